@@ -109,8 +109,6 @@ class Filtering:
 
         if self.kernel is not None and self.kernel_file is not None:
             raise UsageError("Use either --kernel or --kernel-file, not both.")
-        if (self.kernel is not None or self.kernel_file is not None) and self.filter != DEFAULT_FILTER:
-            raise UsageError("Use either --filter or a kernel (--kernel, --kernel-file), not both.")
         if filters is not None:
             return self._bank(filters)
         if self.kernel is not None:
@@ -120,8 +118,8 @@ class Filtering:
     def _bank(self, filters: str) -> Filter:
         from edgeconv.core.filters import filter_bank
 
-        if self.filter != DEFAULT_FILTER or self.kernel is not None or self.kernel_file is not None:
-            raise UsageError("Use either --filters or one of --filter, --kernel and --kernel-file, not both.")
+        if self.kernel is not None or self.kernel_file is not None:
+            raise UsageError("Use either --filters or a kernel (--kernel, --kernel-file), not both.")
         names = [name.strip() for name in filters.split(",")]
         for name in names:
             if not name:
@@ -191,8 +189,6 @@ class Chaining:
         if self.chain is None and filtering.filter not in CHAINS:
             return None
         others = {"--filters": filters, "--kernel": filtering.kernel, "--kernel-file": filtering.kernel_file}
-        if self.chain is not None and filtering.filter != DEFAULT_FILTER:
-            others["--filter"] = filtering.filter
         for flag, given in others.items():
             if given is not None:
                 chain = f"--filter {filtering.filter}" if self.chain is None else "--chain"
@@ -320,9 +316,11 @@ class RunOutput:
     def encoding(self) -> tuple[str | None, int | None]:
         """Format and quality, checked; raises UsageError."""
         from edgeconv.io.encoding import format_of_name, parse_format, parse_quality
+        from edgeconv.run.outputs import names_a_folder
 
         format = parse_format(self.format)
-        return format, parse_quality(self.quality, format or format_of_name(self.output))
+        named = None if self.output is None or names_a_folder(self.output) else format_of_name(self.output)
+        return format, parse_quality(self.quality, format or named)
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
         ("run photo.png --chain sobel --output-mode normalize", "--output-mode normalize does not apply"),
         ("run photo.png --filter canny --filters sobel,scharr", "--filter does not go with --filters"),
         ("run photo.png --chain sobel --kernel 1,0,0;0,0,0;0,0,0", "either --chain or --kernel"),
-        ("run photo.png --filter sobel --chain sobel", "either --chain or --filter,"),
+        ("run photo.png --filter sobel --chain sobel", "--filter does not go with --chain"),
         ("run photo.png --filter canny --thresholds 3", "--thresholds '3' is not LOW,HIGH"),
         ("run photo.png --filter canny --tile 64", "is not filtered by tiles"),
         ("run photo.png --filter canyn", "Did you mean 'canny'?"),
@@ -220,6 +220,19 @@ def test_filters_lists_chains_and_stages() -> None:
 
 
 # --- Python -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["reference", "opencv", "sliding"])
+@pytest.mark.parametrize("high", [2.0**20, 2.0**31 - 1, 2.0**31, 1e10, 1e300])
+@pytest.mark.parametrize("gradient", ["l1", "l2"])
+def test_no_edge_is_above_a_threshold_above_every_magnitude(method: str, high: float, gradient: str) -> None:
+    picture = picture_of("noise", (40, 50), 5)
+    assert not package.canny(picture, 30, high, gradient=gradient, method=method, device="cpu").any()
+
+
+def test_opencv_keeps_the_limit_of_its_workspace_for_canny() -> None:
+    with pytest.raises(MemoryLimitError, match="--workspace-limit"):
+        package.canny(np.zeros((9, 9), np.uint8), method="opencv", options=package.Options(workspace_limit_bytes=1))
 
 
 @pytest.mark.parametrize("shape", [(30, 41), (30, 41, 1), (30, 41, 3)])

@@ -40,6 +40,12 @@ NEEDLESS = {
         "photo.png --stride 1 --filter canny",
         "photo.png --padding same --chain sobel,thin",
         "photo.png --border zero --chain sobel,thin",
+        "photo.png --luma bt709 --filter canny",
+        "photo.png --filter laplacian8 --chain sobel,thin",
+    ],
+    "view": [
+        "photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0",
+        "photo.png --filter sobel --chain sobel,thin",
     ],
     "batch": [
         "photo.png --luma bt709",
@@ -58,6 +64,8 @@ NEEDLESS = {
         "photo.png --stride 2 --filter canny",
         "photo.png --padding valid --filter canny",
         "photo.png --border reflect --filter canny",
+        "photo.png --luma bt601 --chain sobel,thin",
+        "photo.png --filter sobel --chain sobel,thin",
     ],
     "compare": [
         "photo.png --luma bt709",
@@ -70,6 +78,9 @@ NEEDLESS = {
         "photo.png --stride 2 --filter canny",
         "photo.png --padding valid --filter canny",
         "photo.png --border reflect --filter canny",
+        "photo.png --luma bt601 --filter canny",
+        "photo.png --filter laplacian8 --filters sobel-x,sobel-y",
+        "photo.png --filter laplacian8 --chain sobel,thin",
     ],
     "grid": ["--border reflect --padding valid"],
 }

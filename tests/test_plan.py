@@ -40,6 +40,24 @@ class Foreign:
         return SimpleNamespace(from_dlpack=lambda other: Foreign(np.from_dlpack(other)))
 
 
+class OnlyDlpack:
+    """What DLPack asks for, and nothing else: no shape, no type."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **words: Any) -> Any:
+        return self.array.__dlpack__(**words)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_what_speaks_dlpack_alone_is_taken_too() -> None:
+    image = random_image(9, 13, "uint8")
+    assert np.array_equal(edgeconv.convolve(OnlyDlpack(image), **RULES), edgeconv.convolve(image, **RULES))
+
+
 def as_torch(array: np.ndarray) -> Any:
     return pytest.importorskip("torch").from_numpy(array)
 

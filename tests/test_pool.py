@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import pytest
 
-from edgeconv.hardware.pool import PARALLEL_BYTES, POOL, run_pieces, threads_for
+from edgeconv.hardware.pool import PARALLEL_BYTES, POOL, WorkerPool, run_pieces, threads_for
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -37,6 +40,58 @@ def test_a_failure_in_any_worker_is_raised_once_all_have_ended(failing):
         POOL.run(job, 3)
     assert sorted(ended) == [worker for worker in range(3) if worker != failing]
     run_pieces(lambda piece, worker: None, 10, 3)  # the pool works on
+
+
+class NoThread:
+    """What a system does at its limit of threads."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_a_system_that_gives_fewer_threads_has_every_piece_done(given, monkeypatch):
+    pool = WorkerPool()
+    pool.run(lambda worker: None, 1 + given)
+    monkeypatch.setattr(threading, "Thread", NoThread)
+    done = []
+    for _ in range(2):
+        pool.run(done.append, 4)
+    assert sorted(done) == sorted(2 * [0, 1, 2, 3])
+    monkeypatch.undo()
+    together = threading.Barrier(4)
+    pool.run(lambda worker: together.wait(timeout=20), 4)  # the threads that are needed are started later
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_who_is_interrupted_leaves_only_after_all_have_ended():
+    """Workers write to arrays that the caller may free."""
+    ended = []
+    interruptions = itertools.count()
+
+    def job(worker):
+        if worker:
+            time.sleep(0.3)
+            ended.append(worker)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+    def interrupt(*_):
+        if next(interruptions) < 2:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            POOL.run(job, 3)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert sorted(ended) == [1, 2]
+    assert next(interruptions) == 3
 
 
 def test_threads_that_wait_keep_nothing_alive():

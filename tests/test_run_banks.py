@@ -325,8 +325,8 @@ def test_where_one_file_fails_none_is_left(folder: Path, monkeypatch: pytest.Mon
     ("words", "says"),
     [
         (["--filters", "sobel-x", "--filter", "laplacian8"], "--filter does not go with --filters"),
-        (["--filters", "sobel-x", "--kernel", "0,0,0;0,1,0;0,0,0"], "Use either --filters or one of"),
-        (["--filters", "sobel-x", "--kernel-file", "k.npy"], "Use either --filters or one of"),
+        (["--filters", "sobel-x", "--kernel", "0,0,0;0,1,0;0,0,0"], "Use either --filters or a kernel"),
+        (["--filters", "sobel-x", "--kernel-file", "k.npy"], "Use either --filters or a kernel"),
         (["--filters", "sobel-x,"], "a comma with no name"),
         (["--filters", ""], "a comma with no name"),
         (["--filters", "sobel-x,sobel-x"], "has sobel-x twice"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from problems import random_image
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io.file_identity import file_identity
 from edgeconv.io.image import write_image
 from edgeconv.run import outputs, whole
 from edgeconv.run.job import Job
@@ -128,3 +130,13 @@ def test_a_batch_does_not_replace_its_kernel_file_through_a_link(folder: Path) -
     assert "a.png: is one of the inputs" in done.err
     assert [row.status for row in ledger.read_rows("out")] == ["failed"]
     assert kernel.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have names of Unicode alone")
+def test_a_folder_may_have_files_whose_names_are_no_text(tmp_path: Path) -> None:
+    """A Zarr that was unpacked from an old archive: names are bytes."""
+    empty = file_identity(tmp_path)
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")).write_bytes(b"content")
+    found = file_identity(tmp_path)
+    assert found["file_bytes"] == len(b"content")
+    assert found["file_sha256"] != empty["file_sha256"]

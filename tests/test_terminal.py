@@ -7,6 +7,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
@@ -115,6 +116,26 @@ def test_a_few_pictures_go_to_a_folder_and_one_that_fails_stops_no_other(folder:
         f"{stem}_laplacian8_opencv_s1{suffix}" for stem in ("photo", "other") for suffix in (".png", ".json")
     }
     assert [line.split()[0] for line in done.text.splitlines()] == ["wrote", "speed", "right"] * 2
+
+
+def test_one_of_a_few_pictures_for_which_an_option_makes_no_sense_stops_no_other(folder: Path) -> None:
+    np.save(folder / "float.npy", np.zeros((9, 9, 3), np.float32))
+    words = ("run", "photo.png", "float.npy", "other.bmp", "-o", "out/", "--output-mode", "clip", "--json", *ONCE)
+    done = edgeconv(*words, cwd=folder)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "float.npy: " in done.err
+    assert [report["input"]["file"] for report in json.loads(done.text)] == ["photo.png", "other.bmp"]
+
+
+def test_a_folder_with_the_name_of_a_picture_says_nothing_of_formats(folder: Path) -> None:
+    (folder / "q.jpg").mkdir()
+    for place in ("q.jpg", "q.jpg/"):
+        done = edgeconv("run", "photo.png", "-o", place, "--quality", 50, *ONCE, cwd=folder)
+        assert (done.code, done.out) == (2, b"")
+        assert "--quality applies to lossy formats" in done.err
+    done = edgeconv("run", "photo.png", "-o", "q.jpg", "--quality", 50, "--format", "jpg", *ONCE, cwd=folder)
+    assert done.code == 0
+    assert [path.suffix for path in sorted((folder / "q.jpg").iterdir())] == [".jpg", ".json"]
 
 
 def test_a_few_pictures_as_json_are_a_list(folder: Path) -> None:

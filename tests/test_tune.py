@@ -63,6 +63,11 @@ def test_a_profile_comes_back_as_it_was_kept(monkeypatch, tmp_path) -> None:
         (lambda record: record.update(edgeconv_version="0"), "another edgeconv"),
         (lambda record: record["curves"][0].pop("points"), "not complete"),
         (lambda record: record["curves"][0].update(points=[]), "not complete"),
+        (lambda record: record["curves"][0]["points"][0].update(pixels="100"), "not complete"),
+        (lambda record: record["curves"][0]["points"][0].update(seconds=0.0), "not complete"),
+        (lambda record: record["curves"][0]["points"].reverse(), "not complete"),
+        (lambda record: record["curves"][0].update(device="tpu"), "not complete"),
+        (lambda record: record["curves"][0].update(method="of a package that is gone"), "nothing that can run here"),
     ],
 )
 def test_a_profile_that_does_not_hold_is_passed_over_and_said(monkeypatch, tmp_path, change, note) -> None:

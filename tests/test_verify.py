@@ -17,7 +17,7 @@ from edgeconv.errors import UsageError
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.check import check, cut_blocks, rows_to_check
+from edgeconv.runtime.check import check, cut_blocks, joined, rows_to_check
 
 
 def solved(dtype: str, mode: str, name: str | None = None):
@@ -300,3 +300,27 @@ def test_where_sums_are_exact_the_root_of_a_stored_magnitude_alone_is_not(name: 
     if output_mode == "raw":
         expected = expected + 2.0**-24 * (np.abs(values) + expected) + 2.0**-149
     assert bound == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_of_several_parts_the_worst_sample_is_one_that_the_bounds_do_not_explain(place: int) -> None:
+    """A NaN that was lost has no error; the largest error of another part may be within its bounds."""
+    image = random_image(6, 8, "float32")
+    problem = make_problem(image.shape, image.dtype, weight_set(named_filter("sobel"), "each"))
+    parts = []
+    for number in range(3):
+        given = image.copy()
+        if number == place:
+            given[3, 3, 1] = np.nan
+        out = np.empty(problem.output_shape, problem.output_dtype)
+        Reference().prepare(problem, Options()).run(given, out)
+        if number == place:
+            out[2, 2, 1] = 0
+        else:
+            out[number, 0, 0] = np.nextafter(out[number, 0, 0], np.float32(np.inf))
+        parts.append(check(given, out, problem))
+    found = joined(parts, sum(part.checked_samples for part in parts))
+    assert not found.passed
+    assert (found.worst.y, found.worst.x, found.worst.channel) == (2, 2, 1)
+    assert found.max_abs_error == max(part.max_abs_error for part in parts) > 0
+    assert (found.unexplained_samples, found.checked_share) == (1, 1.0)

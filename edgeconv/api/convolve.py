@@ -134,20 +134,21 @@ def convolve(
     """
     library = library_of(image)
     gpu = library.gpu_of(image)
+    described = image if hasattr(image, "shape") and hasattr(image, "dtype") else library.native(image)
     if isinstance(filter, Chain) or (isinstance(filter, str) and filter in CHAINS):
         filter = _settled(filter, library, image, gpu)
     place = _current_gpu(device) if gpu is None else gpu
     mask = threshold, type(threshold)
     rules = (stride, type(stride), padding, type(padding), border, channels, luma, output_mode, mask)
-    key = (place, gpu is None, image.shape, image.dtype, _filter_key(filter), method, rules, device, options)
+    key = (place, gpu is None, described.shape, described.dtype, _filter_key(filter), method, rules, device, options)
 
     def make() -> ConvolutionPlan:
         if gpu is not None and device == "cpu":
             raise UsageError("The picture is on a GPU: use device 'auto' or 'cuda', or copy it to the host first.")
         with nullcontext() if gpu is None else _on_gpu(gpu):
             return plan(
-                tuple(image.shape),
-                library.sample_type(image),
+                tuple(described.shape),
+                library.sample_type(described),
                 filter=filter,
                 method=method,
                 stride=stride,

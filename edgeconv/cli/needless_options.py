@@ -72,6 +72,15 @@ CHAINING = ("run", "batch", "compare")
 """The commands that compute chains of stages."""
 
 RULES = (
+    *(
+        Rule(
+            option,
+            _has_chain,
+            "does not apply to canny and other chains, whose stages have rules of their own",
+            CHAINING,
+        )
+        for option in ("channels", "luma", "stride", "padding", "border")
+    ),
     Rule(
         "luma",
         lambda values: values["channels"] != "luma",
@@ -88,26 +97,20 @@ RULES = (
         "filter",
         lambda values: values["kernel"] is not None or values["kernel_file"] is not None,
         "does not go with --kernel and --kernel-file: use one or the other",
-        ("run", "batch", "compare"),
     ),
     Rule(
         "filter",
-        lambda values: values["filters"] is not None,
+        lambda values: values.get("filters") is not None,
         "does not go with --filters: name it there too, or leave one of the two out",
-        ("run", "batch"),
     ),
     *(
         Rule(option, lambda values: not _has_chain(values), "is for --filter canny and --chain: leave it out", CHAINING)
         for option in ("thresholds", "gradient", "blur")
     ),
-    *(
-        Rule(
-            option,
-            _has_chain,
-            "does not apply to canny and other chains, whose stages have rules of their own",
-            CHAINING,
-        )
-        for option in ("channels", "stride", "padding", "border")
+    Rule(
+        "filter",
+        lambda values: values.get("chain") is not None,
+        "does not go with --chain, which names its stages: use one or the other",
     ),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
     Rule(

@@ -52,7 +52,7 @@ def run(
     each, or all in one file that is named .tiff (a page each) or .npy. Of several pictures each has its own, and one
     that fails stops no other: the exit code is that of the first that failed.
     """
-    from edgeconv.errors import EXIT_OK, EdgeconvError, UnavailableError, UsageError
+    from edgeconv.errors import EXIT_OK, EdgeconvError
     from edgeconv.hardware.process import seconds_since_process_start
     from edgeconv.run import report, whole
     from edgeconv.run.job import Job
@@ -87,12 +87,10 @@ def run(
         by_tiles = tiling.asked or is_zarr(Path(picture))
         try:
             record = _by_tiles(job, tiling, since) if by_tiles else whole.run(job, since, roofs)
-        except (UsageError, UnavailableError):  # of every picture
-            raise
         except EdgeconvError as error:
             if len(pictures) == 1:
                 raise
-            say_error(error)
+            say_error(error if picture in str(error) else f"{picture}: {error}")
             exit_code = exit_code or error.exit_code
             continue
         records.append(record)

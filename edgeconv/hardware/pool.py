@@ -44,9 +44,13 @@ class WorkerPool:
     def run(self, job: Job, threads: int) -> None:
         """Call `job(0)` here and `job(1)` to `job(threads - 1)` elsewhere; return when all have.
 
-        The first exception of any of them is raised here once all have ended.
+        The first exception of any of them is raised here once all have ended, as is one of a signal handler (Ctrl-C).
+        A system that gives fewer threads than that has them one after another.
         """
-        self._grow(threads - 1)
+        if not self._grow(threads - 1):
+            for worker in range(threads):
+                job(worker)
+            return
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for worker in range(1, threads):
             self._jobs.put((job, worker, done))
@@ -54,16 +58,21 @@ class WorkerPool:
         try:
             job(0)
         finally:
-            failures = [done.get() for _ in range(1, threads)]
+            failures = _all_of(done, threads - 1)
         for failure in failures:
             if failure is not None:
                 raise failure
 
-    def _grow(self, wanted: int) -> None:
+    def _grow(self, wanted: int) -> bool:
+        """Start threads until there are `wanted`; False where there is none, although one is wanted."""
         with self._lock:
             while self._started < wanted:
+                try:
+                    threading.Thread(target=self._work, name=f"edgeconv-{self._started + 1}", daemon=True).start()
+                except RuntimeError:  # the system has no more threads for this process
+                    break
                 self._started += 1
-                threading.Thread(target=self._work, name=f"edgeconv-{self._started}", daemon=True).start()
+            return self._started > 0 or not wanted
 
     def _work(self) -> None:
         while True:
@@ -76,6 +85,18 @@ class WorkerPool:
             del job  # a thread that waits must not keep the last pictures alive
             done.put(failure)
             del failure
+
+
+def _all_of(done: SimpleQueue[BaseException | None], jobs: int) -> list[BaseException | None]:
+    """What came of every job; nobody leaves before all have ended, as they write to the caller's arrays."""
+    ended: list[BaseException | None] = []
+    interruptions: list[BaseException | None] = []
+    while len(ended) < jobs:
+        try:
+            ended.append(done.get())
+        except BaseException as interruption:  # of a signal handler
+            interruptions.append(interruption)
+    return interruptions + ended
 
 
 POOL = WorkerPool()

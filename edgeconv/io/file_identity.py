@@ -31,7 +31,7 @@ def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, 
     """
     digest, length = hashlib.sha256(), 0
     for name, file in _files(path):
-        digest.update(name.encode())
+        digest.update(os.fsencode(name))
         with _plain(file) as stream:
             while block := stream.read(BLOCK_BYTES):
                 if stop is not None and stop.is_set():

@@ -13,10 +13,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from edgeconv.core.canny import CannySettings
+from edgeconv.core.canny import ABOVE_EVERY_MAGNITUDE, CannySettings
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE
-from edgeconv.methods.base import PicturePlan
+from edgeconv.methods.base import PicturePlan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
 from edgeconv.methods.options import Options
 
@@ -43,6 +43,7 @@ class OpenCVCannyPlan(PicturePlan):
         self._threads = options.threads
         channels = problem.in_channels if settings.blur else 0
         workspace = problem.height * problem.width * (WORKSPACE_BYTES_PER_PIXEL + channels)
+        check_workspace("opencv", workspace, options)
         choice = {"function": "cv2.Canny", "threads": self._threads or cv2.getNumThreads()}
         super().__init__(problem, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
 
@@ -55,7 +56,8 @@ class OpenCVCannyPlan(PicturePlan):
             if settings.blur:
                 picture = cv2.GaussianBlur(picture, (settings.blur, settings.blur), 0)
             edges = out.reshape(out.shape[:2])
-            found = cv2.Canny(picture, settings.low, settings.high, edges, apertureSize=3, L2gradient=settings.l2)
+            low, high = (min(value, ABOVE_EVERY_MAGNITUDE) for value in (settings.low, settings.high))  # it takes ints
+            found = cv2.Canny(picture, low, high, edges, apertureSize=3, L2gradient=settings.l2)
         if found is not edges and not np.shares_memory(found, edges):
             edges[...] = found
 

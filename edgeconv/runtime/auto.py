@@ -130,12 +130,14 @@ def _choose_by_profile(
     workspaces = {}
     expected = []
     for curve in profile.candidates(problem):
+        if not any(entry.device == curve.device for entry in entries_of(curve.method)):
+            continue  # of a package that is gone
         workspaces[curve.method, curve.device] = curve.workspace_bytes(pixels)
         start = curve.start_seconds if counts_start else 0.0
         expected.append(Forecast(curve.method, curve.device, curve.seconds(pixels), start, pictures=several or 1))
     ranked, passed_over = _able(expected, device, problem, workspaces)
     if not ranked:
-        return None, "; the profile has nothing that can run here"
+        return None, f"; the profile has nothing that can run here: {profiles.RETUNE}"
     best = ranked[0]
     included = f", its start of {seconds_text(best.start_seconds)} included" if counts_start else ""
     why = f"the least time by this machine's profile: {seconds_text(best.seconds)}{included}"

@@ -13,7 +13,6 @@ so that only whether a group of weak pixels that are all 255 touches a strong on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from edgeconv.core.canny import EDGE, STRONG, WEAK
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE, Arithmetic
 from edgeconv.core.problem import Problem
-from edgeconv.runtime.check import Check, CheckedSample, check, rows_to_check
+from edgeconv.runtime.check import Check, CheckedSample, check, joined, rows_to_check
 
 
 def check_output(
@@ -80,21 +79,6 @@ def equality(got: NDArray[Any], expected: NDArray[Any], first_row: int = 0, firs
         exact=True,
         arithmetic=WHOLE.name,
         bound_by_channel=[0.0] * expected.shape[2],
-    )
-
-
-def joined(found: Sequence[Check], samples: int) -> Check:
-    """Comparisons of several parts of an output of so many samples as one; the worst sample is that of all parts."""
-    worst = max(found, key=lambda one: one.max_abs_error)
-    checked = sum(one.checked_samples for one in found)
-    return replace(
-        worst,
-        passed=all(one.passed for one in found),
-        relative_error=max(one.relative_error for one in found),
-        differing_samples=sum(one.differing_samples for one in found),
-        unexplained_samples=sum(one.unexplained_samples for one in found),
-        checked_samples=checked,
-        checked_share=checked / samples,
     )
 
 

@@ -16,8 +16,8 @@ the first, the last and blocks spread evenly between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -79,6 +79,29 @@ class Check:
     arithmetic: str = FLOAT32.name
     bound_by_channel: list[float] = field(default_factory=list)
     """For each output channel: the largest error that a value of it may have in this picture before it is stored."""
+
+
+def joined(found: Sequence[Check], samples: int) -> Check:
+    """Comparisons of several parts of an output of so many samples as one; errors are relative to those of their part.
+
+    The worst sample is that of the part with the largest error, of those with unexplained samples where there are such:
+    a NaN that was lost has no error.
+    """
+    worst = max(found, key=lambda one: (one.unexplained_samples > 0, one.max_abs_error))
+    checked = sum(one.checked_samples for one in found)
+    return replace(
+        worst,
+        passed=all(one.passed for one in found),
+        tolerance=max(one.tolerance for one in found),
+        max_abs_error=max(one.max_abs_error for one in found),
+        relative_error=max(one.relative_error for one in found),
+        differing_samples=sum(one.differing_samples for one in found),
+        unexplained_samples=sum(one.unexplained_samples for one in found),
+        checked_samples=checked,
+        checked_share=checked / samples,
+        exact=all(one.exact for one in found),
+        bound_by_channel=[max(of) for of in zip(*(one.bound_by_channel for one in found), strict=True)],
+    )
 
 
 def rows_to_check(output_height: int, row_samples: int, max_samples: int | None) -> list[tuple[int, int]]:

@@ -22,6 +22,7 @@ from typing import Any
 from edgeconv import __version__
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import as_type
 from edgeconv.errors import EdgeconvError, ImageWriteError
 from edgeconv.io.files import is_device, make_folder, read_own_json, write_bytes_atomically
 
@@ -165,13 +166,16 @@ def read_profile(machine: dict[str, Any]) -> tuple[Profile | None, str]:
             return None, f"the profile is of another edgeconv: {RETUNE}"
         if any(record["machine"].get(name) != value for name, value in machine.items()):
             return None, f"the profile is of another machine: {RETUNE}"
-        curves = tuple(_curve(entry) for entry in record["curves"])
-    except (KeyError, TypeError, IndexError, AttributeError):
+        curves = as_type(record["curves"], tuple[Curve, ...])
+        if not all(_is_possible(curve) for curve in curves):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None, f"the profile {path} is not complete: {RETUNE}"
     return Profile(record["machine"], curves), ""
 
 
-def _curve(entry: dict[str, Any]) -> Curve:
-    points = tuple(Point(**point) for point in entry["points"])
-    _ = points[0]
-    return Curve(**{**entry, "points": points})
+def _is_possible(curve: Curve) -> bool:
+    """Whether a curve can be interpolated: sizes and times above 0, in the order of the sizes."""
+    sizes = [point.pixels for point in curve.points]
+    positive = all(point.pixels > 0 and point.seconds > 0 for point in curve.points)
+    return bool(sizes) and positive and sizes == sorted(set(sizes))

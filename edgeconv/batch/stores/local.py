@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from edgeconv.batch.stores.base import Store
@@ -116,7 +117,8 @@ class LocalStore(Store):
 
     def remove(self, place: str) -> None:
         """See Store.remove."""
-        Path(place).unlink(missing_ok=True)
+        with suppress(OSError):
+            os.unlink(place)
 
     def make_folder(self, folder: str) -> None:
         """See Store.make_folder."""

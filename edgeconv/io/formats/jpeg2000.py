@@ -176,7 +176,7 @@ def _end_of(feed: ByteSource, start: int) -> int:
 
 def _end_of_last(feed: ByteSource, position: int) -> int:
     """The place behind the first end marker: no two bytes of packets are above FF8F."""
-    while (found := bytes(feed.data).find(END, position)) < 0:
+    while (found := feed.data.find(END, position)) < 0:
         if not feed.grow():
             raise cut_short("no end marker")
     return found + 2

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from edgeconv.core import chains
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import PicturePlan
@@ -39,8 +38,6 @@ class TileCheck:
         self._rows = _cells(problem.output_height, full)
         self._columns = _cells(problem.output_width, full)
         self._found: list[Check] = []
-        self._worst: check.CheckedSample | None = None
-        self._worst_error = 0.0
 
     def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: PicturePlan) -> None:
         """Compare the parts of `out` that lie in a window; `plan` is the one that filtered the tile."""
@@ -53,7 +50,7 @@ class TileCheck:
     ) -> None:
         problem = plan.problem
         if isinstance(problem, ChainProblem):
-            self._keep(self._compare_chain(problem, tile, rows, columns, padded, out), Span(0, 0), Span(0, 0))
+            self._found.append(self._compare_chain(problem, tile, rows, columns, padded, out))
             return
         assert isinstance(problem, Problem)
         y, x, stride = rows.start - tile.rows.start, columns.start - tile.columns.start, problem.stride
@@ -61,7 +58,10 @@ class TileCheck:
         part = padded[y * stride : y * stride + height, x * stride : x * stride + width]
         result = out[y : y + len(rows), x : x + len(columns)]
         found = check.check(part, result, replace(problem, height=height, width=width), plan.arithmetic)
-        self._keep(found, rows, columns)
+        if found.worst is not None:  # its place counts from the start of the part
+            worst = replace(found.worst, y=found.worst.y + rows.start, x=found.worst.x + columns.start)
+            found = replace(found, worst=worst)
+        self._found.append(found)
 
     def _compare_chain(
         self,
@@ -85,30 +85,9 @@ class TileCheck:
         expected = chains.compute(pixels, replace(problem, height=pixels.shape[0], width=pixels.shape[1]))
         return equality(out[result[0], result[1]], expected[inner[0], inner[1]], rows.start, columns.start)
 
-    def _keep(self, found: Check, rows: Span, columns: Span) -> None:
-        """Take a comparison whose places count from the start of a part."""
-        self._found.append(found)
-        if found.worst is not None and found.max_abs_error > self._worst_error:
-            self._worst_error = found.max_abs_error
-            self._worst = replace(found.worst, y=found.worst.y + rows.start, x=found.worst.x + columns.start)
-
     def result(self) -> Check:
-        """All windows as one comparison; errors are relative to the largest value of their own window."""
-        checked = sum(found.checked_samples for found in self._found)
-        return Check(
-            passed=all(found.passed for found in self._found),
-            tolerance=max((found.tolerance for found in self._found), default=0.0),
-            max_abs_error=max((found.max_abs_error for found in self._found), default=0.0),
-            relative_error=max((found.relative_error for found in self._found), default=0.0),
-            differing_samples=sum(found.differing_samples for found in self._found),
-            unexplained_samples=sum(found.unexplained_samples for found in self._found),
-            checked_samples=checked,
-            checked_share=checked / int(np.prod(self._problem.output_shape, dtype=np.int64)),
-            worst=self._worst,
-            exact=all(found.exact for found in self._found),
-            arithmetic=self._found[0].arithmetic if self._found else FLOAT32.name,
-            bound_by_channel=[max(of) for of in zip(*(found.bound_by_channel for found in self._found), strict=True)],
-        )
+        """All windows as one comparison."""
+        return check.joined(self._found, int(np.prod(self._problem.output_shape, dtype=np.int64)))
 
 
 def _cells(length: int, full: bool) -> list[Span]:
