@@ -316,7 +316,7 @@ class RunOutput:
     def encoding(self) -> tuple[str | None, int | None]:
         """Format and quality, checked; raises UsageError."""
         from edgeconv.io.encoding import format_of_name, parse_format, parse_quality
-        from edgeconv.run.outputs import names_a_folder
+        from edgeconv.io.files import names_a_folder
 
         format = parse_format(self.format)
         named = None if self.output is None or names_a_folder(self.output) else format_of_name(self.output)

@@ -31,6 +31,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import committed
 import numpy as np
 from script_options import Arguments
 
@@ -275,9 +276,8 @@ def facts(sanitizer: str) -> dict[str, Any]:
 
 def write_record(path: Path, known: dict[str, Any], summaries: list[ToolSummary]) -> None:
     """The summaries so far, as JSON."""
-    files: Any = import_module("edgeconv.files")
     record = {"schema_version": SCHEMA_VERSION, **known, "tools": [asdict(summary) for summary in summaries]}
-    files.write_bytes_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
+    committed.write(path, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def main() -> int:

@@ -40,7 +40,6 @@ class Arguments(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help="Show this message and exit.")
 
     def format_help(self) -> str:
-        """See argparse.ArgumentParser.format_help."""
         columns = max(min(shutil.get_terminal_size().columns, MOST_COLUMNS) - 2, LEAST_COLUMNS)
         shown = [action for action in self._actions if action.help != SUPPRESS]
         shown.sort(key=lambda action: action.dest == "help")

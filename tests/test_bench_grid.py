@@ -9,6 +9,7 @@ import pytest
 from command import PROJECT, edgeconv
 
 from edgeconv.api.convolve import convolve
+from edgeconv.bench import candidates
 from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
 from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
@@ -135,6 +136,15 @@ def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str, str
     assert (bench.out == 7).all() == (call == "convolve"), (
         "one writes into the output that is there, the other does not"
     )
+
+
+@pytest.mark.parametrize("call", ["", ":call=plan", ":call=convolve"])
+def test_a_narrow_arithmetic_is_stated_however_a_method_is_called(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)
+    (found,) = method_candidates([f"sliding{call}"], "cpu", Options())
+    ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
+    assert ready.differs is not None
+    assert ready.differs.startswith(candidates.NARROW)
 
 
 def test_a_call_that_does_more_than_the_others_is_refused() -> None:

@@ -14,6 +14,7 @@ import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured
 from browser import Browser, chromium
 from command import edgeconv, shell
+from contrast import contrast
 
 from edgeconv.bench import record
 from edgeconv.bench.record import BusPart
@@ -229,18 +230,6 @@ def test_the_page_in_a_browser(page: str, tmp_path, width: int, scheme: str, med
         text = window.run("getComputedStyle(document.querySelector('svg text')).fill")
         assert contrast(paper, text) > 7
         assert window.run("document.querySelector('.warn').textContent").startswith(("hasty", NASTY[:5]))
-
-
-def contrast(first: str, second: str) -> float:
-    """WCAG's contrast ratio of two CSS colours `rgb(r, g, b)`."""
-
-    def luminance(colour: str) -> float:
-        parts = [float(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted((luminance(first), luminance(second)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:

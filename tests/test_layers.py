@@ -7,7 +7,7 @@ inside functions count as well: they load later, but they depend all the same. `
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def test_a_circle_is_found(graph: dict[str, set[str]], circle: list[str] | None)
     assert circle_in(graph) == circle
 
 
-def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
+def test_imports_are_seen_wherever_they_stand() -> None:
     source = (
         "from edgeconv.core import cost, units\n"
         "from edgeconv.core.units import seconds_text\n"
@@ -78,7 +78,7 @@ def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
         "if TYPE_CHECKING:\n    from edgeconv.view import state\n"
     )
     known = {"edgeconv.core.cost", "edgeconv.core.units", "edgeconv.run.whole", "edgeconv.view.state"}
-    assert set(imported(source, known)) == known
+    assert set(imported(ast.parse(source), known)) == known
 
 
 def part(module: str) -> str:
@@ -90,12 +90,14 @@ def part(module: str) -> str:
 @cache
 def imports() -> dict[str, frozenset[str]]:
     """Each module of the package and those of the package that it imports, `edgeconv` itself left out."""
-    files = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-    found = {}
-    for name, path in files.items():
-        targets = set(imported(path.read_text(encoding="utf-8"), files.keys()))
-        found[name] = frozenset(targets - {name, ROOT})
-    return found
+    known = trees().keys()
+    return {name: frozenset(set(imported(tree, known)) - {name, ROOT}) for name, tree in trees().items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Each module of the package as it is parsed."""
+    return {name_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def name_of(path: Path) -> str:
@@ -104,15 +106,15 @@ def name_of(path: Path) -> str:
     return ".".join(names[:-1] if names[-1] == "__init__" else names)
 
 
-def imported(source: str, known: set[str] | object) -> Iterator[str]:
+def imported(tree: ast.Module, known: Collection[str]) -> Iterator[str]:
     """The modules of the package that a source names in its imports."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == ROOT)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == ROOT:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                yield inner if inner in known else node.module  # type: ignore[operator]
+                yield inner if inner in known else node.module
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str] | None:
@@ -153,3 +155,32 @@ def test_no_class_name_is_defined_twice() -> None:
 
 def test_the_top_of_the_package_is_small() -> None:
     assert len([path for path in PACKAGE.iterdir() if path.name != "__pycache__"]) <= 20
+
+
+def test_every_public_method_is_explained_where_it_is_first_declared() -> None:
+    """One that overrides another of the package has that one's words, unless it has something to add."""
+    classes = {(module, each.name): each for module in imports() for each in classes_of(module)}
+    unexplained = [
+        f"{module}: {each.name}.{method.name}"
+        for (module, _), each in classes.items()
+        for method in each.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
+        if ast.get_docstring(method) is None and method.name not in explained_above(each, classes)
+    ]
+    assert unexplained == []
+
+
+def classes_of(module: str) -> list[ast.ClassDef]:
+    """All classes of a module, also those inside functions and classes."""
+    return [each for each in ast.walk(trees()[module]) if isinstance(each, ast.ClassDef)]
+
+
+def explained_above(one: ast.ClassDef, classes: dict[tuple[str, str], ast.ClassDef]) -> set[str]:
+    """Methods that have a docstring in a class of the package that `one` inherits from, at any distance."""
+    bases = {base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in one.bases}
+    found: set[str] = set()
+    for (_, name), each in classes.items():
+        if name in bases and each is not one:
+            methods = [method for method in each.body if isinstance(method, ast.FunctionDef)]
+            found |= {method.name for method in methods if ast.get_docstring(method)} | explained_above(each, classes)
+    return found

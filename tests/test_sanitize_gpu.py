@@ -76,6 +76,17 @@ def test_each_tool_runs_the_cases_by_itself(tmp_path: Path) -> None:
     json.dumps(summary.__dict__)
 
 
+def test_a_record_is_written_after_each_tool(tmp_path: Path) -> None:
+    summaries = [
+        sanitize_gpu.summary_of("memcheck", CLEAN, 0, 12.34),
+        sanitize_gpu.summary_of("racecheck", RACES, 9, 1),
+    ]
+    for count in (1, 2):
+        sanitize_gpu.write_record(tmp_path / "found.json", {"gpu": "one"}, summaries[:count])
+        record = json.loads((tmp_path / "found.json").read_text())
+        assert (record["gpu"], [tool["tool"] for tool in record["tools"]]) == ("one", ["memcheck", "racecheck"][:count])
+
+
 def test_without_the_tool_it_says_what_to_install(tmp_path: Path) -> None:
     asked = (sys.executable, str(SCRIPT), "--sanitizer", str(tmp_path / "none"))
     done = subprocess.run(asked, capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from bench_records import TimedMethod, changed, measured
 from command import PROJECT
+from contrast import PAGES, contrast
 from run_reports import all_run_reports
 
 pytest.importorskip("matplotlib")
@@ -28,10 +29,10 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Roof
 from edgeconv.export import figures, html, ladder_figures, ladders, plot, run_figures, tables
-from edgeconv.export.colours import FLOOR, INK, PAGES, SERIES, colour_of, contrast, place_of, with_variables
+from edgeconv.export.colours import FLOOR, INK, SERIES, colour_of, place_of, with_variables
 from edgeconv.export.kinds import read
 from edgeconv.methods import METHODS
-from edgeconv.run.report import RunReport, as_report
+from edgeconv.run.report import PHASES, RunReport, as_report
 
 SIZES, STRIDES = (8, 16), (1, 2)
 SECONDS = {"copy": 1e-6, "own": 3e-6, "peer": 5e-6}
@@ -523,6 +524,21 @@ def test_files_of_one_record_have_no_number_and_of_several_have(
     assert set(plot.export([record, record])) == {
         f"_{number}_{name}.{kind}" for number in (1, 2) for name in names for kind in ("svg", "png")
     }
+
+
+def test_a_run_of_any_phases_is_drawn() -> None:
+    made = next(iter(all_run_reports().values())) | {"phases_seconds": dict.fromkeys(PHASES, 0.125)}
+    (drawing,) = run_figures.phases([as_report(made)])
+    (axis,) = drawing.figure.axes
+    assert len(axis.patches) == len(PHASES) == len({to_hex(bar.get_facecolor()) for bar in axis.patches})
+
+
+def test_a_drawing_is_as_wide_on_a_page_as_it_is_and_not_as_high(record: BenchRecord) -> None:
+    (tall,) = run_figures.phases([as_report(next(iter(all_run_reports().values())))] * 45)
+    width, height = (inches * 72 for inches in tall.figure.get_size_inches())
+    assert height > width
+    (shown,) = re.findall(r"max-width:(\d+)px", html._figure(tall, "r1-"))
+    assert float(shown) < height
 
 
 def test_every_colour_can_be_read_on_light_and_on_dark() -> None:

@@ -71,30 +71,25 @@ class NumpyArrays(ArrayLibrary):
     name = "numpy"
 
     def sample_type(self, array: Any) -> np.dtype[Any]:
-        """See ArrayLibrary.sample_type."""
         self.native(array)  # which refuses masks
         kind: np.dtype[Any] = array.dtype
         return kind
 
     def gpu_of(self, array: Any) -> int | None:
-        """See ArrayLibrary.gpu_of."""
         return None
 
     def native(self, array: Any) -> Any:
-        """See ArrayLibrary.native."""
         if isinstance(array, np.ma.MaskedArray):
             raise UsageError("A masked array's mask has no meaning here: pass image.filled(value), or image.data.")
         return array
 
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
-        """See ArrayLibrary.address."""
         if gpu is not None or type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
             return None
         flags = array.flags
         return address_of(array) if flags.c_contiguous and flags.aligned else None
 
     def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
-        """See ArrayLibrary.new."""
         result = aligned_empty(shape, dtype)
         return result, address_of(result)
 
@@ -108,15 +103,12 @@ class CupyArrays(ArrayLibrary):
         self._cupy = sys.modules["cupy"]
 
     def gpu_of(self, array: Any) -> int | None:
-        """See ArrayLibrary.gpu_of."""
         return int(array.data.device_id)
 
     def native(self, array: Any) -> Any:
-        """See ArrayLibrary.native."""
         return array
 
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
-        """See ArrayLibrary.address."""
         if array.shape == shape and array.dtype == dtype and array._c_contiguous:
             memory = array.data
             if memory.device_id == gpu:
@@ -125,7 +117,6 @@ class CupyArrays(ArrayLibrary):
         return None
 
     def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
-        """See ArrayLibrary.new."""
         result = self._cupy.empty(shape, dtype)
         return result, result.data.ptr
 
@@ -146,13 +137,11 @@ class TorchArrays(ArrayLibrary):
         self._kinds = {np.dtype(name): getattr(torch, name) for name in names if hasattr(torch, name)}
 
     def gpu_of(self, array: Any) -> int | None:
-        """See ArrayLibrary.gpu_of."""
         if array.device.type not in ("cpu", "cuda"):
             raise UsageError(f"A tensor on '{array.device}' cannot be read here: pass image.cpu().")
         return int(array.device.index) if array.is_cuda else None
 
     def sample_type(self, array: Any) -> np.dtype[Any]:
-        """See ArrayLibrary.sample_type."""
         for kind, name in self._kinds.items():
             if name is array.dtype:
                 return kind
@@ -160,7 +149,6 @@ class TorchArrays(ArrayLibrary):
         raise UsageError(f"Tensors of type {array.dtype} are not supported: convert to one of {known}.")
 
     def native(self, array: Any) -> Any:
-        """See ArrayLibrary.native."""
         if array.requires_grad:
             raise UsageError("No gradient flows through a filter of edgeconv: pass image.detach().")
         if not array.is_cuda:
@@ -168,7 +156,6 @@ class TorchArrays(ArrayLibrary):
         return _cupy().asarray(array)
 
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
-        """See ArrayLibrary.address."""
         same = array.shape == shape and array.dtype is self._kinds.get(dtype) and array.is_contiguous()
         if not same or array.requires_grad or array.get_device() != (-1 if gpu is None else gpu):
             return None
@@ -176,18 +163,15 @@ class TorchArrays(ArrayLibrary):
         return place if place % dtype.itemsize == 0 else None
 
     def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
-        """See ArrayLibrary.new."""
         result = self._torch.empty(shape, dtype=self._kinds[dtype], device=like.device)
         return result, result.data_ptr()
 
     def wrap(self, native: Any, like: Any) -> Any:
-        """See ArrayLibrary.wrap."""
         if isinstance(native, np.ndarray):
             return self._torch.from_numpy(native)
         return self._torch.from_dlpack(native)
 
     def stream(self, gpu: int) -> int | None:
-        """See ArrayLibrary.stream."""
         return int(self._raw_stream(gpu))
 
 
@@ -197,7 +181,6 @@ class JaxArrays(ArrayLibrary):
     name = "jax"
 
     def gpu_of(self, array: Any) -> int | None:
-        """See ArrayLibrary.gpu_of."""
         if not hasattr(array, "devices") or len(array.devices()) != 1:
             raise UsageError("A JAX array that is traced, or lies on several devices, cannot be read here.")
         kind, number = array.__dlpack_device__()
@@ -210,7 +193,6 @@ class JaxArrays(ArrayLibrary):
         return _cupy().from_dlpack(array.block_until_ready())
 
     def wrap(self, native: Any, like: Any) -> Any:
-        """See ArrayLibrary.wrap."""
         return sys.modules["jax"].dlpack.from_dlpack(native)
 
 
@@ -220,22 +202,18 @@ class NumbaArrays(ArrayLibrary):
     name = "numba"
 
     def gpu_of(self, array: Any) -> int | None:
-        """See ArrayLibrary.gpu_of."""
         from edgeconv.runtime.devices.cuda import device_of
 
         return device_of(array)
 
     def sample_type(self, array: Any) -> np.dtype[Any]:
-        """See ArrayLibrary.sample_type."""
         kind: np.dtype[Any] = np.dtype(array.__cuda_array_interface__["typestr"])
         return kind
 
     def native(self, array: Any) -> Any:
-        """See ArrayLibrary.native."""
         return _cupy().asarray(array)
 
     def wrap(self, native: Any, like: Any) -> Any:
-        """See ArrayLibrary.wrap."""
         numba = sys.modules.get("numba")
         if numba is not None and type(like).__module__.startswith(("numba.", "numba_cuda.")):
             return numba.cuda.as_cuda_array(native)
@@ -248,16 +226,13 @@ class DlpackArrays(ArrayLibrary):
     name = "dlpack"
 
     def gpu_of(self, array: Any) -> int | None:
-        """See ArrayLibrary.gpu_of."""
         kind, number = array.__dlpack_device__()
         return _gpu_of_dlpack(int(kind), int(number), type(array).__name__)
 
     def native(self, array: Any) -> Any:
-        """See ArrayLibrary.native."""
         return np.from_dlpack(array) if self.gpu_of(array) is None else _cupy().from_dlpack(array)
 
     def wrap(self, native: Any, like: Any) -> Any:
-        """See ArrayLibrary.wrap."""
         if hasattr(like, "__array_namespace__"):
             return like.__array_namespace__().from_dlpack(native)
         return native

@@ -32,6 +32,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import all_methods, applicable, check_name, find, method_names, require
+from edgeconv.methods.base import PicturePlan
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
@@ -139,25 +140,13 @@ class MethodCandidate(BenchCandidate):
         self.label, self.name, self.device, self.options = label, name, device, options
 
     def unavailable_reason(self) -> str | None:
-        """See BenchCandidate.unavailable_reason."""
         return find(self.name, self.device).load().unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        """See BenchCandidate.prepare."""
         problem = bench.problem
         with bench.device.guard(self.options.workspace_limit_bytes):
             plan = require(self.name, self.device, self.options).prepare(problem, self.options)
-        return Ready(
-            run=lambda: plan.run(bench.image, bench.out),
-            result=bench.result,
-            problem=problem,
-            arithmetic=plan.arithmetic,
-            differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
-            workspace_bytes=plan.workspace_bytes,
-            moved_bytes=plan.moved_bytes,
-            launches=plan.launches,
-            choice=plan.choice,
-        )
+        return _ready(plan, problem, run=lambda: plan.run(bench.image, bench.out), result=bench.result)
 
 
 class CallCandidate(MethodCandidate):
@@ -168,7 +157,6 @@ class CallCandidate(MethodCandidate):
         self.call = call
 
     def prepare(self, bench: Bench) -> Ready:
-        """See BenchCandidate.prepare."""
         from edgeconv.api.convolve import convolve, plan
 
         request = bench.request
@@ -200,18 +188,25 @@ class CallCandidate(MethodCandidate):
             bench.device.copy_out(bench.out if self.call == "plan" else held[0], host)
             return host
 
-        method_plan = prepared.method_plan
-        return Ready(
-            run=call_plan if self.call == "plan" else call_convolve,
-            result=result,
-            problem=bench.problem,
-            output=None if self.call == "plan" else lambda: held[0],
-            arithmetic=method_plan.arithmetic,
-            workspace_bytes=method_plan.workspace_bytes,
-            moved_bytes=method_plan.moved_bytes,
-            launches=method_plan.launches,
-            choice=method_plan.choice,
-        )
+        if self.call == "plan":
+            return _ready(prepared.method_plan, bench.problem, run=call_plan, result=result)
+        found = _ready(prepared.method_plan, bench.problem, run=call_convolve, result=result)
+        return replace(found, output=lambda: held[0])
+
+
+def _ready(plan: PicturePlan, problem: Problem, run: Callable[[], None], result: Callable[[], NDArray[Any]]) -> Ready:
+    """What a plan says of itself, and how it is run here."""
+    return Ready(
+        run=run,
+        result=result,
+        problem=problem,
+        arithmetic=plan.arithmetic,
+        differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
+        workspace_bytes=plan.workspace_bytes,
+        moved_bytes=plan.moved_bytes,
+        launches=plan.launches,
+        choice=plan.choice,
+    )
 
 
 class CopyCandidate(BenchCandidate):
@@ -224,7 +219,6 @@ class CopyCandidate(BenchCandidate):
         self.device, self.options = device, Options()
 
     def unavailable_reason(self) -> str | None:
-        """See BenchCandidate.unavailable_reason."""
         return None
 
     def prepare(self, bench: Bench) -> Ready:

@@ -13,8 +13,6 @@ INK = "#70767d"
 """Axes and text: a text that occurs nowhere else in a drawing, which a page replaces by its own text colour."""
 FLOOR = "#8a8d91"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B87A00", "#2E8FC7", "#7F52A0", "#A6761D", "#5F8C2B", "#C23B50")
-PAGES = ("#ffffff", "#0d1117")
-"""The grounds that they have to hold on: white, and GitHub's dark page."""
 
 _PLACES = (
     ("sliding", "torch", "openvino"),
@@ -41,18 +39,6 @@ def place_of(candidate: str) -> int:
 def colour_of(candidate: str) -> str:
     """The colour of a candidate."""
     return SERIES[place_of(candidate)]
-
-
-def contrast(one: str, other: str) -> float:
-    """Between two colours as #rrggbb, from 1 to 21. Source: WCAG 2.2, contrast ratio and relative luminance."""
-    brighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (brighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def with_variables(svg: str) -> str:

@@ -42,6 +42,7 @@ PHASE_COLOURS = {
     "decode": "#CC79A7",
     "host to device": "#5F8C2B",
     "convolve": "#0072B2",
+    "threshold": "#8C8200",
     "device to host": "#D55E00",
     "encode": "#7F52A0",
 }

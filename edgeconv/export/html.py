@@ -19,7 +19,7 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import Group, groups
 from edgeconv.core.safe_text import markup
 from edgeconv.core.units import counted
-from edgeconv.export import ladders, runs, tables
+from edgeconv.export import ladders, runs, surface, tables
 from edgeconv.export.colours import with_variables
 from edgeconv.export.figures import Drawing, draw
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split
@@ -45,6 +45,7 @@ MOST_NAMES = 4
 
 _NAMED = re.compile(r'(<(?:section|nav|div)\b[^>]* aria-label=")([^"]*)"')
 _SVG = re.compile(r"<svg .*</svg>", re.DOTALL)
+_WIDTH = re.compile(r'\bwidth="([\d.]+)pt"')
 _SIZES = re.compile(r'\b(?:width|height)="([\d.]+)pt"')
 PIXELS_PER_POINT = 1.4
 """A drawing's text is then as large as the page's."""
@@ -81,6 +82,7 @@ def _record(record: BenchRecord, prefix: str) -> str:
         parts.append('<p class="warn">Stopped before it was complete.</p>')
     parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in record.warnings]
     sections = [
+        ("surface", "Over all cases", "".join(map(_unless_empty, surface.tables_of(record)))),
         ("fastest", "What is fastest", _unless_empty(tables.fastest(record))),
         ("goals", "The project's own goals", _unless_empty(tables.goals(record))),
         ("plots", "Plots", "".join(_figure(drawing, prefix) for drawing in drawings)),
@@ -170,7 +172,7 @@ def _figure(drawing: Drawing, prefix: str) -> str:
     text = text.replace(f'id="{drawing.name}-', f'id="{prefix}{drawing.name}-')
     text = text.replace(f"#{drawing.name}-", f"#{prefix}{drawing.name}-")
     head, _, rest = text.partition(">")
-    width = max(float(size) for size in _SIZES.findall(head))
+    width = float(_WIDTH.findall(head)[0])
     style = f'style="max-width:{width * PIXELS_PER_POINT:.0f}px"' + (' class="broad"' if width > BROAD_POINTS else "")
     text = f'{_SIZES.sub("", head)} role="img" aria-label="{markup(drawing.title)}" {style}>{rest}'
     return (

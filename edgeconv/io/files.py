@@ -287,6 +287,11 @@ def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
         raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder for the output.")
 
 
+def names_a_folder(output: str) -> bool:
+    """Whether an output is a folder, there or to be made."""
+    return output.endswith(("/", "\\")) or os.path.isdir(output) or not Path(output).suffix
+
+
 def is_same_file(source: Path | str, destination: Path | str) -> bool:
     """Whether both names lead to one file; False for a standard stream or a missing file.
 

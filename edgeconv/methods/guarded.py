@@ -45,7 +45,6 @@ class GuardedMethod(Method):
             self._fault = f"package {package}: {location} is no subclass of edgeconv.methods.base.Method"
 
     def unavailable_reason(self) -> str | None:
-        """See Method.unavailable_reason."""
         if self._fault is not None:
             return self._fault
         try:
@@ -57,13 +56,11 @@ class GuardedMethod(Method):
         return f"package {self._package}: unavailable_reason() gave {type(reason).__name__}, not a sentence or None"
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         with self._blamed("prepare()"):
             plan = self._method.prepare(problem, options)
         return self._checked(plan, "prepare()")
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
-        """See Method.prepare_batch."""
         with self._blamed("prepare_batch()"):
             plan = self._method.prepare_batch(problem, pictures, options)
         return None if plan is None else self._checked(plan, "prepare_batch()")
@@ -94,7 +91,6 @@ class GuardedPlan(Plan):
         self._plan, self._method = plan, method
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         with self._method._blamed("run()"):
             self._plan.run(image, out)
 

@@ -107,7 +107,6 @@ class OpenCVPlan(Plan):
         self.workspace_bytes = band_bytes(self._band_rows) * self._threads
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         check_arrays(image, out, self.problem)
 
         def one_band(band: int, worker: int) -> None:
@@ -253,13 +252,10 @@ class OpenCV(Method):
         return None
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         return OpenCVPlan(problem, options)
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
-        """See Method.chain_reason."""
         return chain_reason(problem)
 
     def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        """See Method.prepare_chain."""
         return OpenCVCannyPlan(problem, options)

@@ -48,7 +48,6 @@ class OpenCVCannyPlan(PicturePlan):
         super().__init__(problem, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
 
     def run(self, image: Any, out: Any) -> None:
-        """See PicturePlan.run."""
         check_arrays(image, out, self.problem)
         settings = self._settings
         picture = image if image.shape[2] > 1 else image[:, :, 0]

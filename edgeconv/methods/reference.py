@@ -126,7 +126,6 @@ class ReferencePlan(Plan):
     """Nothing to prepare."""
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         problem = self.problem
         row_sums = problem.output_width * problem.output_channels * problem.directions
         for start, stop in bands(problem.output_height, max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))):
@@ -158,7 +157,6 @@ class Reference(Method):
         return None
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         return ReferencePlan(problem, arithmetic=FLOAT64)
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
@@ -166,5 +164,4 @@ class Reference(Method):
         return None
 
     def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        """See Method.prepare_chain."""
         return ReferenceChainPlan(problem, arithmetic=WHOLE)

@@ -38,6 +38,7 @@ from edgeconv.io.files import (
     is_device,
     is_same_file,
     make_folder,
+    names_a_folder,
     parse_json,
     refuse_overwrite,
     write_bytes_atomically,
@@ -97,11 +98,6 @@ def default_name(job: Job, method: str, output_format: str, filter: str | None =
 def as_compared(name: str) -> str:
     """A name as file systems may compare it: ignoring case and the encoding of accents."""
     return unicodedata.normalize("NFC", name).casefold()
-
-
-def names_a_folder(output: str) -> bool:
-    """Whether `-o OUTPUT` is a folder, there or to be made."""
-    return output.endswith(("/", "\\")) or os.path.isdir(output) or not Path(output).suffix
 
 
 def refuse_shared_output(sources: list[str], output: str | None) -> None:

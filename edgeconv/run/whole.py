@@ -76,12 +76,10 @@ class WholeRun(Run):
             self._watch.phases_seconds["start"] = process_seconds
 
     def open(self, resources: ExitStack) -> None:
-        """See Run.open."""
         with self._watch.phase("decode"):
             self._picture = read_image(self._job.source, self._job.rules)
 
     def choose(self) -> OutputFiles:
-        """See Run.choose."""
         job, pixels = self._job, self._picture.pixels
         with self._watch.phase("set_up"):
             job = self._job = replace(job, request=job.request.settled(pixels))
@@ -101,7 +99,6 @@ class WholeRun(Run):
         """See Run.prepare: the session is set up with the first run, which is the cold one."""
 
     def filter(self) -> None:
-        """See Run.filter."""
         job, watch = self._job, self._watch
         self._filtered = filter_picture(self._picture, job.request, self._problem, self._choice, job.options, watch)
         finished = self._filtered.finished
@@ -126,14 +123,12 @@ class WholeRun(Run):
         return [encode_image(finished, place, format=None if named else self._format, quality=self._job.quality)]
 
     def check(self) -> None:
-        """See Run.check."""
         job = self._job
         limit_seconds = job.time_limit_seconds or sampling_seconds(sum(self._watch.phases_seconds.values()))
         budget = Budget(max_samples=job.samples, time_limit_seconds=limit_seconds)
         self._measured = measure(self._filtered, budget, job.check, self._roofs)
 
     def write(self, replaceable: Replaceable, resources: ExitStack) -> Callable[[], None]:
-        """See Run.write."""
         paths: tuple[Path | str, ...] = self._outputs.pictures or (STANDARD_STREAM,)
         with self._watch.phase("encode"):
             files = zip(paths, self._encoded, replaceable.pictures, strict=True)
@@ -155,7 +150,6 @@ class WholeRun(Run):
         return put_all
 
     def report(self) -> report.RunReport:
-        """See Run.report."""
         picture, target = self._picture, self._outputs.target
         file = STANDARD_STREAM if target is None else str(target)
         digests = [hashlib.sha256(data).hexdigest() for data in self._encoded]

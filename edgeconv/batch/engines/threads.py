@@ -52,5 +52,4 @@ class Threads(Engine):
                     yield future.result()
 
     def peak_bytes(self) -> dict[str, int | None]:
-        """See Engine.peak_bytes."""
         return held_bytes(self._device)

@@ -23,11 +23,9 @@ class LocalStore(Store):
     """Paths."""
 
     def identity(self, place: str) -> str:
-        """See Store.identity."""
         return os.path.realpath(place)
 
     def join(self, folder: str, relative: PurePosixPath | str) -> str:
-        """See Store.join."""
         return str(Path(folder, relative))
 
     def is_folder(self, place: str) -> bool:
@@ -47,7 +45,6 @@ class LocalStore(Store):
         pass_link: Callable[[str], None],
         pass_file: Callable[[PurePosixPath], None],
     ) -> Iterator[Task]:
-        """See Store.pictures."""
         top = Path(folder)
         hidden = None if leave_out is None else self.identity(leave_out)
         unlistable: list[Task] = []
@@ -78,22 +75,18 @@ class LocalStore(Store):
         yield from unlistable
 
     def names(self, folder: str) -> list[str]:
-        """See Store.names."""
         try:
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
         except OSError:
             return []
 
     def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
-        """See Store.read."""
         return read_picture_bytes(place, rules)
 
     def digest(self, place: str) -> str | None:
-        """See Store.digest."""
         return self.output_digest(os.path.dirname(place) or ".", os.path.basename(place))
 
     def output_digest(self, folder: str, name: str) -> str | None:
-        """See Store.output_digest."""
         try:
             return sha256_inside(folder, name)
         except (FileNotFoundError, NotADirectoryError):
@@ -103,12 +96,10 @@ class LocalStore(Store):
             raise ImageReadError(f"{place}: exists and cannot be read ({error}).") from None
 
     def write(self, place: str, data: bytes | memoryview) -> None:
-        """See Store.write."""
         self.make_folder(os.path.dirname(place))
         write_bytes_atomically(place, data)
 
     def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
-        """See Store.write_output."""
         place = place_inside(folder, name)
         if not os.path.isdir(folder):  # created when the batch started: a new one would lack the ledger
             raise ImageWriteError(f"Output folder '{folder}' was moved or removed: put it back.")
@@ -116,16 +107,13 @@ class LocalStore(Store):
         write_bytes_atomically(place, data, replace=replace)
 
     def remove(self, place: str) -> None:
-        """See Store.remove."""
         with suppress(OSError):
             os.unlink(place)
 
     def make_folder(self, folder: str) -> None:
-        """See Store.make_folder."""
         make_folder(folder)
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
-        """See Store.remove_left_overs."""
         return [
             str(path) for folder in sorted(set(folders)) for path in temporary_files.remove_left_over_in(Path(folder))
         ]

@@ -30,12 +30,10 @@ class RemoteStore(Store):
     """URLs."""
 
     def identity(self, place: str) -> str:
-        """See Store.identity."""
         files, path = _open(place)
         return str(files.unstrip_protocol(path))
 
     def join(self, folder: str, relative: PurePosixPath | str) -> str:
-        """See Store.join."""
         below = PurePosixPath(relative).as_posix()
         return folder if below == "." else f"{folder.rstrip('/')}/{below}"
 
@@ -62,7 +60,6 @@ class RemoteStore(Store):
         pass_link: Callable[[str], None],
         pass_file: Callable[[PurePosixPath], None],
     ) -> Iterator[Task]:
-        """See Store.pictures."""
         files, top = _open(folder)
         beside = None if leave_out is None else self.identity(leave_out)
         hidden = None if beside in (None, self.identity(folder)) else f"{beside}/"
@@ -83,7 +80,6 @@ class RemoteStore(Store):
                 yield Task(self.join(folder, relative), relative.parent, identity)
 
     def names(self, folder: str) -> list[str]:
-        """See Store.names."""
         files, path = _open(folder)
         try:
             return sorted(PurePosixPath(name).name for name in files.find(path, maxdepth=1))
@@ -112,7 +108,6 @@ class RemoteStore(Store):
         return data
 
     def digest(self, place: str) -> str | None:
-        """See Store.digest."""
         files, path = _open(place)
         try:
             return hashlib.sha256(files.cat_file(path)).hexdigest()
@@ -153,7 +148,6 @@ class RemoteStore(Store):
             raise ImageWriteError(f"{place}: {arrived:,} of {len(data):,} bytes arrived: try again.")
 
     def remove(self, place: str) -> None:
-        """See Store.remove."""
         files, path = _open(place)
         with suppress(Exception):
             files.rm_file(path)

@@ -95,11 +95,9 @@ class PeerCandidate(BenchCandidate):
         return self._peer.version()
 
     def unavailable_reason(self) -> str | None:
-        """See BenchCandidate.unavailable_reason."""
         return self._peer.unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        """See BenchCandidate.prepare."""
         if bench.problem.dtype == np.float64 and not self._peer.has_double:
             raise UnavailableError("it is measured in float32 only")
         return self._peer.prepare(bench.problem, bench.image_host)

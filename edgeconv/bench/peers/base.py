@@ -82,7 +82,6 @@ class PlanePeer(Peer):
         """The float32 response of a float32 plane, of the same size."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         if problem.padding != HALO:
             raise UnavailableError(f"it gives back planes of the same size, which is padding {HALO}")
         border = problem.border if problem.border in self.borders else self.borders[0]

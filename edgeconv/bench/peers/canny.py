@@ -88,7 +88,6 @@ class OpenCVCanny(CannyPeer):
     module = "cv2"
 
     def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> ReadyCanny:
-        """See CannyPeer.prepare."""
         cv2 = import_module(self.module)
         blur = (settings.blur, settings.blur)
 
@@ -107,7 +106,6 @@ class ScikitImageCanny(CannyPeer):
     arrays = "numpy"
 
     def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> ReadyCanny:
-        """See CannyPeer.prepare."""
         refuse_other_than_grey(picture, settings)
         canny, xp = import_module(self.module).canny, import_module(self.arrays)
         image = xp.asarray(picture)
@@ -137,7 +135,6 @@ class KorniaCanny(CannyPeer):
     module = "kornia.filters"
 
     def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> ReadyCanny:
-        """See CannyPeer.prepare."""
         refuse_other_than_grey(picture, settings)
         torch, filters = import_module("torch"), import_module(self.module)
         white = full_range(picture.dtype)
@@ -165,11 +162,9 @@ class NPPCanny(CannyPeer):
     module = "cupy"
 
     def unavailable_reason(self) -> str | None:
-        """See Library.unavailable_reason."""
         return cuda_unavailable_reason() or open_all(NPP_CANNY)
 
     def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> ReadyCanny:
-        """See CannyPeer.prepare."""
         refuse_other_than_grey(picture, settings, has_l1=True)
         low, high = sorted((settings.low, settings.high))
         if high > LARGEST_SHORT or low != int(low) or high != int(high):

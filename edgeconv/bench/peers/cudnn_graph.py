@@ -27,7 +27,6 @@ class Graph(Peer):
     module = "cudnn"
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         plain = problem.directions == 1 and problem.output_mode == "raw" and problem.border == "zero"
         if not plain or problem.dtype != np.float32 or problem.groups != 1:
             raise UnavailableError("it is asked for one direction of a float32 picture, raw, with a zero border")

@@ -44,7 +44,6 @@ class CVCUDA(Peer):
     module = "cvcuda"
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         kernels = problem.weights[0, :, 0]
         alone = problem.combine == "single" and problem.groups > 1 and bool((kernels == kernels[0]).all())
         if not alone or problem.stride != 1 or problem.padding != HALO or problem.dtype.name not in FORMATS:

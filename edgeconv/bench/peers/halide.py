@@ -38,7 +38,6 @@ class ByHand(Peer):
     module = "halide"
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         if problem.border != "zero":
             raise UnavailableError("it is written with a zero border")
         if problem.dtype == np.float16:
@@ -120,7 +119,6 @@ class Automatic(ByHand):
         self._loaded = False
 
     def schedule(self, hl: Any, pipeline: Any, total: Any, extents: tuple[int, int, int]) -> None:
-        """See ByHand.schedule."""
         if not self._loaded:
             folder = Path(hl.__file__).parent
             (plugin,) = folder.rglob(f"libautoschedule_{AUTOSCHEDULER.lower()}.*")

@@ -32,14 +32,12 @@ class JAX(Peer):
     module = "jax"
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         reason = super().unavailable_reason()
         if reason is None and self.device == "cuda" and not any(map(find_spec, CUDA_PLUGINS)):
             return "this jax has no CUDA plug-in (pip install 'jax[cuda13]')"
         return reason
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         if problem.border != "zero":
             raise UnavailableError("its convolution knows a zero border")
         jax, place = place_of(self.device)

@@ -27,7 +27,6 @@ class JAXShifts(JAX):
     """Weights are constants of the compiled code."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         jax, place = place_of(self.device)
         jnp = jax.numpy
         shifts = shifts_of(problem)

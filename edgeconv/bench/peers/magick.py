@@ -34,16 +34,13 @@ class ImageMagick(Peer):
     module = "subprocess"
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         return None if self._command() else "ImageMagick is not installed (no command 'magick' or 'convert')"
 
     def version(self) -> str:
-        """See Peer.version."""
         words = _first_line([self._command() or "", "-version"]).split()
         return words[2] if len(words) > 2 else "unknown"
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         kernels = problem.weights[0, :, 0]
         alone = problem.combine == "single" and problem.groups > 1 and bool((kernels == kernels[0]).all())
         whole = bool((kernels == np.rint(kernels)).all())

@@ -26,7 +26,6 @@ class SciPy(PlanePeer):
     module = "scipy"
 
     def correlate(self, plane: Any, kernel: NDArray[np.float32], border: Border) -> Any:
-        """See PlanePeer.correlate."""
         ndimage = import_module("scipy.ndimage")
         return ndimage.correlate(plane, kernel, mode=MODES[border])
 
@@ -38,13 +37,11 @@ class CuPy(PlanePeer):
     module = "cupy"
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         self.xp = import_module("cupy")
         self._kernels: dict[bytes, Any] = {}
         return super().prepare(problem, image_host)
 
     def correlate(self, plane: Any, kernel: NDArray[np.float32], border: Border) -> Any:
-        """See PlanePeer.correlate."""
         ndimage = import_module("cupyx.scipy.ndimage")
         return ndimage.correlate(plane, self._on_gpu(kernel), mode=MODES[border])
 
@@ -56,6 +53,5 @@ class CuPy(PlanePeer):
         return self._kernels[key]
 
     def to_host(self, out: Any) -> NDArray[Any]:
-        """See PlanePeer.to_host."""
         host: NDArray[Any] = out.get()
         return host

@@ -79,11 +79,9 @@ class NPP(Peer):
     module = "cupy"
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         return cuda_unavailable_reason() or open_all(SIGNATURES)
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         kernels = problem.weights[0, :, 0]
         alone = problem.combine == "single" and problem.groups > 1 and bool((kernels == kernels[0]).all())
         if not alone or problem.stride != 1 or problem.padding != HALO:

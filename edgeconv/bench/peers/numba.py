@@ -64,7 +64,6 @@ class OnCPU(Loops):
     """numba.njit(parallel=True)."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         self.check(problem)
         if problem.combine == "maximum":
             raise UnavailableError("it is written for one direction, or two")
@@ -113,14 +112,12 @@ class OnGPU(Loops):
     distributions = ("numba-cuda", "numba")
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         reason = super().unavailable_reason()
         if reason is None and not import_module("numba.cuda").is_available():
             return "numba.cuda finds no GPU, or no compiler (pip install 'numba-cuda[cu13]')"
         return reason
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         self.check(problem)
         cuda, cupy = import_module("numba.cuda"), import_module("cupy")
         jit = cuda.jit(device=True, fastmath=True)

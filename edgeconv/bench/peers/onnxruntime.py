@@ -24,12 +24,10 @@ class ONNXRuntime(Peer):
     module = "onnxruntime"
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         problem = import_problem("onnx")
         return f"{problem}, and it writes the model (pip install onnx)" if problem else super().unavailable_reason()
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         runtime = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = usable_threads()

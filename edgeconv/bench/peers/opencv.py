@@ -36,11 +36,9 @@ class Filter2D(PlanePeer):
     module = "cv2"
 
     def correlate(self, plane: Any, kernel: NDArray[np.float32], border: Border) -> Any:
-        """See PlanePeer.correlate."""
         return cv2.filter2D(plane, cv2.CV_32F, kernel, borderType=BORDER_CODES[border])
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         kernels = _shared_kernels(problem)
         if kernels is None or problem.dtype != np.uint8 or problem.output_mode != "abs" or problem.padding != HALO:
             return super().prepare(problem, image_host)
@@ -56,7 +54,6 @@ class SpatialGradient(Filter2D):
     """Both derivatives of a plane at once, in 16 bits."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         kernels = _shared_kernels(problem)
         sobel = kernels is not None and np.array_equal(kernels, [SOBEL_X, SOBEL_X.T])
         if not sobel or problem.dtype != np.uint8 or problem.output_mode != "abs" or problem.padding != HALO:

@@ -28,12 +28,10 @@ class OpenVINO(Peer):
     module = "openvino"
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         problem = import_problem("onnx")
         return f"{problem}, and it writes the model (pip install onnx)" if problem else super().unavailable_reason()
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         openvino = import_module("openvino")
         core = openvino.Core()
         settings = {**SETTINGS, "INFERENCE_NUM_THREADS": str(usable_threads())}

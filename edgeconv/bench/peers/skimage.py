@@ -38,7 +38,6 @@ class ScikitImage(Peer):
     arrays = "numpy"
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         name = _name_of(problem)
         if name is None or problem.padding != HALO:
             raise UnavailableError(
@@ -85,7 +84,6 @@ class CuCIM(ScikitImage):
     arrays = "cupy"
 
     def to_host(self, out: Any) -> NDArray[Any]:
-        """See ScikitImage.to_host."""
         host: NDArray[Any] = out.get()
         return host
 

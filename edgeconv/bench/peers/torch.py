@@ -41,14 +41,12 @@ class ChannelsLast(Peer):
     differs: str | None = None
 
     def unavailable_reason(self) -> str | None:
-        """See Peer.unavailable_reason."""
         reason = super().unavailable_reason()
         if reason is None and self.device == "cuda" and not import_module("torch").cuda.is_available():
             return "this torch was built without CUDA"
         return reason
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         torch = import_module("torch")
         if problem.border != "zero" and problem.border not in PAD_MODES:
             raise UnavailableError(f"it has no border '{problem.border}'")
@@ -108,13 +106,11 @@ class Unfold(Planes):
     """Columns in memory, then a matrix product."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         if problem.groups != 1 or problem.border != "zero":
             raise UnavailableError("its unfold knows one group and a zero border")
         return super().prepare(problem, image_host)
 
     def convolve(self, image: Any, kernels: Any, problem: Problem) -> Any:
-        """See ChannelsLast.convolve."""
         torch = import_module("torch")
         columns = torch.nn.functional.unfold(image, KERNEL_SIZE, padding=problem.padding, stride=problem.stride)
         product = torch.matmul(kernels.flatten(1), columns)

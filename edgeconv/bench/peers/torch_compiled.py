@@ -21,7 +21,6 @@ class TorchShifts(ChannelsLast):
     """Weights are constants of the compiled code."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         torch = import_module("torch")
         if problem.border != "zero" and problem.border not in PAD_MODES:
             raise UnavailableError(f"it has no border '{problem.border}'")

@@ -32,7 +32,6 @@ class Triton(Peer):
         self._stencil: Any = None
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         if problem.border != "zero":
             raise UnavailableError("its masked loads give 0 outside of the picture, which is a zero border")
         if problem.combine == "maximum" or problem.output_channels not in CHANNEL_COUNTS:

@@ -29,7 +29,6 @@ class Vips(Peer):
     requirement = "pyvips[binary]"  # the extra brings libvips
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See Peer.prepare."""
         if problem.padding != HALO or problem.dtype.name not in FORMATS:
             raise UnavailableError(f"it knows padding {HALO} and the types {', '.join(FORMATS)}")
         pyvips = import_module("pyvips")

@@ -50,7 +50,6 @@ class StreamSource(ByteSource):
 
     @property
     def most_bytes(self) -> int:
-        """See ByteSource.most_bytes."""
         return self._limit
 
     def need(self, count: int) -> bool:
@@ -70,7 +69,6 @@ class StreamSource(ByteSource):
         return True
 
     def sides(self, width: int, height: int) -> None:
-        """See ByteSource.sides."""
         self._told(width, height)
 
     def _read(self, count: int) -> bool:

@@ -30,10 +30,8 @@ class EngineCannyPlan(AddressChainPlan):
         super().__init__(problem, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
 
     def run(self, image: Any, out: Any) -> None:
-        """See PicturePlan.run."""
         check_arrays(image, out, self.problem)
         self._canny.run_at(address_of(image), address_of(out))
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """See ByAddress.run_at."""
         self._canny.run_at(image_address, out_address)

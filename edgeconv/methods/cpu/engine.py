@@ -139,12 +139,10 @@ class EnginePlan(AddressPlan):
         }
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         check_arrays(image, out, self.problem)
         self.run_at(address_of(image), address_of(out))
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """See Plan.run_at."""
         arguments = self._words
         arguments[IMAGE_ADDRESS] = image_address
         arguments[OUT_ADDRESS] = out_address

@@ -26,6 +26,5 @@ class Im2col(Method):
         return None
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         lowering = make_lowering(problem, share=False, streaming=moves_past_caches(problem))
         return EnginePlan("im2col", problem, lowering, options, CodeShape(TILE_PIXELS, columns=True))

@@ -40,6 +40,7 @@ class _Writer:
         self.runs = Runs(self.frame, self.staging)
 
     def write(self) -> str:
+        """None"""
         e = self.e
         tiles_per_strip = self.frame.argument(Argument.TILES_PER_STRIP)
         with e.count(self.frame.first_unit, self.frame.stop_unit) as unit:

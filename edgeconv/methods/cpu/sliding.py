@@ -27,14 +27,11 @@ class Sliding(Method):
         return None
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         lowering = make_lowering(problem, streaming=moves_past_caches(problem))
         return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
-        """See Method.chain_reason."""
         return canny_plan.chain_reason(problem)
 
     def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        """See Method.prepare_chain."""
         return canny_plan.EngineCannyPlan(problem, options)

@@ -30,9 +30,7 @@ class CudaCannyPlan(AddressChainPlan):
         super().__init__(problem, workspace_bytes=workspace, launches=launches, arithmetic=WHOLE, choice=choice)
 
     def run(self, image: Any, out: Any) -> None:
-        """See PicturePlan.run."""
         self._canny.run(image, out[..., 0])
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """See ByAddress.run_at."""
         self._canny.run_at(image_address, out_address, stream)

@@ -427,11 +427,9 @@ class CuDNN(Method):
     """cuDNN's legacy convolution API."""
 
     def unavailable_reason(self) -> str | None:
-        """See Method.unavailable_reason."""
         return cuda_unavailable_reason() or libcudnn.unavailable_reason()
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         if problem.dtype == np.float64:
             raise refuse("cudnn", "it computes float64 in NCHW alone", "Use --method sliding.")
         refuse_reduced_16bit("cudnn", problem, options)

@@ -207,7 +207,6 @@ class ResidentPlan(Plan):
             self._launches.append((part, PackedLaunch(kernel, blocks, (shape.threads, 1), *arguments)))
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         for part, launch in self._launches:
             launch.at(image.data.ptr + part.image_offset_bytes, out.data.ptr + part.out_offset_bytes)
 
@@ -292,7 +291,6 @@ class BandedPlan(Plan):
         return problem.output_dtype == problem.weights.dtype and problem.output_mode == "raw"
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         flat = out.reshape(-1)
         channels = self.problem.output_channels
         for band in self._bands:
@@ -362,11 +360,9 @@ class Im2col(Method):
     """im2col and GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:
-        """See Method.unavailable_reason."""
         return cuda_unavailable_reason()
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         if options.gemm == "own":
             return ResidentPlan(problem, options)
         reason = cublas_unavailable_reason()

@@ -274,7 +274,6 @@ class ImplicitPlan(Plan):
         )
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         launches = self._any_start if image.data.ptr % ALIGNMENT else self._aligned_start
         for part, launch in zip(self._parts, launches, strict=True):
             launch.at(image.data.ptr + part.image_offset_bytes, out.data.ptr + part.out_offset_bytes)
@@ -284,11 +283,9 @@ class Implicit(Method):
     """The implicit GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:
-        """See Method.unavailable_reason."""
         return cuda_unavailable_reason()
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare."""
         if problem.dtype == np.float64:
             raise refuse("implicit", "it does not compute in float64", "Use --method sliding.")
         refuse_reduced_16bit("implicit", problem, options)

@@ -222,11 +222,9 @@ class DirectPlan(AddressPlan):
         self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name, "forms": "plain sums"}
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """See Plan.run_at."""
         for launch, image_offset, out_offset in self._launches:
             launch.at(image_address + image_offset, out_address + out_offset, stream)
 
@@ -284,7 +282,6 @@ class StripPlan(AddressPlan):
         self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """See Plan.run_at."""
         launch = self._usual
         if (image_address | out_address) % CHUNK_BYTES:
             launch = self._cut(self._aligned(image_address, out_address)).launch
@@ -337,7 +334,6 @@ class Sliding(Method):
     """The CUDA method `sliding`."""
 
     def unavailable_reason(self) -> str | None:
-        """See Method.unavailable_reason."""
         return cuda_unavailable_reason()
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
@@ -349,11 +345,9 @@ class Sliding(Method):
         return plan_for_large(problem, pictures)
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
-        """See Method.chain_reason."""
         return canny_plan.chain_reason(problem)
 
     def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        """See Method.prepare_chain."""
         return canny_plan.CudaCannyPlan(problem, options)
 
     def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:

@@ -194,9 +194,7 @@ class BankPlan(AddressPlan):
         return passes * self.shape.outputs(1) * depth_of(problem) // problem.groups
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """See Plan.run_at."""
         self._launch.at(image_address, out_address, stream)

@@ -67,7 +67,6 @@ class TextbookPlan(Plan):
         self.choice = {"kernel": "one thread per output value", "block": side, "arithmetic": self.arithmetic.name}
 
     def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
         for launch in self._launches:
             launch(image, out)
 
@@ -76,7 +75,6 @@ class Textbook(Method):
     """The CUDA method `textbook`."""
 
     def unavailable_reason(self) -> str | None:
-        """See Method.unavailable_reason."""
         return cuda_unavailable_reason()
 
     def prepare(self, problem: Problem, options: Options) -> Plan:

@@ -139,12 +139,10 @@ class TiledRun(Run):
         self._chunks = self._decoded = self._done = self._all = 0
 
     def open(self, resources: ExitStack) -> None:
-        """See Run.open."""
         self._source = open_source(self._input, self._job.rules.rgb)
         resources.callback(self._source.close)
 
     def choose(self) -> OutputFiles:
-        """See Run.choose."""
         layout, request = self._source.layout, self._job.request
         chain = request.chain
         reach = None if chain is None else chain.reach
@@ -185,7 +183,6 @@ class TiledRun(Run):
         self._check = self._write_tiles()
 
     def check(self) -> None:
-        """See Run.check."""
         session = self._filter.session(self._full_window())
         comparison = self._verify_output() if self._options.verify else None
         peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
@@ -206,7 +203,6 @@ class TiledRun(Run):
         return lambda: self._sink.commit(replaceable.picture)
 
     def report(self) -> report.RunReport:
-        """See Run.report."""
         whole_seconds = (self._start_seconds or 0.0) + time.perf_counter() - self._began
         return TiledRecord(
             job=self._job,

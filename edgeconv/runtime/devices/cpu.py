@@ -42,7 +42,6 @@ class CpuDevice(Device):
         self._flush_parts: NDArray[Any] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """See Device.describe."""
         return {
             "name": processor_name(),
             "machine": platform.machine(),
@@ -52,19 +51,15 @@ class CpuDevice(Device):
         }
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """See Device.empty."""
         return np.empty(shape, dtype)
 
     def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """See Device.host_empty."""
         return np.empty(shape, dtype)
 
     def copy_in(self, host: NDArray[Any], array: Any) -> None:
-        """See Device.copy_in."""
         np.copyto(array, host)
 
     def copy_out(self, array: Any, host: NDArray[Any]) -> None:
-        """See Device.copy_out."""
         np.copyto(host, array)
 
     def synchronize(self) -> None:
@@ -141,7 +136,6 @@ class CpuDevice(Device):
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
-        """See Device.guard."""
         try:
             yield
         except MemoryError:

@@ -56,7 +56,6 @@ class CudaDevice(Device):
         self._thread = threading.local()
 
     def describe(self) -> dict[str, Any]:
-        """See Device.describe."""
         runtime = cupy.cuda.runtime
         properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
         free_bytes, total_bytes = runtime.memGetInfo()
@@ -73,18 +72,15 @@ class CudaDevice(Device):
         }
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """See Device.empty."""
         return cupy.empty(shape, dtype)
 
     def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """See Device.host_empty."""
         kind = np.dtype(dtype)
         samples = int(np.prod(shape, dtype=np.int64))
         memory = cupy.cuda.alloc_pinned_memory(max(1, samples * kind.itemsize))
         return np.frombuffer(memory, kind, samples).reshape(shape)
 
     def copy_in(self, host: NDArray[Any], array: Any) -> None:
-        """See Device.copy_in."""
         if self._is_direct(host):
             array.set(host)
         else:
@@ -92,7 +88,6 @@ class CudaDevice(Device):
         self.synchronize()
 
     def copy_out(self, array: Any, host: NDArray[Any]) -> None:
-        """See Device.copy_out."""
         if self._is_direct(host):
             array.get(out=host)
         else:
@@ -100,7 +95,6 @@ class CudaDevice(Device):
         self.synchronize()
 
     def synchronize(self) -> None:
-        """See Device.synchronize."""
         cupy.cuda.get_current_stream().synchronize()
         self._peak_bytes = max(self._peak_bytes, cupy.get_default_memory_pool().total_bytes())
 
@@ -148,7 +142,6 @@ class CudaDevice(Device):
         return float(_elapsed_milliseconds(start, stop)) / 1e3
 
     def train(self, call: Callable[[], None], calls: int) -> Train | None:
-        """See Device.train."""
         call()
         self.synchronize()
         started = time.perf_counter()
@@ -222,7 +215,6 @@ class CudaDevice(Device):
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
-        """See Device.guard."""
         make_current(cupy.cuda.runtime.getDevice())
         try:
             yield
@@ -236,24 +228,20 @@ class CudaDevice(Device):
             raise self.failure(error) from error
 
     def memory_taken_by(self, run: Callable[[], Any]) -> int:
-        """See Device.memory_taken_by."""
         with _Allocations() as taken:
             run()
         return int(taken.taken_bytes)
 
     def reserved_cache_bytes(self) -> int:
-        """See Device.reserved_cache_bytes."""
         try:
             return int(cupy.cuda.runtime.deviceGetLimit(PERSISTING_L2_LIMIT))
         except cupy.cuda.runtime.CUDARuntimeError:  # GPUs before compute capability 8.0 have none
             return 0
 
     def free_reserved_cache(self) -> None:
-        """See Device.free_reserved_cache."""
         cupy.cuda.runtime.deviceSetLimit(PERSISTING_L2_LIMIT, 0)
 
     def failure(self, error: Exception) -> Exception:
-        """See Device.failure."""
         return UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.")
 
     def _flush(self, enqueue_seconds: float = 0.0) -> None:

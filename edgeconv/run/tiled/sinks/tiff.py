@@ -73,8 +73,6 @@ class TiffSink(Sink):
             raise
 
     def write(self, row: int, column: int, pixels: NDArray[Any], pool: Executor, threads: int) -> None:
-        """See Sink.write."""
-
         import imagecodecs
 
         def compress(place: Place) -> tuple[Place, bytes]:
@@ -86,7 +84,6 @@ class TiffSink(Sink):
             self._append(place, data)
 
     def finish(self) -> None:
-        """See Sink.finish."""
         import tifffile
 
         try:
@@ -104,7 +101,6 @@ class TiffSink(Sink):
             raise self.unwritable(error) from None
 
     def commit(self, replace: bool = True) -> None:
-        """See Sink.commit."""
         target = Path(os.path.realpath(self.target))
         try:
             if replace:
@@ -116,7 +112,6 @@ class TiffSink(Sink):
         temporary_files.end(self.path)
 
     def discard(self) -> None:
-        """See Sink.discard."""
         if hasattr(self, "_stream"):
             with suppress(OSError):
                 self._stream.close()

@@ -56,7 +56,6 @@ class ZarrSink(Sink):
             raise
 
     def write(self, row: int, column: int, pixels: NDArray[Any], pool: Executor, threads: int) -> None:
-        """See Sink.write."""
         height, width = pixels.shape[:2]
         try:
             self._array[:, row : row + height, column : column + width] = np.moveaxis(pixels, 2, 0)
@@ -67,7 +66,6 @@ class ZarrSink(Sink):
         """See Sink.finish: every chunk is a complete file already."""
 
     def commit(self, replace: bool = True) -> None:
-        """See Sink.commit."""
         target = Path(os.path.realpath(self.target))
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
@@ -87,7 +85,6 @@ class ZarrSink(Sink):
             temporary_files.end(going)
 
     def discard(self) -> None:
-        """See Sink.discard."""
         for pause in REMOVAL_PAUSES:
             if not os.path.lexists(self.path):
                 break

@@ -39,7 +39,6 @@ class Upright(TileSource):
         )
 
     def load(self, row: int, column: int) -> NDArray[Any]:
-        """See Source.load."""
         if self._upside_down:
             row = len(self.layout.row_cuts) - 2 - row
         if self._mirrored:
@@ -52,7 +51,6 @@ class Upright(TileSource):
         return np.ascontiguousarray(chunk)
 
     def close(self) -> None:
-        """See Source.close."""
         self._stored.close()
 
 

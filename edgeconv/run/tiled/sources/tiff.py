@@ -148,11 +148,9 @@ class TiffSource(TileSource):
         )
 
     def close(self) -> None:
-        """See Source.close."""
         self._file.close()
 
     def load(self, row: int, column: int) -> NDArray[Any]:
-        """See Source.load."""
         rows, columns = self.span(row, column)
         page = self._page
         samples = 1 if self._planes_apart else page.samplesperpixel
@@ -282,7 +280,6 @@ class TiffPages(TileSource):
         )
 
     def load(self, row: int, column: int) -> NDArray[Any]:
-        """See Source.load."""
         rows, columns = self.span(row, column)
         chunk = np.empty((len(rows), len(columns), self.layout.channels), self.layout.dtype)
         for number, page in enumerate(self._pages):
@@ -290,7 +287,6 @@ class TiffPages(TileSource):
         return chunk
 
     def close(self) -> None:
-        """See Source.close."""
         self._pages[0].close()
 
 

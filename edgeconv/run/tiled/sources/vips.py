@@ -118,7 +118,6 @@ class VipsSource(TileSource):
         )
 
     def load(self, row: int, column: int) -> NDArray[Any]:
-        """See Source.load."""
         import pyvips
 
         rows, _ = self.span(row, column)

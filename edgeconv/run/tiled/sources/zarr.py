@@ -96,7 +96,6 @@ class ZarrSource(TileSource):
         )
 
     def load(self, row: int, column: int) -> NDArray[Any]:
-        """See Source.load."""
         rows, columns = self.span(row, column)
         place = {"y": slice(rows.start, rows.stop), "x": slice(columns.start, columns.stop), "c": slice(None)}
         try:

@@ -234,7 +234,6 @@ class BoundedStore(WrapperStore[LocalStore]):
         return data
 
     async def get_partial_values(self, prototype: Any, key_ranges: Iterable[tuple[str, Any]]) -> list[Any]:
-        """See WrapperStore.get_partial_values."""
         return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
 
 
