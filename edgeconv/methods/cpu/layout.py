@@ -188,17 +188,10 @@ def puts_outputs_together(lowering: Lowering) -> bool:
     return lowering.bank is not None or (lowering.streaming and stored_per_pixel(lowering) % 2 == 0)
 
 
-VECTOR_BYTES_OF_CHEAP_WIDENING = 64
-
-
 def splits_bytes(lowering: Lowering, layout: RowLayout) -> bool:
-    """Whether bytes are summed in 16 bits by even and odd places, so that none has to be moved across a register.
-
-    Where that is AVX2 or smaller; a shuffle of a whole register is one instruction in AVX-512.
-    """
+    """Whether bytes are summed in 16 bits by even and odd places, so that none has to be moved across a register."""
     in_bytes = lowering.staged == lowering.stored == "u8" and lowering.sum == "i16"
-    whole = layout.sum_pixels >= layout.vector_bytes
-    return in_bytes and whole and layout.vector_bytes < VECTOR_BYTES_OF_CHEAP_WIDENING
+    return in_bytes and layout.sum_pixels >= layout.vector_bytes
 
 
 MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
