@@ -20,6 +20,7 @@ from problems import random_image
 import edgeconv
 from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew
+from edgeconv.hardware.cpu.crew_layout import CrewField
 from edgeconv.hardware.pool import run_pieces
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no crew")
@@ -70,6 +71,23 @@ def test_helpers_do_take_part() -> None:
         counted.block[Field.SIGN] = 1
         caller.join(PATIENCE_SECONDS)
     assert counted.workers == {0, 1}
+
+
+@LINUX
+def test_a_small_job_that_comes_alone_wakes_nobody() -> None:
+    """It is over before a sleeper is up; the first of a series cannot be told from it."""
+    counted = Counted(50, asked=2, most_threads=2, sleepers=0)
+    words = crew.CREW._words
+
+    def all_sleep() -> bool:
+        return words[CrewField.SLEEPERS // crew.INT64_BYTES] == words[CrewField.STARTED // crew.INT64_BYTES]
+
+    for _ in range(5):
+        wait_until(all_sleep)
+        time.sleep(2 * crew.SPIN_SECONDS)
+        counted.job.run()
+        assert all_sleep()
+    assert counted.workers == {0}
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, usable: int, cpus: frozenset[int] | None = None) -> None:

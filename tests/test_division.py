@@ -63,8 +63,8 @@ def test_strips_are_neither_long_nor_short(rows: int, microseconds: int) -> None
 
 
 def test_sleepers_are_woken_for_what_is_worth_it() -> None:
-    found = [divide(4096, seconds, asked=None).sleepers for seconds in (10e-6, 49e-6, 51e-6, 101e-6, 1e-3)]
-    assert found == [0, 0, 1, 2, 20]
+    found = [divide(4096, seconds, asked=None).sleepers for seconds in (10e-6, 199e-6, 201e-6, 251e-6, 1e-3)]
+    assert found == [0, 0, 4, 5, 20]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,6 @@ FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE = 128, 129
 MOST_SLEEPERS = 2**31 - 1
 CLOCK_MONOTONIC = 1
 NANOSECONDS = 10**9
-SERIES_NANOSECONDS = 300_000
-"""Small jobs that come closer than this are worth helpers that stay awake between them."""
 POLLS_PER_LOOK = 32
 """Looks at a word between two looks at the clock."""
 
@@ -331,20 +329,27 @@ class _Caller(_CrewEmitter):
         self.put(slot, SlotField.SEATS, self.both(generation, self.block.sub(self.int64(NO_SEAT), helpers)))
         self.put(slot, SlotField.LEFT, self.both(generation, units))
         self.add(self.crew, CrewField.BELL, 1, I32)
-        self.wake(slot, self.minimum(helpers, self.block.sub(units, self.int64(1))), self._one_in_a_series)
+        missed = self.variable(self.int64(0))
+        wanted = self.minimum(helpers, self.block.sub(units, self.int64(1)))
+        self.wake(slot, wanted, lambda: self._one_in_a_series(missed))
         mine = self.take_units(slot, generation, self.int64(0))
         count = self.block.trunc(self.block.load(mine, typ=I64), I32)
         self.add(slot, SlotField.DONE, count, I32)
         self._wait(slot, self.block.trunc(units, I32))
+        with self.block.if_then(self.block.icmp_signed("!=", self.block.load(missed, typ=I64), self.int64(0))):
+            self.put(self.crew, CrewField.LAST_MISSED, self.now())
         self.add(self.crew, CrewField.CALLERS, -1)
         self.put(slot, SlotField.OWNED, self.int64(0))
 
-    def _one_in_a_series(self) -> Value:
-        """1 where callers found helpers asleep shortly before, else 0: a small job alone is over before they are up."""
-        now = self.now()
-        passed = self.block.sub(now, self.read(self.crew, CrewField.LAST_MISSED))
-        self.put(self.crew, CrewField.LAST_MISSED, now)
-        return self.block.zext(self.block.icmp_signed("<", passed, self.int64(SERIES_NANOSECONDS)), I64)
+    def _one_in_a_series(self, missed: Value) -> Value:
+        """1 where the last small job that found helpers asleep has just ended, else 0; `missed` becomes 1.
+
+        A small job is over before they are up. They are woken for the next one, if it follows while they stay awake.
+        """
+        self.block.store(self.int64(1), missed)
+        passed = self.block.sub(self.now(), self.read(self.crew, CrewField.LAST_MISSED))
+        stay = self.read(self.crew, CrewField.SPIN_NANOSECONDS)
+        return self.block.zext(self.block.icmp_signed("<=", passed, stay), I64)
 
     def _wait(self, slot: Value, units: Value) -> None:
         """Until every unit is reported: awake for a while, then asleep."""

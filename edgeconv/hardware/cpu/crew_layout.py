@@ -39,7 +39,7 @@ class CrewField(IntEnum):
     CALLER_CORE = 5 * APART_BYTES
     """Where the last caller ran."""
     LAST_MISSED = 5 * APART_BYTES + 8
-    """When a caller last found helpers asleep, in nanoseconds."""
+    """When the last small job that found helpers asleep ended, in nanoseconds."""
     FREE_MASK = 6 * APART_BYTES
     """`MASK_BYTES`: a bit for every core that helpers may run on."""
     CORE_AT = 6 * APART_BYTES + MASK_BYTES
