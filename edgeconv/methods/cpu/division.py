@@ -31,9 +31,9 @@ STRIPS_PER_THREAD = 4
 """Strips per thread where they are worth it, so that a thread that was interrupted keeps no other waiting."""
 
 WAKING_SECONDS = 200e-6
-"""Work from which sleeping threads are woken: waking one takes the waker five to thirty microseconds, and the sleeper is
-at work 50 to 150 later (docs/cpu-engine.md). Smaller work wakes one thread at a time, and only in a series of pictures
-that follow so closely that it is awake for the next."""
+"""Work from which sleeping threads are woken: waking one takes the waker five to thirty microseconds, and the sleeper
+is at work 50 to 150 later (docs/cpu-engine.md). Smaller work wakes one thread at a time, and only in a series of
+pictures that follow so closely that it is awake for the next."""
 SLEEPER_SECONDS = 50e-6
 """Of larger work: what is worth one more that is woken at once."""
 
