@@ -14,18 +14,26 @@ from edgeconv.hardware.cpu import caches
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("sizes", "largest", "l1"),
     [
-        ({}, None),
-        ({"a": "32K\n", "b": "1024K\n", "c": "32768K\n"}, 32768 * 1024),
-        ({"a": "32K\n", "b": None, "c": "many\n", "d": "64M\n"}, 32 * 1024),
-        ({"a": "\n"}, None),
+        ([], None, caches.USUAL_L1_BYTES),
+        (["48K\n", "64K\n", "2048K\n", "32768K\n"], 32768 * 1024, 48 * 1024),
+        (["32K\n", None, "many\n", "64M\n"], 32 * 1024, 32 * 1024),
+        ([None, "32K\n", "1024K\n"], 1024 * 1024, caches.USUAL_L1_BYTES),
+        (["\n"], None, caches.USUAL_L1_BYTES),
     ],
 )
-def test_the_largest_cache_counts(monkeypatch: pytest.MonkeyPatch, files: dict[str, str | None], found: int) -> None:
-    monkeypatch.setattr(caches, "system_files", lambda folder, pattern: list(files))
+def test_the_largest_cache_counts_and_the_first_for_data(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[str | None], largest: int | None, l1: int
+) -> None:
+    """Linux lists that for data, that for instructions, and what both share."""
+    kinds = [("1", "Data"), ("1", "Instruction"), ("2", "Unified"), ("3", "Unified")]
+    files: dict[str, str | None] = {}
+    for number, (size, (level, kind)) in enumerate(zip(sizes, kinds, strict=False)):
+        files |= {f"/index{number}/size": size, f"/index{number}/level": f"{level}\n", f"/index{number}/type": kind}
+    monkeypatch.setattr(caches, "system_files", lambda folder, pattern: [name for name in files if "size" in name])
     monkeypatch.setattr(caches, "read_system_file", files.get)
-    assert caches.last_level_cache_bytes() == found
+    assert (caches.last_level_cache_bytes(), caches.l1_bytes()) == (largest, l1)
 
 
 class PlayedClocks:

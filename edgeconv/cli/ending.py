@@ -161,7 +161,6 @@ def _make_libraries_visible() -> None:
 
     class Visible(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            """None"""
             return visible_lines(super().format(record))
 
     if logging.lastResort is not None:

@@ -163,7 +163,6 @@ class _Computed:
 
     @property
     def held_bytes(self) -> int:
-        """None"""
         filtered = self.filtered
         second = 0 if filtered.raw is filtered.finished else filtered.raw.nbytes
         return filtered.finished.nbytes + second + filtered.session.plan.workspace_bytes

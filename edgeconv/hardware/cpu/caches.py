@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from edgeconv.hardware.system_files import read_system_file, system_files
 
 KIBIBYTE = 1024
 
 
+USUAL_L1_BYTES = 32 * KIBIBYTE
+
+
 def last_level_cache_bytes() -> int | None:
     """Size of the first core's largest cache, where Linux tells it (`32768K`)."""
-    sizes = []
+    return max((size for _, size in _caches()), default=None)
+
+
+def l1_bytes() -> int:
+    """Size of the first core's L1 cache for data; the usual one where nobody tells."""
+    return next((size for kind, size in _caches() if kind == ("1", "Data")), USUAL_L1_BYTES)
+
+
+def _caches() -> Iterator[tuple[tuple[str, str], int]]:
+    """Level and type of each of the first core's caches, and its size."""
     for path in system_files("/sys/devices/system/cpu/cpu0/cache", "index*/size"):
-        text = (read_system_file(path) or "").strip()
+        level, kind, text = (
+            (read_system_file(str(Path(path).with_name(name))) or "").strip() for name in ("level", "type", "size")
+        )
         if text.endswith("K") and text[:-1].isdecimal():
-            sizes.append(int(text[:-1]) * KIBIBYTE)
-    return max(sizes, default=None)
+            yield (level, kind), int(text[:-1]) * KIBIBYTE

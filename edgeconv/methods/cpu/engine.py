@@ -75,7 +75,7 @@ class EnginePlan(AddressPlan):
         seconds = division.seconds_alone(problem, lowering, layout)
         divided = division.divide(problem.output_height, seconds, options.threads)
         self._threads, strip_rows = divided.threads, divided.strip_rows
-        units = -(-problem.output_height // strip_rows) * len(tiles)
+        units = -(-problem.output_height // strip_rows) * (1 if layout.row_by_row else len(tiles))
         self.workspace_bytes = layout.scratch_bytes * self._threads
         most_threads = options.workspace_limit_bytes // layout.scratch_bytes
         fewer = f"use --threads {most_threads}" if most_threads else ""
@@ -129,7 +129,7 @@ class EnginePlan(AddressPlan):
             "arithmetic": lowering.sum,
             "threads": self._threads,
             "native_threads": crew.unavailable_reason() or "yes",
-            "tile_pixels": shape.tile_pixels,
+            "tile_pixels": layout.tile_pixels,
             "strip_rows": strip_rows,
             "reads_picture_directly": lowering.direct,
             "streaming_stores": lowering.streaming,

@@ -2,7 +2,9 @@
 
 A tile is `strip_rows` output rows of up to `tile_pixels` output pixels. Three staged rows are kept and reused from one
 output row to the next (slot = row mod 3); a fourth is always zero. They have a length known here, so every tap is at a
-constant distance and stays in the L1 or L2 cache.
+constant distance and stays in the L1 or L2 cache. Where scratch rows are long, tiles are so short that the L1 cache
+holds them. At strides of 3 and more no source row serves two output rows: such tiles are computed row by row, and three
+rows of the picture are read side by side.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.hardware.cpu.emit import is_float
 from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES, Processor
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.cpu.x86 import is_x86
@@ -93,6 +96,9 @@ class RowLayout:
     """Results whose sums are in registers together; a block has as many passes as it takes."""
     bank: BankPasses | None
     tile_pixels: int
+    """Output pixels of a tile at most."""
+    row_by_row: bool
+    """All tiles of an output row before the next row; else all rows of a strip before the next tile."""
     pitch: int
     """Elements from one staged phase to the next."""
     slot_bytes: int
@@ -132,6 +138,8 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
     """
     vector_bytes = processor.vector_bytes
+    short = _wants_short_tiles(lowering) and not columns
+    row_by_row = short and lowering.stride >= KERNEL_SIZE
     stored_bytes = SCALAR_BYTES[lowering.stored]
     bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
     if bank is not None:
@@ -147,6 +155,8 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
     if puts_outputs_together(lowering):
         spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel(lowering) * stored_bytes) // block) * block
     staged_bytes = SCALAR_BYTES[lowering.staged]
+    if short:
+        tile_pixels = min(tile_pixels, _pixels_in_cache(lowering, block, int(L1_SHARE * processor.l1_bytes)))
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(lowering)
     pitch_bytes = _odd_lines(longest * staged_bytes)
     spare_samples = (spare_pixels or block) * stored_per_pixel(lowering)
@@ -158,6 +168,7 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
         results_per_pass=per_pass,
         bank=bank,
         tile_pixels=tile_pixels,
+        row_by_row=row_by_row,
         pitch=pitch_bytes // staged_bytes,
         slot_bytes=len(lowering.planes) * lowering.phases * pitch_bytes,
         columns=len(lowering.planes) * KERNEL_SIZE * KERNEL_SIZE if columns else 0,
@@ -166,6 +177,32 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
         spare_pixels=spare_pixels,
         taps_bytes=0 if bank is None else _odd_lines(lowering.taps_per_response * ADDRESS_BYTES),
     )
+
+
+L1_SHARE = 0.8
+"""Of the L1 cache, for the scratch rows of a short tile: measured, docs/cpu-engine.md."""
+WIDEST_SHORT_STRIDE = 4
+"""Beyond it most of what is read is not staged at all."""
+TAPS_READ_OFTEN = 64
+"""Multiply-adds of a pixel from which short tiles pay although rows that overlap are then read in pieces."""
+
+
+def _wants_short_tiles(lowering: Lowering) -> bool:
+    """Whether tiles are to be so short that the L1 cache holds their scratch rows.
+
+    That is where these are long, several channels apart in floats. Where rows overlap (strides 1 and 2) much must be
+    computed too, and of bytes even a long row is read again from the L2 cache in less time than it costs to cut it.
+    """
+    long = len(lowering.planes) > 1 and not lowering.flat and is_float(lowering.staged)
+    if lowering.stride >= KERNEL_SIZE:
+        return long and lowering.stride <= WIDEST_SHORT_STRIDE
+    return long and is_float(lowering.source) and lowering.multiply_adds >= TAPS_READ_OFTEN
+
+
+def _pixels_in_cache(lowering: Lowering, block: int, cache_bytes: int) -> int:
+    """Whole blocks of output pixels whose scratch rows a cache holds."""
+    of_a_pixel = KERNEL_SIZE * len(lowering.planes) * lowering.phases * SCALAR_BYTES[lowering.staged]
+    return max(1, cache_bytes // (of_a_pixel * block)) * block
 
 
 SPARE_ROW_BYTES = 16 * 2**10
