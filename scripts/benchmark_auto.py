@@ -1,7 +1,7 @@
 """Measure what `auto` takes beside every single choice: calls with arrays of the host, one file, a folder of files.
 
     python3 scripts/benchmark_auto.py --output docs/results/auto_NAME.json [--sizes 128,512] [--pictures 100]
-    xz -9e docs/results/auto_NAME.json
+    python3 scripts/committed.py                   puts it beside the other small records
 
 calls    edgeconv.convolve with NumPy arrays, laplacian8 and all channels mixed, in one process, by turns
 file     the whole command `edgeconv run`, a process for each

@@ -1,7 +1,7 @@
 """Measure Canny on the CPU engine beside OpenCV's, both with all usable threads and in turns.
 
     python3 scripts/benchmark_canny.py --output docs/results/canny_NAME.json
-    xz -9e docs/results/canny_NAME.json
+    python3 scripts/committed.py                   puts it beside the other small records
 
 The pictures: `leaves` are discs of many sizes over each other, sharp on the left and soft on the right, with a little
 noise, which has about the statistics of a photograph; `noise` has every value in every place; `flat` has no edge;

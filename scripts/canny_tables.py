@@ -55,7 +55,7 @@ def peers(machines: dict[str, str]) -> str:
     """Medians by case and side, of peers with how many times edgeconv's that is; one block for each record there is."""
     blocks = []
     for name, machine in machines.items():
-        if not any(committed.RESULTS.glob(f"{name}.json*")):  # a machine that was not measured yet
+        if not committed.is_there(name):  # a machine that was not measured yet
             continue
         rows = committed.record(name)["rows"]
         timed = [row for row in rows if "median_us" in row]

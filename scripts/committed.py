@@ -1,8 +1,11 @@
 """The records below docs/results: where they are, how they are read and written. JSON, packed by xz where it is large.
 
-record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz
+record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz, or small.json.xz
 one_of("run/h200", "cuda_sliding_s1")        one of the reports that a script keeps together in a file
 write(path, data)                            packed where the name ends with .xz
+
+python3 scripts/committed.py                 moves small records of docs/results itself into small.json.xz, by their
+                                             names: a file takes four kilobytes of a disk, and most have less than two
 """
 
 from __future__ import annotations
@@ -17,15 +20,29 @@ from edgeconv.io.files import write_bytes_atomically
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 
 
+SMALL = RESULTS / "small.json.xz"
+SMALL_BYTES = 4096
+"""Packed."""
+READ_BY_PATH = ("batch", "conv_ladder_profile_h200", "bench_gemm_h200", "reader_fuzz", "mutation")
+"""Records that stay in files of their own, however small."""
+
+
 def path_of(name: str) -> Path:
     """The file of that record."""
-    (path,) = RESULTS.glob(f"{name}.json*")
-    return path
+    found = list(RESULTS.glob(f"{name}.json*"))
+    return found[0] if found else SMALL
+
+
+def is_there(name: str) -> bool:
+    """Whether there is such a record."""
+    return path_of(name) != SMALL or name in read(SMALL)["reports"]
 
 
 def record(name: str) -> dict[str, Any]:
     """What it holds."""
-    return read(path_of(name))
+    path = path_of(name)
+    found: dict[str, Any] = read(SMALL)["reports"][name] if path == SMALL else read(path)
+    return found
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -52,3 +69,21 @@ def write_together(path: Path, reports: dict[str, Any]) -> None:
 def write(path: Path, data: bytes) -> None:
     """Completely or not at all."""
     write_bytes_atomically(path, lzma.compress(data, preset=9 | lzma.PRESET_EXTREME) if path.suffix == ".xz" else data)
+
+
+def main() -> None:
+    """Move small records together."""
+    small = {}
+    for path in sorted(RESULTS.glob("*.json*")):
+        name = path.name.partition(".")[0]
+        packed = len(lzma.compress(json.dumps(read(path)).encode(), preset=9 | lzma.PRESET_EXTREME))
+        if path != SMALL and name not in READ_BY_PATH and packed <= SMALL_BYTES:
+            small[name] = path
+    write_together(SMALL, {name: read(path) for name, path in small.items()})
+    for path in small.values():
+        path.unlink()
+    print(f"{', '.join(small) or 'nothing'} → {SMALL.name}")
+
+
+if __name__ == "__main__":
+    main()

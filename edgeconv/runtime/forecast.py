@@ -55,7 +55,7 @@ class CpuConstants:
 
 CPU_METHODS: dict[str, CpuConstants] = {
     # start: set_up of docs/results/run/two-core-epyc.json.xz, cpu_*_s1; rates: two Zen 5 cores and 16 of a
-    # Xeon (records that later ones replaced); calls: docs/results/calls_h200_host.json,
+    # Xeon (records that later ones replaced); calls: calls_h200_host of docs/results/small.json.xz,
     # and the smallest pictures of the bench
     "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9, takes_forms=True),
     "im2col": CpuConstants(0.131, 0.07, 7e-6, 60e9, 110e9, memory_share=0.45),
