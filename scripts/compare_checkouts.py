@@ -44,7 +44,10 @@ CPU_CASES: tuple[dict[str, Any], ...] = tuple(
         *(("float32", name, "each", 1, 2048) for name in ("kirsch", "robinson", "sobel")),
         *((dtype, "laplacian8", "mix", 1, 2048) for dtype in ("uint8", "uint16", "float32")),
         *((dtype, "laplacian8", "mix", stride, 2048) for stride in (2, 3, 4, 6) for dtype in ("uint8", "float32")),
-        ("float32", "random", "mix", 1, 2048),
+        *(("float32", "random", "mix", stride, side) for side in (512, 2048, 4096) for stride in (1, 2, 3, 4)),
+        *((dtype, "sobel", channels, 1, 2048) for dtype, channels in (("uint8", "each"), ("uint8", "mix"))),
+        ("uint8", "random", "mix", 3, 2048),
+        ("float64", "random", "mix", 1, 2048),
     )
 )
 CUDA_CASES: tuple[dict[str, Any], ...] = tuple(

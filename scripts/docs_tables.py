@@ -173,7 +173,15 @@ def auto_choices(machines: dict[str, str]) -> str:
             within = sum(row["ratio"] <= record["goal"] for row in found)
             taken = ", ".join(sorted({f"`{row['taken'].split()[0]}` {row['taken'].split(' ', 1)[1]}" for row in found}))
             cell = f"{worst['ratio']:.2f}" if worst["ratio"] > 1 else "1.00"
-            rows.append([f"[{machine}](results/{committed.path_of(name).name})", words, f"{within} of {len(found)}", cell, taken])
+            rows.append(
+                [
+                    f"[{machine}](results/{committed.path_of(name).name})",
+                    words,
+                    f"{within} of {len(found)}",
+                    cell,
+                    taken,
+                ]
+            )
     return lines_of(("machine", "job", "within 1.15 of the best", "worst", "taken"), rows)
 
 

@@ -7,6 +7,9 @@ from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
 
 PART_BYTES, VECTOR_BYTES_OF_WIDE_SHUFFLES, BYTES_OF_WIDE_SHUFFLES = 16, 64, 8
 """AVX2 and smaller shuffle bytes within parts of a register, and only doubles across them; AVX-512 shuffles any."""
+MOST_LANES_TO_MERGE = 16
+"""AVX-512 merges two registers in any order by one instruction for elements of 32 bits and more, and by three for
+shorter ones: those are joined where they are, and put in order by one."""
 
 
 def part_lanes(vector_bytes: int, source: Scalar) -> int:
@@ -36,10 +39,11 @@ def every(e: Emitter, vectors: list[Value], first: int, step: int, part: int) ->
     """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors."""
     if step == 1:
         return vectors
-    lanes = vectors[0].type.count
+    lanes, total = vectors[0].type.count, len(vectors)
+    merges = part == lanes and (part <= MOST_LANES_TO_MERGE or total == step)
     wanted = []
     for start in range(0, len(vectors) // step * part, part):
         places = [(start + lane) * step + first for lane in range(part)]
         picks = [(place // part, number * part + place % part) for number in range(lanes // part) for place in places]
-        wanted.append(e.shuffle(vectors, picks) if part == lanes else e.blend_and_shuffle(vectors, picks))
+        wanted.append(e.shuffle(vectors, picks) if merges else e.blend_and_shuffle(vectors, picks))
     return wanted
