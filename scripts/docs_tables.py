@@ -507,6 +507,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths"),
     "cuda-forms": lambda: surface_tables.cuda_forms("tried/cuda_forms"),
     "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
+    "checkouts-xeon": lambda: surface_tables.checkouts("checkouts_two_xeon_cores"),
     "checkouts-h200": lambda: surface_tables.checkouts("checkouts_h200"),
     "sizes-fitted": lambda: surface_tables.fitted("tried/cuda_sliding_sizes"),
     "sizes-tiles": lambda: surface_tables.sweep_gains("tried/cuda_sliding_sizes"),
