@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import committed
-from script_options import Arguments, stopped
+from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
@@ -48,7 +48,6 @@ from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.gpu_jpeg import gpu_jpeg_unavailable_reason
 
-PROJECT = Path(__file__).resolve().parent.parent
 GOAL = 0.9
 
 FILTER = "laplacian8"

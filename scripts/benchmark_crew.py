@@ -3,8 +3,8 @@
     python3 scripts/benchmark_crew.py --output docs/results/crew_NAME.json [--parts wake,settings,fresh,processes]
     python3 scripts/committed.py                   puts it beside the other small records
 
-`wake`: microseconds of a job of empty units, and of a job in which every thread waits for all others to arrive, with
-threads that are still awake and with threads that sleep; beside the Python threads of pool.py. `settings`: medians of
+`wake`: microseconds of a job of empty units, and of one in which every thread waits for all others, with threads that
+are awake and that sleep; beside the Python threads of pool.py. `settings`: medians of
 runs with one setting of the engine changed, the settings in turns. `fresh`: a result in new memory beside a plan that
 writes to the same array again. `processes`: pictures per second of four processes at once, of one process, and of four
 threads of one process. Compare within a run only.
@@ -174,7 +174,7 @@ SETTINGS = (
     *(Setting(f"{strips} strips per thread", division, "STRIPS_PER_THREAD", strips) for strips in (2, 8)),
     *(
         Setting(f"a thread for {seconds / MICROSECOND:g} µs", division, "THREAD_SECONDS", seconds)
-        for seconds in (3e-6, 12e-6, 24e-6)
+        for seconds in (12e-6, 24e-6)
     ),
     *(Setting(f"units of {seconds / MICROSECOND:g} µs", division, "UNIT_SECONDS", seconds) for seconds in (2e-6, 8e-6)),
     *(Setting(f"past the caches from {size} MiB", engine, "STREAMING_BYTES", size * MIB) for size in (0, 32, 64, 1024)),
@@ -184,6 +184,11 @@ SETTINGS = (
         )
         for distance in (1 << 10, 2 << 10, 8 << 10, 16 << 10)
     ),
+    *(
+        Setting(f"short tiles of {share:g} of the L1 cache", layout, "L1_SHARE", share, in_code=True)
+        for share in (0.4, 1.6)
+    ),
+    Setting("no short tiles", layout, "L1_SHARE", 10**6, in_code=True),
     Setting("asking for the next rows while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 0, in_code=True),
     Setting("never asking while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 10**9, in_code=True),
 )

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
 from edgeconv.diff.metrics import compare
 from edgeconv.hardware.versions import installed_versions
@@ -36,7 +36,6 @@ from edgeconv.io.image import read_image, write_image
 from edgeconv.io.resize import resize
 from edgeconv.run import report
 
-PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "diff"
 SOURCE = PROJECT / "images" / "input_2048.png"
 

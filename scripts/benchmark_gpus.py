@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from script_options import Arguments, stopped
+from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import local_cluster
@@ -50,7 +50,6 @@ from edgeconv.run import report
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.devices import get_device
 
-PROJECT = Path(__file__).resolve().parent.parent
 RAM_DISK = Path("/dev/shm")
 GOAL = 1.8
 DISTINCT = 16

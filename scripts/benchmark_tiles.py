@@ -24,13 +24,12 @@ from typing import Any
 import committed
 import numpy as np
 from numpy.typing import NDArray
-from script_options import Arguments, stopped
+from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.core.units import parse_bytes
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
 
-PROJECT = Path(__file__).resolve().parent.parent
 TILE = 512
 NOISE_LEVELS = 6
 

@@ -27,8 +27,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
+from edgeconv.bench.watch import read_cpu_use
 from edgeconv.core.noise import noise_pixels
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
@@ -36,7 +37,6 @@ from edgeconv.io.image import write_image
 from edgeconv.run import report
 from edgeconv.runtime.devices import get_device
 
-PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "view"
 SOURCE = PROJECT / "images" / "input_2048.png"
 STALL_SIDE = 4096
@@ -119,16 +119,13 @@ def run_python(code: str, *arguments: str) -> str:
 
 
 def idle_share() -> float:
-    """The share of the processors' time that nobody used for a moment just now (Linux)."""
-
-    def now() -> tuple[int, int]:
-        ticks = list(map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]))
-        return ticks[3] + ticks[4], sum(ticks)
-
-    idle, everything = now()
+    """The share of the processors' time that nobody used for a moment just now; all of it where nobody tells."""
+    before = read_cpu_use()
     time.sleep(LOOK_SECONDS)
-    later_idle, later = now()
-    return (later_idle - idle) / max(1, later - everything)
+    after = read_cpu_use()
+    if before is None or after is None:
+        return 1.0
+    return 1 - (after.busy_seconds - before.busy_seconds) / ((after.wall_seconds - before.wall_seconds) * after.cores)
 
 
 def wait_for_quiet() -> float:

@@ -18,9 +18,8 @@ import sys
 import venv
 from pathlib import Path
 
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
-PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 

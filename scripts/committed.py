@@ -4,8 +4,8 @@ record("canny_passes_h200")                  docs/results/canny_passes_h200.json
 one_of("run/h200", "cuda_sliding_s1")        one of the reports that a script keeps together in a file
 write(path, data)                            packed where the name ends with .xz
 
-python3 scripts/committed.py                 moves small records of docs/results itself into small.json.xz, by their
-                                             names: a file takes four kilobytes of a disk, and most have less than two
+python3 scripts/committed.py                 moves small records into small.json.xz, by their names below docs/results:
+                                             a file takes four kilobytes of a disk, and most have less than two
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def write(path: Path, data: bytes) -> None:
 def main() -> None:
     """Move small records together."""
     small = {}
-    for path in sorted(RESULTS.glob("*.json*")):
-        name = path.name.partition(".")[0]
+    for path in sorted((*RESULTS.glob("*.json*"), *RESULTS.glob("tried/*.json*"), *RESULTS.glob("edges/*.json*"))):
+        name = path.relative_to(RESULTS).as_posix().partition(".")[0]
         packed = len(lzma.compress(json.dumps(read(path)).encode(), preset=9 | lzma.PRESET_EXTREME))
         if path != SMALL and name not in READ_BY_PATH and packed <= SMALL_BYTES:
             small[name] = path

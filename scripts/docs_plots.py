@@ -18,9 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from script_options import Arguments, stopped
+from script_options import PROJECT, Arguments, stopped
 
-PROJECT = Path(__file__).resolve().parent.parent
 PAGES = (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")))
 MARK = "<!-- drawn from {name}, sha256 {digest} -->"
 LINKED_PLOT = re.compile(r"\(([^()\s]*plots/[\w-]+\.svg)\)")

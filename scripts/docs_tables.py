@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -20,7 +19,7 @@ import committed
 import crew_tables
 import readme_figures
 import surface_tables
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.ladders.base import PROFILE, LadderProfile
@@ -46,7 +45,6 @@ from edgeconv.methods.options import Options
 from edgeconv.run.report import as_report
 from edgeconv.view.qt.actions import listed_keys
 
-PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = tuple(f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
 PAGES = (
     "README.md",
@@ -524,6 +522,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
     "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
     "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
+    "crew-peers-xeon": lambda: crew_tables.against_peers("two-core-xeon-avx512", "many_cores"),
+    "crew-wake-xeon": lambda: crew_tables.wake("crew_two_xeon_cores"),
+    "crew-settings": lambda: crew_tables.settings("crew_two_xeon_cores"),
+    "crew-fresh-xeon": lambda: crew_tables.fresh("crew_two_xeon_cores"),
+    "crew-processes-xeon": lambda: crew_tables.processes("crew_two_xeon_cores"),
     "canny-cpu": lambda: canny_tables.against_opencv("canny_h200_host"),
     "canny-cpu-threads": lambda: canny_tables.by_threads("canny_h200_host"),
     "canny-passes": lambda: canny_tables.passes("canny_passes_h200"),

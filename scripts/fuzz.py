@@ -23,9 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
-PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT / "tests" / "fuzz"), str(PROJECT)]
 
 NEEDED = {"cpu": ("numpy", "cv2", "llvmlite"), "cuda": ("numpy", "cupy")}

@@ -26,9 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from script_options import Arguments, stopped
+from script_options import PROJECT, Arguments, stopped
 
-PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT / "scripts")]
 
 from mutant_runs import CANNOT, NO_TEST, PLUGIN, Job, Module, run_all, watch  # noqa: E402

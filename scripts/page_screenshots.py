@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
 from edgeconv.diff.request import run_request
 from edgeconv.diff.results import Wanted
 from edgeconv.io.image import read_image, write_image
 
-PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests"))
 
 Browser: Any = import_module("browser").Browser

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import committed
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
-PROJECT = Path(__file__).resolve().parent.parent
 RECORD, LADDER = "bench/h200/gpu", "bench_conv_h200"
 """Of `edgeconv bench` and of `edgeconv bench conv`, the latter on another day on a GPU of the same kind."""
 RIVALS = ("bench/h200/rivals_small", "bench/h200/rivals")

@@ -16,11 +16,10 @@ import tempfile
 from pathlib import Path
 
 import committed
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
 from edgeconv.runtime.auto import runnable
 
-PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "run"
 STRIDES = (1, 2, 3)
 

@@ -33,9 +33,8 @@ from typing import Any
 
 import committed
 import numpy as np
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
-PROJECT = Path(__file__).resolve().parent.parent
 TESTS = PROJECT / "tests"
 sys.path[:0] = [str(PROJECT), str(TESTS), str(TESTS / "fuzz")]
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from script_options import Arguments
+from script_options import PROJECT, Arguments
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
@@ -38,7 +38,6 @@ from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import find_mode
 
-PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "images" / "input_1024.png"
 SIZE = (1280, 800)
 EXACT = {"lossless": True, "quality": 100}

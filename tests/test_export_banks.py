@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from bench_records import FEW, TimedMethod, grid, use
+from command import script
 
 from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
@@ -131,7 +131,7 @@ def test_what_the_page_says_in_words_is_what_its_records_hold() -> None:
     assert f"comes to {shares[1, 64]} of memory's limit at 64 filters and {shares[1, 256]} at 256" in words
     assert f"On RGB it stays at {shares[3, 64]} at 64 filters" in words
 
-    tried = json.loads((results / "tried" / "cuda_bank.json").read_text(encoding="utf-8"))
+    tried = script("committed").record("tried/cuda_bank")
     steps = tried["microseconds_by_steps_of_a_strip_of_two_rows"]
     rgb, grey = steps["3x64, 8 lanes, 3 pixels, 2 warps"], steps["1x64, 8 lanes, 2 pixels, 2 warps"]
     assert min(rgb, key=rgb.get) == "6"

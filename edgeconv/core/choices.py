@@ -13,7 +13,6 @@ Channels = Literal["mix", "each", "luma"]
 CHANNELS: tuple[Channels, ...] = get_args(Channels)
 
 Luma = Literal["bt601", "bt709"]
-LUMAS: tuple[Luma, ...] = get_args(Luma)
 
 NAMED_PADDINGS: dict[str, int] = {"same": 1, "valid": 0}
 """Pixels on every side; a padding may also be given as their number."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from edgeconv.core.option import did_you_mean
 from edgeconv.errors import UsageError
 
 Combine = Literal["single", "magnitude", "maximum"]
-COMBINES: tuple[Combine, ...] = get_args(Combine)
 
 RGB_CHANNELS = 3
 GREY_CHANNELS = 1

@@ -125,11 +125,6 @@ MOST_ROUNDINGS_OF_A_SHARE = 8
 """By how much weights that were each rounded once or twice may differ from shares of one kernel."""
 
 
-def form(name: str) -> Form | None:
-    """The line of that name."""
-    return next((entry for entry in FORMS if entry.name == name), None)
-
-
 def roundings_allowed(weights: Weights) -> NDArray[np.intp]:
     """How often each term may be rounded by the bound of the plain sum (exactness.response_bound): (directions, out).
 

@@ -56,6 +56,7 @@ _WANTED = re.compile(r'(?:url\(|href=")#([^")]+)')
 _USE = re.compile(r'(<use [^>]*style="fill: (#[0-9a-f]{6})); stroke: \2[^"]*"')
 """A marker's stroke stands where it is defined already."""
 _INDENT = re.compile(r"\n +")
+_NO_TURN = re.compile(r' transform="rotate\(-?0 [^"]*\)"')
 
 
 def svg(drawing: Drawing) -> str:
@@ -74,7 +75,7 @@ def svg(drawing: Drawing) -> str:
     wanted = set(_WANTED.findall(whole))
     needed = _ID.sub(lambda found: found[0] if found[1] in wanted else "", whole)
     plain = _USE.sub(r'\1"', needed)
-    return _INDENT.sub("\n", plain)
+    return _INDENT.sub("\n", _NO_TURN.sub("", plain))
 
 
 def png(drawing: Drawing) -> bytes:

@@ -82,10 +82,9 @@ class Check:
 
 
 def joined(found: Sequence[Check], samples: int) -> Check:
-    """Comparisons of several parts of an output of so many samples as one; errors are relative to those of their part.
+    """Comparisons of the parts of an output as one.
 
-    The worst sample is that of the part with the largest error, of those with unexplained samples where there are such:
-    a NaN that was lost has no error.
+    The worst sample is that of the largest error, among unexplained ones where there are such: a lost NaN has no error.
     """
     worst = max(found, key=lambda one: (one.unexplained_samples > 0, one.max_abs_error))
     checked = sum(one.checked_samples for one in found)

@@ -209,8 +209,7 @@ def test_pieces_divide_the_tile(side: int, piece: int) -> None:
 def test_a_plan_is_for_the_process_as_it_is() -> None:
     """The source says what it takes to load a chunk."""
     layout = in_one_chunk(random_image(10, 20, "uint16")).layout
-    assert layout.chunk_bytes == 10 * 20 * 3 * 2
-    assert layout.loading_bytes == 3 * layout.chunk_bytes
+    assert layout.loading_bytes == 3 * 10 * 20 * 3 * 2
     assert isinstance(plan_given(work_for(10, 20, (10, 20)), 16, None), TilePlan)
 
 

@@ -30,7 +30,6 @@ from edgeconv.runtime.devices.base import Device
 
 KIND: Literal["bench gemm"] = "bench gemm"
 VENDOR = STEPS[-1].name
-SIZES = (512, 1024, 2048, 4096, 8192)
 SEED = 20_261_121
 CHECKED_ROWS = 8
 ERROR_STEPS = 8

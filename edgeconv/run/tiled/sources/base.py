@@ -55,11 +55,6 @@ class ChunkLayout:
         return max(np.diff(self.column_cuts).tolist())
 
     @property
-    def chunk_bytes(self) -> int:
-        """Of the largest chunk as it is given."""
-        return self.chunk_rows * self.chunk_columns * self.channels * self.dtype.itemsize
-
-    @property
     def loading_bytes(self) -> int:
         """Most memory that `load` holds at once."""
         pixel_bytes = max(self.stored_bytes_a_pixel, self.channels * self.dtype.itemsize)
