@@ -1,23 +1,25 @@
-"""The records below docs/results: where they are, how they are read and written. JSON, packed by xz where it is large.
+"""Write small records below docs/results into one file, small.json.xz; for other scripts, read and write any record.
 
-record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz, or small.json.xz
+    python3 scripts/committed.py                 a file takes four kilobytes of a disk, and most records less than two
+
+record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz, or from small.json.xz
 one_of("run/h200", "cuda_sliding_s1")        one of the reports that a script keeps together in a file
 write(path, data)                            packed where the name ends with .xz
-
-python3 scripts/committed.py                 moves small records into small.json.xz, by their names below docs/results:
-                                             a file takes four kilobytes of a disk, and most have less than two
 """
 
 from __future__ import annotations
 
 import json
 import lzma
+import sys
 from pathlib import Path
 from typing import Any
 
+from script_options import PROJECT, Arguments
+
 from edgeconv.io.files import write_bytes_atomically
 
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+RESULTS = PROJECT / "docs" / "results"
 
 
 SMALL = RESULTS / "small.json.xz"
@@ -71,8 +73,9 @@ def write(path: Path, data: bytes) -> None:
     write_bytes_atomically(path, lzma.compress(data, preset=9 | lzma.PRESET_EXTREME) if path.suffix == ".xz" else data)
 
 
-def main() -> None:
+def main() -> int:
     """Move small records together."""
+    Arguments(__doc__).parse_args()
     small = {}
     for path in sorted((*RESULTS.glob("*.json*"), *RESULTS.glob("tried/*.json*"), *RESULTS.glob("edges/*.json*"))):
         name = path.relative_to(RESULTS).as_posix().partition(".")[0]
@@ -83,7 +86,8 @@ def main() -> None:
     for path in small.values():
         path.unlink()
     print(f"{', '.join(small) or 'nothing'} → {SMALL.name}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
