@@ -1,4 +1,4 @@
-"""Every file that is not a picture is refused in one line that names it and says what to do."""
+"""Files that are no pictures are refused in one line that says what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from edgeconv.io.read_limits import ReadRules
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 
 
-def test_the_table_names_each_file_once() -> None:
+def test_names_are_unique() -> None:
     assert len(BAD_BY_NAME) == len(BAD_FILES)
 
 

@@ -1,4 +1,4 @@
-"""Every peer that is installed here does the very same case as the oracle, or says in what it differs."""
+"""Each installed peer does the very same case as the oracle, or says in what it differs."""
 
 from __future__ import annotations
 
