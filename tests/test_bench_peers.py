@@ -1,4 +1,4 @@
-"""Each installed peer does the very same case as the oracle, or says in what it differs."""
+"""Each installed peer does the very case of the oracle, or says how not."""
 
 from __future__ import annotations
 
