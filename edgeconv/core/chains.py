@@ -37,7 +37,7 @@ from edgeconv.core.choices import CHAINS, Border, Gradient, ThresholdRule
 from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.option import did_you_mean, listed
 from edgeconv.core.output import store, threshold_text
-from edgeconv.core.problem import StoredMode
+from edgeconv.core.problem import PictureProblem, StoredMode
 from edgeconv.errors import UsageError
 
 CHAIN_BORDER: Border = "replicate"
@@ -326,32 +326,18 @@ def _otsu(levels: NDArray[np.int64]) -> int:
 
 
 @dataclass(frozen=True)
-class ChainProblem:
-    """A chain for pictures of one shape and type, its thresholds known; made by `chain_problem`.
+class ChainProblem(PictureProblem):
+    """A chain for pictures of one shape and type, its thresholds known; made by `chain_problem`."""
 
-    It has what a session asks of any problem (`PictureProblem` in problem.py), and no weights.
-    """
-
-    height: int
-    width: int
-    in_channels: int
-    dtype: np.dtype[Any]
     chain: Chain
     output_mode: StoredMode
 
     @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """HWC."""
-        return (self.height, self.width, self.in_channels)
-
-    @property
     def output_height(self) -> int:
-        """Rows of the output, those of the picture."""
         return self.height
 
     @property
     def output_width(self) -> int:
-        """Pixels in an output row, as in one of the picture."""
         return self.width
 
     @property
@@ -360,24 +346,9 @@ class ChainProblem:
         return self.in_channels if self.chain.gives == "picture" else 1
 
     @property
-    def output_shape(self) -> tuple[int, int, int]:
-        """HWC; one channel keeps a last axis of 1."""
-        return (self.height, self.width, self.output_channels)
-
-    @property
     def output_dtype(self) -> np.dtype[Any]:
         """uint8 of edges, else the picture's own; float32 of `raw`."""
         return chain_output_dtype(self.chain, self.dtype, self.output_mode)
-
-    @property
-    def input_bytes(self) -> int:
-        """Bytes of the picture as stored."""
-        return math.prod(self.input_shape) * self.dtype.itemsize
-
-    @property
-    def output_bytes(self) -> int:
-        """Bytes of the output as stored."""
-        return math.prod(self.output_shape) * self.output_dtype.itemsize
 
 
 def chain_output_dtype(chain: Chain, dtype: np.dtype[Any], mode: str) -> np.dtype[Any]:

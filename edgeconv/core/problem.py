@@ -53,8 +53,10 @@ The glossary of the project: each word has one meaning in code, messages and doc
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,67 +71,64 @@ StoredMode = Literal["abs", "clip", "raw"]
 INPUT_DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
 
 
-class PictureProblem(Protocol):
+@dataclass(frozen=True, eq=False)
+class PictureProblem(ABC):
     """What every problem states, whether it is a convolution (`Problem`) or a chain of stages (chains.py)."""
 
-    @property
-    def height(self) -> int:
-        """Rows of the picture."""
+    height: int
+    """Rows of the picture."""
+    width: int
+    """Pixels in a row."""
+    in_channels: int
+    """3, or 1 of a grey picture."""
+    dtype: np.dtype[Any]
+    """Of the picture."""
 
     @property
-    def width(self) -> int:
-        """Pixels in a row."""
-
-    @property
-    def in_channels(self) -> int:
-        """3, or 1 of a grey picture."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the picture."""
-
-    @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """HWC."""
-
-    @property
+    @abstractmethod
     def output_height(self) -> int:
         """Rows of the output."""
 
     @property
+    @abstractmethod
     def output_width(self) -> int:
         """Pixels in an output row."""
 
     @property
+    @abstractmethod
     def output_channels(self) -> int:
         """Of the output."""
 
     @property
-    def output_shape(self) -> tuple[int, int, int]:
-        """HWC."""
-
-    @property
+    @abstractmethod
     def output_dtype(self) -> np.dtype[Any]:
         """Of the output as a method gives it."""
 
     @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """HWC."""
+        return (self.height, self.width, self.in_channels)
+
+    @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """HWC; one channel keeps a last axis of 1."""
+        return (self.output_height, self.output_width, self.output_channels)
+
+    @property
     def input_bytes(self) -> int:
         """Bytes of the picture as stored."""
+        return math.prod(self.input_shape) * self.dtype.itemsize
 
     @property
     def output_bytes(self) -> int:
         """Bytes of the output as stored."""
+        return math.prod(self.output_shape) * self.output_dtype.itemsize
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(PictureProblem):
     """Shapes, types, weights and rules of one convolution; build it with `make_problem`."""
 
-    height: int
-    width: int
-    in_channels: int
-    """3, or 1 of a grey picture."""
-    dtype: np.dtype[Any]
     weights: Weights
     """float32; float64 for a float64 picture."""
     groups: int
@@ -140,18 +139,11 @@ class Problem:
     output_mode: StoredMode
 
     @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """HWC."""
-        return (self.height, self.width, self.in_channels)
-
-    @property
     def output_height(self) -> int:
-        """Rows of the output."""
         return output_size(self.height, self.stride, self.padding)
 
     @property
     def output_width(self) -> int:
-        """Pixels in an output row."""
         return output_size(self.width, self.stride, self.padding)
 
     @property
@@ -165,26 +157,11 @@ class Problem:
         return int(self.weights.shape[1])
 
     @property
-    def output_shape(self) -> tuple[int, int, int]:
-        """HWC; one channel keeps a last axis of 1."""
-        return (self.output_height, self.output_width, self.output_channels)
-
-    @property
     def output_dtype(self) -> np.dtype[Any]:
         """The input's own type; `raw` of an integer picture is float32."""
         if self.output_mode == "raw" and self.dtype.kind == "u":
             return np.dtype(np.float32)
         return self.dtype
-
-    @property
-    def input_bytes(self) -> int:
-        """Bytes of the picture as stored."""
-        return self.height * self.width * self.in_channels * self.dtype.itemsize
-
-    @property
-    def output_bytes(self) -> int:
-        """Bytes of the output as stored."""
-        return self.output_height * self.output_width * self.output_channels * self.output_dtype.itemsize
 
     def dense_weights(self) -> Weights:
         """The weights as one group: (directions, out, in, 3, 3), zero between channels of different groups."""
