@@ -85,6 +85,21 @@ class ComputesWithNothing(Reference):
         return ReferencePlan(problem, arithmetic="float32")
 
 
+class FailsOnChains(Reference):
+    def chain_reason(self, problem):
+        raise KeyError("chained")
+
+
+class AnswersChainsWrongly(Reference):
+    def chain_reason(self, problem):
+        return 1
+
+
+class PreparesNoChain(Reference):
+    def prepare_chain(self, problem, options):
+        return None
+
+
 class FailingPlan(Plan):
     def run(self, image, out):
         raise IndexError("ran")
@@ -118,6 +133,11 @@ FAILS_AT_WORK = {
     "unrun": ("edgeconv_faulty:FailsInRun", "failed in run() (IndexError: ran)"),
 }
 """The same for what says that it can run and then does not."""
+FAILS_ON_CHAINS = {
+    "unchained": ("edgeconv_faulty:FailsOnChains", "failed in chain_reason() (KeyError: 'chained')"),
+    "mischained": ("edgeconv_faulty:AnswersChainsWrongly", "chain_reason() gave int, not a sentence or None"),
+    "nochain": ("edgeconv_faulty:PreparesNoChain", "prepare_chain() gave NoneType, not a PicturePlan"),
+}
 LEFT_OUT = {
     "cpu.sliding": "offers a method 'sliding', which is the name of one of edgeconv's own",
     "cuda.opencv": "offers a method 'opencv', which is the name of one of edgeconv's own",
@@ -187,7 +207,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Packages with every fault that is known, and one method among them that is sound."""
     folder = tmp_path_factory.mktemp("faulty")
     installed = Installed(folder / "site", folder)
-    found = {f"cpu.{name}": value for name, (value, _) in (NEVER_RUNS | FAILS_AT_WORK).items()}
+    found = {f"cpu.{name}": value for name, (value, _) in (NEVER_RUNS | FAILS_AT_WORK | FAILS_ON_CHAINS).items()}
     wrong = {name: "edgeconv_faulty:Sound" for name in LEFT_OUT} | {"cpu.shell": "os"}
     points = found | wrong | {"cpu.sound": "edgeconv_faulty:Sound", "cpu.twice": "edgeconv_faulty:Sound"}
     installed.offer("edgeconv-faulty", points, FAULTY)
@@ -278,9 +298,9 @@ def test_other_packages_are_not_looked_for_without_need(faulty: Installed, code:
 TRIED = """
 import json, sys, edgeconv, numpy
 said = {}
-for name in sys.argv[1:]:
+for name in sys.argv[2:]:
     try:
-        edgeconv.convolve(numpy.zeros((4, 4, 3), "uint8"), method=name)
+        edgeconv.convolve(numpy.zeros((4, 4, 3), "uint8"), filter=sys.argv[1], method=name)
     except edgeconv.EdgeconvError as error:
         said[name] = [str(error), type(error).__name__, type(error.__cause__).__name__]
 print(json.dumps(said))
@@ -288,15 +308,28 @@ print(json.dumps(said))
 
 
 def test_a_fault_of_a_method_is_one_line_that_names_its_package(faulty: Installed) -> None:
-    faults = NEVER_RUNS | FAILS_AT_WORK
-    done = faulty.python("-c", TRIED, *faults)
-    said = json.loads(done.stdout)
-    for name, (_, reason) in faults.items():
+    said = {}
+    for chosen, faults in (("laplacian8", NEVER_RUNS | FAILS_AT_WORK), ("canny", FAILS_ON_CHAINS)):
+        said |= json.loads(faulty.python("-c", TRIED, chosen, *faults).stdout)
+    for name, (_, reason) in (NEVER_RUNS | FAILS_AT_WORK | FAILS_ON_CHAINS).items():
         message, kind, cause = said[name]
         assert reason in message
         assert "package edgeconv-faulty 0.5" in message
         assert (kind, "\n" in message) == ("UnavailableError", False)
         assert (cause == "NoneType") == ("failed in" not in reason), "the traceback is there for who asks"
+
+
+CHAINED = """
+import edgeconv, numpy
+picture = numpy.random.default_rng(1).integers(0, 256, (2, 30, 40, 3), "uint8")
+found, expected = (edgeconv.convolve(picture, "canny", method=name) for name in ("sound", "reference"))
+print(numpy.array_equal(found, expected), expected.any())
+"""
+
+
+def test_a_method_of_another_package_computes_chains_too(faulty: Installed) -> None:
+    done = faulty.python("-c", CHAINED)
+    assert done.stdout.split() == ["True", "True"], done.stderr
 
 
 @pytest.mark.parametrize("name", few_then_slow(["unrun", "unmade", "nothing"]))
@@ -333,7 +366,7 @@ def test_compare_goes_on_without_the_methods_that_fail(faulty: Installed) -> Non
     done = faulty.edgeconv("compare", "photo.png", "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
-    ran = [entry["name"] for entry in record["methods"]]
+    ran = [entry["name"] for entry in record["methods"] if entry["name"] not in FAILS_ON_CHAINS]
     assert ran == [*(entry.name for entry in METHODS if entry.device == "cpu"), "sound"]
     for name, (_, reason) in (NEVER_RUNS | FAILS_AT_WORK).items():
         assert any(line.startswith(f"{name} on CPU did not run: ") and reason in line for line in record["left_out"])

@@ -12,10 +12,11 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import Arithmetic
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError
-from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.base import Method, PicturePlan, Plan
 from edgeconv.methods.options import Options
 
 LONGEST_REASON = 300
@@ -56,20 +57,39 @@ class GuardedMethod(Method):
         return f"package {self._package}: unavailable_reason() gave {type(reason).__name__}, not a sentence or None"
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
-        with self._blamed("prepare()"):
-            plan = self._method.prepare(problem, options)
-        return self._checked(plan, "prepare()")
+        return GuardedPlan(self._made("prepare", Plan, Problem, problem, options), self)
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
-        with self._blamed("prepare_batch()"):
-            plan = self._method.prepare_batch(problem, pictures, options)
-        return None if plan is None else self._checked(plan, "prepare_batch()")
+        plan = self._made("prepare_batch", Plan, Problem, problem, pictures, options)
+        return None if plan is None else GuardedPlan(plan, self)
 
-    def _checked(self, plan: Any, step: str) -> Plan:
-        fault = _fault_of(plan)
+    def chain_reason(self, problem: ChainProblem) -> str | None:
+        with self._blamed("chain_reason()"):
+            reason = self._method.chain_reason(problem)
+        if reason is None or isinstance(reason, str):
+            return reason
+        raise self._faulty("chain_reason", f"{type(reason).__name__}, not a sentence or None")
+
+    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
+        return GuardedChainPlan(self._made("prepare_chain", PicturePlan, ChainProblem, problem, options), self)
+
+    def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:
+        plan = self._made("prepare_chain_batch", PicturePlan, ChainProblem, problem, pictures, options)
+        return None if plan is None else GuardedChainPlan(plan, self)
+
+    def _made(self, step: str, kind: Any, of: Any, *words: Any) -> Any:
+        """What a step of the method prepared, looked at; None, which those for batches may give."""
+        with self._blamed(f"{step}()"):
+            plan = getattr(self._method, step)(*words)
+        if plan is None and step.endswith("batch"):
+            return None
+        fault = _fault_of(plan, kind, of)
         if fault is not None:
-            raise UnavailableError(f"{_sentence(self._label)}: {step} gave {fault}: tell its authors.")
-        return GuardedPlan(plan, self)
+            raise self._faulty(step, fault)
+        return plan
+
+    def _faulty(self, step: str, fault: str) -> UnavailableError:
+        return UnavailableError(f"{_sentence(self._label)}: {step}() gave {fault}: tell its authors.")
 
     @contextmanager
     def _blamed(self, step: str) -> Iterator[None]:
@@ -83,11 +103,11 @@ class GuardedMethod(Method):
             ) from error
 
 
-class GuardedPlan(Plan):
+class GuardedChainPlan(PicturePlan):
     """A plan of another package: what it says of itself is its own, and so are the faults of its runs."""
 
-    def __init__(self, plan: Plan, method: GuardedMethod) -> None:
-        super().__init__(**{entry.name: getattr(plan, entry.name) for entry in fields(Plan)})
+    def __init__(self, plan: PicturePlan, method: GuardedMethod) -> None:
+        super().__init__(**{entry.name: getattr(plan, entry.name) for entry in fields(PicturePlan)})
         self._plan, self._method = plan, method
 
     def run(self, image: Any, out: Any) -> None:
@@ -95,11 +115,15 @@ class GuardedPlan(Plan):
             self._plan.run(image, out)
 
 
-def _fault_of(plan: Any) -> str | None:
+class GuardedPlan(GuardedChainPlan, Plan):
+    """That of a convolution."""
+
+
+def _fault_of(plan: Any, kind: Any, of: Any) -> str | None:
     """What is wrong with what a method prepared; everything that reports and checks rely on is looked at."""
-    if not isinstance(plan, Plan):
-        return f"{type(plan).__name__}, not a Plan"
-    if not isinstance(plan.problem, Problem):
+    if not isinstance(plan, kind):
+        return f"{type(plan).__name__}, not a {kind.__name__}"
+    if not isinstance(plan.problem, of):
         return "a plan without its problem"
     if not isinstance(plan.arithmetic, Arithmetic):
         return "a plan whose arithmetic is no edgeconv.core.exactness.Arithmetic"
