@@ -26,12 +26,14 @@ from benchmark_crew import quantiles, timed
 from numpy.typing import NDArray
 from script_options import Arguments, stopped
 
+import edgeconv
 from edgeconv.core.canny import CannySettings
+from edgeconv.core.choices import Gradient
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import SEED, noise_pixels
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.methods.cpu.canny import plan_canny
+from edgeconv.methods.options import Options
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
 
@@ -112,12 +114,21 @@ def measure(case: Case, size: int, threads: int | None, seconds: float, peer: bo
     """One row: both in turns, each after one run that is not counted."""
     name, drawn, settings = case
     picture = drawn(size)
-    plan = plan_canny(picture.shape, picture.dtype, settings, threads)
+    gradient: Gradient = "l2" if settings.l2 else "l1"
+    chain = edgeconv.chain("canny", low=settings.low, high=settings.high, gradient=gradient, blur=settings.blur)
+    plan = edgeconv.plan(
+        picture.shape,
+        picture.dtype,
+        filter=chain,
+        method="sliding",
+        device="cpu",
+        options=Options(threads=threads),
+    )
     out = np.zeros(plan.output_shape, np.uint8)
-    calls: dict[str, Callable[[], Any]] = {"edgeconv": partial(plan.run, picture, out)}
+    calls: dict[str, Callable[[], Any]] = {"edgeconv": partial(plan, picture, out=out)}
     if peer:
         calls["opencv"] = partial(by_opencv, picture, settings)
-    plan.run(picture, out)
+    plan(picture, out=out)
     expected = by_opencv(picture, settings)
     if not np.array_equal(out, expected):
         raise stopped(f"{name} at {size}: {np.count_nonzero(out != expected)} pixels differ from OpenCV's.")
@@ -127,7 +138,8 @@ def measure(case: Case, size: int, threads: int | None, seconds: float, peer: bo
         for who, call in calls.items():
             call()
             samples[who].append(timed(call))
-    row = {"case": name, "size": size, "threads": plan.choice["threads"], "strip_rows": plan.choice["strip_rows"]}
+    choice = plan.method_plan.choice
+    row = {"case": name, "size": size, "threads": choice["threads"], "strip_rows": choice["strip_rows"]}
     row |= {
         "edge_share": round(float((expected > 0).mean()), 4),
         "samples": len(samples["edgeconv"]),

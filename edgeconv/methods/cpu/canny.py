@@ -1,6 +1,6 @@
 """The Canny edge detector on the CPU: one pass of generated code over the picture, then edges across strips of rows.
 
-Pictures are (H, W) or (H, W, 3), uint8 or uint16, C-contiguous; the output is (H, W), uint8, 255 on edges and 0
+Pictures are (H, W, 1) or (H, W, 3), uint8 or uint16, C-contiguous; the output is (H, W, 1), uint8, 255 on edges and 0
 elsewhere, byte for byte what `edgeconv.core.canny` gives. canny_code.py says how a picture is computed, canny_layout.py
 where everything lies. No pixel is touched here.
 """
@@ -11,16 +11,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.core.canny import CANNY_DTYPES, CannySettings
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.exactness import WHOLE
 from edgeconv.core.geometry import border_indices
-from edgeconv.errors import UsageError
 from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
+from edgeconv.methods.base import AddressChainPlan, check_workspace
 from edgeconv.methods.cpu import canny_code, division
-from edgeconv.methods.cpu.arrays import address_of
+from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.canny_layout import (
     INT32_BYTES,
     STATE_FIELDS,
@@ -32,6 +33,7 @@ from edgeconv.methods.cpu.canny_layout import (
 )
 from edgeconv.methods.cpu.canny_rows import SECTOR_BITS, SECTOR_MASK
 from edgeconv.methods.cpu.engine import STREAMING_BYTES
+from edgeconv.methods.options import Options
 
 SOURCES: dict[str, Scalar] = dict(zip(CANNY_DTYPES, ("u8", "u16"), strict=True))
 
@@ -52,27 +54,29 @@ def code_for(shape: CannyShape, processor: jit.Processor) -> jit.Compiled:
     return jit.compile_module(canny_code.write(shape), processor)
 
 
-class CannyPlan:
-    """Canny for pictures of one shape and type, with its tables, bits, and workers' scratch.
+def chain_reason(problem: ChainProblem) -> str | None:
+    """Why the engine cannot compute a chain, or None: canny, with or without one smoothing, is what it has code for."""
+    return None if problem.chain.canny_settings() is not None else "it has code for canny alone, not for these stages"
 
-    `run` may be called any number of times, by one thread at a time.
-    """
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, settings: CannySettings, threads: int | None) -> None:
-        self.input_shape, self.dtype = shape, np.dtype(dtype)
-        height, width, channels = _checked_shape(shape, self.dtype)
-        self.output_shape = (height, width)
+class EngineCannyPlan(AddressChainPlan):
+    """Canny for pictures of one shape and type, with its tables, bits, and workers' scratch."""
+
+    def __init__(self, problem: ChainProblem, options: Options) -> None:
+        settings = problem.chain.canny_settings()
+        assert settings is not None  # as chain_reason asks
+        height, width, channels = problem.input_shape
+        threads = options.threads
         processor = jit.processor()
-        source = SOURCES[self.dtype.name]
-        code_shape = make_shape(source, channels, settings, processor.vector_bytes)
+        code_shape = make_shape(SOURCES[problem.dtype.name], channels, settings, processor.vector_bytes)
         if threads is not None:
             resolve_threads(threads)
-        seconds = height * width * channels * NANOSECONDS_PER_PIXEL * 1e-9 * self.dtype.itemsize
+        seconds = problem.input_bytes * NANOSECONDS_PER_PIXEL * 1e-9
         divided = division.divide(height, seconds, threads)
         strip_rows = max(divided.strip_rows, min(LEAST_STRIP_ROWS, -(-height // divided.threads)))
         strip_rows = min(strip_rows, division.STRIP_ROWS)
         strips = -(-height // strip_rows)
-        streaming = height * width * (channels * self.dtype.itemsize + 1) > STREAMING_BYTES
+        streaming = problem.input_bytes + problem.output_bytes > STREAMING_BYTES
         sizes = make_sizes(code_shape, height, width, strip_rows)
 
         self._threads = min(divided.threads, strips)
@@ -103,8 +107,8 @@ class CannyPlan:
             sleepers=divided.sleepers,
         )
         arrays = (self._scratch, self._weak, self._strong, self._states, self._source_rows, self._source_columns)
-        self.workspace_bytes = sum(array.nbytes for array in arrays)
-        self.choice: dict[str, Any] = {
+        workspace = sum(array.nbytes for array in arrays)
+        choice = {
             "threads": self._threads,
             "native_threads": crew.unavailable_reason() or "yes",
             "strip_rows": strip_rows,
@@ -114,20 +118,14 @@ class CannyPlan:
             "processor": processor.name,
             **jit.versions(),
         }
+        check_workspace("sliding", workspace, options, or_else="")
+        super().__init__(problem, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
 
-    def run(self, picture: NDArray[Any], out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-        """Edges of the picture, in `out` or a new array."""
-        if out is None:
-            out = np.empty(self.output_shape, np.uint8)
-        _check_array("picture", picture, self.input_shape, self.dtype)
-        _check_array("output", out, self.output_shape, np.dtype(np.uint8))
-        if not out.flags.writeable:
-            raise UsageError("The output array is read-only: pass one that can be written.")
-        self.run_at(address_of(picture), address_of(out))
-        return out
+    def run(self, image: Any, out: Any) -> None:
+        check_arrays(image, out, self.problem)
+        self.run_at(address_of(image), address_of(out))
 
-    def run_at(self, image_address: int, out_address: int) -> None:
-        """`run` on arrays that the caller has checked, which do not overlap."""
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         words = self._words
         words[CannyArgument.IMAGE_ADDRESS] = image_address
         words[CannyArgument.OUT_ADDRESS] = out_address
@@ -167,36 +165,8 @@ class CannyPlan:
         }
 
 
-def plan_canny(shape: tuple[int, ...], dtype: Any, settings: CannySettings, threads: int | None = None) -> CannyPlan:
-    """A plan for pictures of a shape, (H, W) or (H, W, 3), and a type, uint8 or uint16.
-
-    By as many `threads`, or else by as many as the process may use and the picture is worth. Raises UsageError.
-    """
-    return CannyPlan(shape, dtype, settings, threads)
-
-
-def _checked_shape(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int, int]:
-    """Height, width and channels."""
-    height, width, *more = shape if len(shape) in (2, 3) else (0, 0)
-    channels = more[0] if more else 1
-    if dtype.name not in SOURCES or min(height, width) < 1 or channels not in (1, 3):
-        raise UsageError(
-            f"canny needs pictures (H, W) or (H, W, 3) of {' or '.join(SOURCES)}, not {shape} of {dtype.name}."
-        )
-    return height, width, channels
-
-
 def _limits(settings: CannySettings, shape: CannyShape) -> dict[CannyArgument, int]:
     """Codes of the thresholds: as large as a code can be at most, which no pixel is above."""
     largest = 2 ** (8 * SCALAR_BYTES[shape.code] - 1 - SECTOR_BITS) - 1
     low, high = (min(limit, largest) << SECTOR_BITS | SECTOR_MASK for limit in settings.limits)
     return {CannyArgument.LOW_CODE: low, CannyArgument.HIGH_CODE: high}
-
-
-def _check_array(what: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if not isinstance(array, np.ndarray):
-        raise UsageError(f"The {what} must be a NumPy array for a CPU method, not {type(array).__name__}.")
-    if array.shape != shape or array.dtype != dtype:
-        raise UsageError(f"The {what} is {array.shape} {array.dtype}: the plan was made for {shape} {dtype}.")
-    if not array.flags.c_contiguous or not array.flags.aligned:
-        raise UsageError(f"The {what} is not C-contiguous: pass numpy.require(array, requirements=['C', 'A']).")

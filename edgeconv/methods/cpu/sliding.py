@@ -9,7 +9,7 @@ from __future__ import annotations
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Method, PicturePlan, Plan
-from edgeconv.methods.cpu import canny_plan
+from edgeconv.methods.cpu import canny
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
@@ -31,7 +31,7 @@ class Sliding(Method):
         return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
-        return canny_plan.chain_reason(problem)
+        return canny.chain_reason(problem)
 
     def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        return canny_plan.EngineCannyPlan(problem, options)
+        return canny.EngineCannyPlan(problem, options)
