@@ -30,12 +30,12 @@ STRIP_ROWS = 64
 STRIPS_PER_THREAD = 4
 """Strips per thread where they are worth it, so that a thread that was interrupted keeps no other waiting."""
 
-WAKING_SECONDS = 200e-6
-"""Work from which sleeping threads are woken: waking one takes the waker five to thirty microseconds, and the sleeper
-is at work 50 to 150 later (docs/cpu-engine.md). Smaller work wakes one thread at a time, and only in a series of
-pictures that follow so closely that it is awake for the next."""
+WAKING_SECONDS = 100e-6
+"""What sleeping threads must save together to be woken: waking one takes the waker five to thirty microseconds, and the
+sleeper is at work 50 to 150 later (docs/cpu-engine.md). Smaller work wakes one thread at a time, and only in a series
+of pictures that follow so closely that it is awake for the next."""
 SLEEPER_SECONDS = 50e-6
-"""Of larger work: what is worth one more that is woken at once."""
+"""Work for which one more is woken at once, where any is."""
 
 
 @dataclass(frozen=True)
@@ -67,4 +67,5 @@ def divide(rows: int, seconds: float, asked: int | None) -> Division:
     fewest = -(-rows * UNIT_SECONDS // seconds)
     strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)))
     strip_rows = min(STRIP_ROWS, -(-rows // (threads * strips)))
-    return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS) if seconds >= WAKING_SECONDS else 0)
+    saved = seconds * (1 - 1 / threads)
+    return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS) if saved >= WAKING_SECONDS else 0)
