@@ -188,10 +188,12 @@ SETTINGS = (
         Setting(f"short tiles of {share:g} of the L1 cache", layout, "L1_SHARE", share, in_code=True)
         for share in (0.4, 1.6)
     ),
-    Setting("no short tiles", layout, "L1_SHARE", 10**6, in_code=True),
+    Setting("no short tiles", layout, "_wants_short_tiles", lambda lowering: False, in_code=True),
     Setting("asking for the next rows while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 0, in_code=True),
     Setting("never asking while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 10**9, in_code=True),
 )
+OF_TILES = ("L1_SHARE", "_wants_short_tiles")
+"""Settings that change nothing where tiles are as long as before."""
 GENERAL = ("float32", "random", "mix")
 PLAIN, SOBEL = ("uint8", "laplacian8", "each"), ("uint8", "sobel", "each")
 CASES = (
@@ -208,6 +210,7 @@ def measure_settings(seconds: float) -> list[dict[str, Any]]:
         image = noise_pixels(size, size, dtype)
         chosen = bench_filter(name, channels)
         plans: dict[Any, list[tuple[str, Callable[[], Any]]]] = {}
+        tile_pixels = 0
         out = None
         for setting in SETTINGS:
             with setting.in_force():
@@ -222,8 +225,12 @@ def measure_settings(seconds: float) -> list[dict[str, Any]]:
                 )
             choice = plan.method_plan.choice
             how = tuple(choice[key] for key in ("threads", "strip_rows", "streaming_stores"))
+            if setting.module is None:
+                tile_pixels = choice["tile_pixels"]
             if setting.in_code:
                 if not choice["streaming_stores"]:
+                    continue
+                if choice["tile_pixels"] == tile_pixels and setting.constant in OF_TILES:
                     continue
                 how = (*how, setting.name)
             if out is None:

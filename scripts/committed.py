@@ -1,6 +1,6 @@
 """Write small records below docs/results into one file, small.json.xz; for other scripts, read and write any record.
 
-    python3 scripts/committed.py                 a file takes four kilobytes of a disk, and most records less than two
+    python3 scripts/committed.py                 moves every record that is smaller than a block of a disk
 
 record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz, or from small.json.xz
 one_of("run/h200", "cuda_sliding_s1")        one of the reports that a script keeps together in a file
@@ -20,7 +20,6 @@ from script_options import PROJECT, Arguments
 from edgeconv.io.files import write_bytes_atomically
 
 RESULTS = PROJECT / "docs" / "results"
-
 
 SMALL = RESULTS / "small.json.xz"
 SMALL_BYTES = 4096

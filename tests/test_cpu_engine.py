@@ -410,3 +410,53 @@ def test_no_estimate_of_a_root_within_its_error_ends_in_another_byte(wrong_by):
     root += (squares - root * root) * (inverse * np.float32(0.5))
     right = np.rint(np.sqrt(squares.astype(np.float64)))
     assert np.array_equal(np.minimum(np.rint(root), 255), np.minimum(right, 255))
+
+
+SHORT_TILES = [
+    # case, stride, output pixels of a tile with an L1 cache of 48 KiB and AVX-512 (None: whole rows), row by row
+    ("float32", RANDOM, "mix", 1, 1088, False),
+    ("float32", RANDOM, "mix", 2, 512, False),
+    ("float32", RANDOM, "mix", 3, 320, True),
+    ("float32", RANDOM, "mix", 4, 320, True),
+    ("float32", RANDOM, "mix", 5, None, False),
+    ("float32", "sobel", "each", 2, None, False),
+    ("float32", "sobel", "each", 3, 320, True),
+    ("float32", "laplacian8", "mix", 3, None, False),
+    ("float32", "laplacian8", "each", 1, None, False),
+    ("uint8", RANDOM, "mix", 1, None, False),
+    ("uint8", RANDOM, "mix", 3, 320, True),
+    ("uint8", "laplacian8", "each", 3, None, False),
+    ("float64", RANDOM, "mix", 1, 544, False),
+]
+
+
+@pytest.mark.parametrize(("dtype", "name", "channels", "stride", "pixels", "row_by_row"), SHORT_TILES)
+def test_which_tiles_are_short(dtype, name, channels, stride, pixels, row_by_row):
+    target = dataclasses.replace(OTHER_PROCESSORS[2], l1_bytes=48 * 1024)
+    lowering = make_lowering(Case(name, channels, dtype, "raw" if dtype[0] == "f" else "abs", stride=stride).problem())
+    layout = make_layout(lowering, target, 16384, columns=False)
+    assert (layout.tile_pixels, layout.row_by_row) == (pixels or 16384, row_by_row)
+    assert not make_layout(lowering, target, 1024, columns=True).row_by_row
+
+
+ROWS_TILE_BY_TILE = [
+    (stride, padding, shape)
+    for stride, padding in ((3, 0), (3, 40), (4, 1), (4, 5))
+    for shape in ((7, 2000), (40, 1), (1, 700), (64, 1290))
+    if min(shape) + 2 * padding >= 3
+]
+
+
+@pytest.mark.parametrize("filters", [1, 9])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize(("stride", "padding", "shape"), ROWS_TILE_BY_TILE)
+def test_rows_tile_by_tile_are_right(filters, dtype, stride, padding, shape, monkeypatch):
+    monkeypatch.setattr(engine, "STREAMING_BYTES", 4096)
+    here = dataclasses.replace(jit.processor(), l1_bytes=8 * 1024)
+    monkeypatch.setattr(jit, "processor", lambda: here)
+    mode = "raw" if dtype == "float32" else "abs"
+    case = Case(RANDOM, "mix", dtype, mode, shape=shape, stride=stride, padding=padding, filters=filters)
+    problem, image = case.problem(), random_image(*shape, dtype)
+    found = [run_on_host(SLIDING.prepare(problem, Options(threads=threads)), image, problem) for threads in (1, 3)]
+    assert_right(found[0])
+    assert np.array_equal(found[0].out, found[1].out)

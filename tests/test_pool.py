@@ -94,6 +94,34 @@ def test_who_is_interrupted_leaves_only_after_all_have_ended():
     assert next(interruptions) == 3
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_interruptions_at_any_moment_leave_a_pool_that_works():
+    """Also in the step between what a worker reports and what the caller makes of it."""
+    before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    interrupted = 0
+    try:
+        for turn in range(600):
+            busy = [0]
+
+            def job(worker, busy=busy):
+                busy[0] += 1
+                sum(range(300 * worker))
+                busy[0] -= 1
+
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 20e-6 + turn % 60 * 5e-6)
+                POOL.run(job, 3)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted > 10
+    together = threading.Barrier(3)
+    POOL.run(lambda worker: together.wait(timeout=20), 3)
+
+
 def test_threads_that_wait_keep_nothing_alive():
     class Picture:
         pass

@@ -127,6 +127,13 @@ def test_one_of_a_few_pictures_for_which_an_option_makes_no_sense_stops_no_other
     assert [report["input"]["file"] for report in json.loads(done.text)] == ["photo.png", "other.bmp"]
 
 
+@pytest.mark.parametrize("words", [("-m", "cudnn"), ("-m", "nope"), ("--tile", 1), ("--memory-limit", "1x")])
+def test_what_no_picture_can_have_is_said_once(folder: Path, words: tuple[object, ...]) -> None:
+    done = edgeconv("run", "photo.png", "other.bmp", "-o", "out/", "--samples", 0, *words, cwd=folder)
+    assert (done.code in (2, 4), done.out, len(done.error_lines)) == (True, b"", 1)
+    assert "photo.png" not in done.err
+
+
 def test_a_folder_with_the_name_of_a_picture_says_nothing_of_formats(folder: Path) -> None:
     (folder / "q.jpg").mkdir()
     for place in ("q.jpg", "q.jpg/"):

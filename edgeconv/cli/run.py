@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeconv.cli.printing import say, say_error, say_lines, say_rows
-from edgeconv.core.option import Positional
+from edgeconv.core.option import AUTO, Positional
 from edgeconv.options import (
     PICTURE_HELP,
     Bank,
@@ -29,6 +29,7 @@ from edgeconv.options import (
 if TYPE_CHECKING:
     from edgeconv.run.job import Job
     from edgeconv.run.report import RunReport
+    from edgeconv.run.tiled.filtering import TileOptions
 
 
 def run(
@@ -54,10 +55,12 @@ def run(
     """
     from edgeconv.errors import EXIT_OK, EdgeconvError
     from edgeconv.hardware.process import seconds_since_process_start
+    from edgeconv.methods import require
     from edgeconv.run import report, whole
     from edgeconv.run.job import Job
     from edgeconv.run.outputs import refuse_shared_output
     from edgeconv.run.tiled.sources.zarr import is_zarr
+    from edgeconv.runtime.auto import choose
 
     started = seconds_since_process_start()
     sampling.refuse_impossible()
@@ -79,6 +82,10 @@ def run(
         check=sampling.check,
         rules=reading.rules(),
     )
+    tiles = _tile_options(tiling) if tiling.asked else None
+    if len(pictures) > 1 and choice.method != AUTO:  # what is wrong for all of them is said once
+        found = choose(choice.method, choice.device, "one picture")
+        require(found.method, found.device, several.options)
     roofs: whole.Roofs = {}
     records: list[RunReport] = []
     exit_code = EXIT_OK
@@ -86,11 +93,11 @@ def run(
         job, since = replace(several, source=picture), started if picture is pictures[0] else None
         by_tiles = tiling.asked or is_zarr(Path(picture))
         try:
-            record = _by_tiles(job, tiling, since) if by_tiles else whole.run(job, since, roofs)
+            record = _by_tiles(job, tiles or _tile_options(tiling), since) if by_tiles else whole.run(job, since, roofs)
         except EdgeconvError as error:
             if len(pictures) == 1:
                 raise
-            say_error(error if picture in str(error) else f"{picture}: {error}")
+            say_error(error if str(error).startswith(f"{picture}: ") else f"{picture}: {error}")
             exit_code = exit_code or error.exit_code
             continue
         records.append(record)
@@ -137,14 +144,19 @@ def _judge(record: RunReport) -> int:
     return EXIT_OK
 
 
-def _by_tiles(job: Job, tiling: Tiling, started: float | None) -> RunReport:
-    """`whole.run` by tiles, with a line on standard error that says how far it is."""
+def _tile_options(tiling: Tiling) -> TileOptions:
     from edgeconv.core.units import parse_bytes
+    from edgeconv.run.tiled.filtering import TileOptions
+
+    limit_bytes = None if tiling.memory_limit is None else parse_bytes(tiling.memory_limit, "--memory-limit")
+    return TileOptions(tiling.tile, limit_bytes, tiling.verify_tiles)
+
+
+def _by_tiles(job: Job, options: TileOptions, started: float | None) -> RunReport:
+    """`whole.run` by tiles, with a line on standard error that says how far it is."""
     from edgeconv.run.progress import Progress
     from edgeconv.run.tiled import filtering
 
-    limit_bytes = None if tiling.memory_limit is None else parse_bytes(tiling.memory_limit, "--memory-limit")
-    options = filtering.TileOptions(tiling.tile, limit_bytes, tiling.verify_tiles)
     shown: list[Progress] = []
 
     def progress(done: int, total: int, what: str) -> None:

@@ -29,6 +29,34 @@ def threads_for(asked: int | None, work_bytes: int, pieces: int) -> int:
     return max(1, min(resolve_threads(asked), pieces))
 
 
+class _Ended:
+    """What came of the jobs of a run, as they end."""
+
+    def __init__(self) -> None:
+        self.failures: list[BaseException | None] = []
+        self._signs: SimpleQueue[None] = SimpleQueue()
+
+    def add(self, failure: BaseException | None) -> None:
+        """Called by who did a job."""
+        self.failures.append(failure)
+        self._signs.put(None)
+
+    def wait_for(self, jobs: int) -> list[BaseException]:
+        """Return when so many have ended, and what signal handlers raised meanwhile.
+
+        Nobody leaves earlier: the jobs write to the caller's arrays. An exception may come at any step, so what counts
+        is how many have ended; a sign only says that there are more, and may be lost.
+        """
+        interruptions: list[BaseException] = []
+        while True:
+            try:
+                while len(self.failures) < jobs:
+                    self._signs.get()
+                return interruptions
+            except BaseException as interruption:
+                interruptions.append(interruption)
+
+
 class WorkerPool:
     """Threads that live as long as the process and take one job at a time each."""
 
@@ -37,7 +65,7 @@ class WorkerPool:
 
     def forget_threads(self) -> None:
         """Start anew; a forked child needs it, in which only the forking thread lives on."""
-        self._jobs: SimpleQueue[tuple[Job, int, SimpleQueue[BaseException | None]]] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Job, int, _Ended]] = SimpleQueue()
         self._started = 0
         self._lock = threading.Lock()
 
@@ -45,21 +73,23 @@ class WorkerPool:
         """Call `job(0)` here and `job(1)` to `job(threads - 1)` elsewhere; return when all have.
 
         The first exception of any of them is raised here once all have ended, as is one of a signal handler (Ctrl-C).
-        A system that gives fewer threads than that has them one after another.
+        Where the system gives fewer threads, jobs wait for one that is free.
         """
         if not self._grow(threads - 1):
             for worker in range(threads):
                 job(worker)
             return
-        done: SimpleQueue[BaseException | None] = SimpleQueue()
-        for worker in range(1, threads):
-            self._jobs.put((job, worker, done))
-        failures: list[BaseException | None] = []
+        ended = _Ended()
+        given = 0
+        interruptions: list[BaseException] = []
         try:
+            for worker in range(1, threads):
+                self._jobs.put((job, worker, ended))
+                given = worker
             job(0)
         finally:
-            failures = _all_of(done, threads - 1)
-        for failure in failures:
+            interruptions = ended.wait_for(given)
+        for failure in (*interruptions, *ended.failures):
             if failure is not None:
                 raise failure
 
@@ -76,27 +106,15 @@ class WorkerPool:
 
     def _work(self) -> None:
         while True:
-            job, worker, done = self._jobs.get()
+            job, worker, ended = self._jobs.get()
             failure: BaseException | None = None
             try:
                 job(worker)
             except BaseException as error:  # handed to the caller, who raises it
                 failure = error
             del job  # a thread that waits must not keep the last pictures alive
-            done.put(failure)
-            del failure
-
-
-def _all_of(done: SimpleQueue[BaseException | None], jobs: int) -> list[BaseException | None]:
-    """What came of every job; nobody leaves before all have ended, as they write to the caller's arrays."""
-    ended: list[BaseException | None] = []
-    interruptions: list[BaseException | None] = []
-    while len(ended) < jobs:
-        try:
-            ended.append(done.get())
-        except BaseException as interruption:  # of a signal handler
-            interruptions.append(interruption)
-    return interruptions + ended
+            ended.add(failure)
+            del ended, failure
 
 
 POOL = WorkerPool()

@@ -104,6 +104,10 @@ class Parameters(MethodOptions, MethodChoice, Chaining, Masking, Filtering):
         """The same with a kernel from a file."""
         return self._without(RULES_OF_CHAINS, filter=DEFAULT_FILTER, kernel_file=path)
 
+    def with_chain(self, stages: str) -> Parameters:
+        """The same with a chain of stages in the place of a filter."""
+        return self._without(RULES_OF_FILTERS, filter=DEFAULT_FILTER, chain=stages)
+
     @property
     def filter_label(self) -> str:
         """The filter's name, the stages of a chain, or `custom`."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from edgeconv.hardware.system_files import read_system_file, system_files
 
 KIBIBYTE = 1024
-
-
 USUAL_L1_BYTES = 32 * KIBIBYTE
 
 

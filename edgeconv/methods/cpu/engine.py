@@ -73,7 +73,8 @@ class EnginePlan(AddressPlan):
         if not shape.columns and _reads_directly(lowering, layout, tiles):
             lowering = replace(lowering, direct=True)
         seconds = division.seconds_alone(problem, lowering, layout)
-        divided = division.divide(problem.output_height, seconds, options.threads)
+        strips = division.STRIPS_OF_ROWS_APART if layout.row_by_row else division.STRIPS_PER_THREAD
+        divided = division.divide(problem.output_height, seconds, options.threads, strips)
         self._threads, strip_rows = divided.threads, divided.strip_rows
         units = -(-problem.output_height // strip_rows) * (1 if layout.row_by_row else len(tiles))
         self.workspace_bytes = layout.scratch_bytes * self._threads
@@ -168,6 +169,8 @@ def _tables(problem: Problem, lowering: Lowering, layout: RowLayout) -> tuple[ND
     picks: list[NDArray[np.int64]] = []
     picked = 0
     longest = -(-outputs // -(-outputs // layout.tile_pixels))
+    if longest < outputs:  # else the last block of every tile is computed in part by the one before it too
+        longest = min(layout.tile_pixels, -(-longest // layout.block_pixels) * layout.block_pixels)
     for start, stop in bands(outputs, longest):
         count = stop - start
         groups, source_start = _whole_groups(start, count, width, padding, lowering, layout)

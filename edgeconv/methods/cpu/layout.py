@@ -3,8 +3,8 @@
 A tile is `strip_rows` output rows of up to `tile_pixels` output pixels. Three staged rows are kept and reused from one
 output row to the next (slot = row mod 3); a fourth is always zero. They have a length known here, so every tap is at a
 constant distance and stays in the L1 or L2 cache. Where scratch rows are long, tiles are so short that the L1 cache
-holds them. At strides of 3 and more no source row serves two output rows: such tiles are computed row by row, and three
-rows of the picture are read side by side.
+holds them. At strides 3 and 4, where no source row serves two output rows, such tiles are computed row by row, so that
+three rows of the picture are read side by side.
 """
 
 from __future__ import annotations

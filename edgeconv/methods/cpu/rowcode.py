@@ -1,7 +1,7 @@
 """The machine code of one lowering, written as LLVM IR: what one thread does with the units of work that it is given.
 
-A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels; or, at strides of 3 and more, a strip
-of whole rows, each tile by tile. For each output row of a tile
+A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels; or, where the layout is `row_by_row`, a
+strip of whole rows, each tile by tile. For each output row of a tile
 
     stage      the source rows that it needs and that are not there yet go into scratch rows (staging.py)
     columns    im2col alone: the staged samples are copied out, one column row for each tap (runs.py)

@@ -63,8 +63,10 @@ def run(images: Sequence[str], changes: dict[str, Any], workshop: Workshop, sign
 
 def _chosen(remembered: Parameters, changes: dict[str, Any]) -> Parameters:
     """The given parameters over the stored ones; a filter of one kind replaces one of another kind."""
-    if {"filter", "kernel", "kernel_file"} & changes.keys():
+    if {"filter", "kernel", "kernel_file", "chain"} & changes.keys():
         remembered = remembered.with_filter(Parameters.filter)
+    if "chain" in changes:
+        remembered = remembered.with_chain(changes["chain"])
     if "kernel_file" in changes:  # remembered for a time when the folder of now is another
         changes = changes | {"kernel_file": os.path.abspath(changes["kernel_file"])}
     chosen = replace(remembered, **changes)
