@@ -64,7 +64,7 @@ def peers(machines: dict[str, str]) -> str:
         for case, size in dict.fromkeys((row["case"], row["size"]) for row in timed):
             cells = {row["candidate"]: row for row in timed if (row["case"], row["size"]) == (case, size)}
             table.append([case, str(size), *(_peer_cell(cells, candidate) for candidate in candidates)])
-        caption = f"[{machine}](results/{committed.path_of(name).name}):"
+        caption = f"{committed.link(name, machine)}:"
         blocks.append(f"{caption}\n\n{lines_of(('picture', 'side', *candidates), table)}")
     return "\n".join(blocks)
 

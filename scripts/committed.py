@@ -39,6 +39,12 @@ def is_there(name: str) -> bool:
     return path_of(name) != SMALL or name in read(SMALL)["reports"]
 
 
+def link(name: str, text: str) -> str:
+    """A link of a page below docs/ to the record, which is named where it lies among others."""
+    path = path_of(name)
+    return f"[{text}{f' (`{name}`)' if path == SMALL else ''}](results/{path.relative_to(RESULTS).as_posix()})"
+
+
 def record(name: str) -> dict[str, Any]:
     """What it holds."""
     path = path_of(name)

@@ -173,7 +173,7 @@ def auto_choices(machines: dict[str, str]) -> str:
             cell = f"{worst['ratio']:.2f}" if worst["ratio"] > 1 else "1.00"
             rows.append(
                 [
-                    f"[{machine}](results/{committed.path_of(name).name})",
+                    committed.link(name, machine),
                     words,
                     f"{within} of {len(found)}",
                     cell,
@@ -304,13 +304,13 @@ def tiles() -> str:
     for name, machine in TILES.items():
         record = committed.record(name)
         side, limit = record["side"], record["limit_bytes"]
-        link = f"results/{committed.path_of(name).name}"
+        link = committed.link(name, f"{side:,}×{side:,}")
         for run, words in TILE_RUNS.items():
             if run in record["runs"]:
                 found = record["runs"][run]
                 rows.append(
                     [
-                        f"[{side:,}×{side:,}]({link}) ({record['picture_bytes'] / 1e9:.1f} GB)",
+                        f"{link} ({record['picture_bytes'] / 1e9:.1f} GB)",
                         machine,
                         words,
                         "–" if run == "whole" else f"{limit / 2**20:,.0f} MiB",
@@ -476,6 +476,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
+    "gate-rates-xeon": lambda: gate_rates("gate_two_xeon_cores"),
     "gate-rates": lambda: gate_rates("gate_two_cores"),
     "banks-wide": lambda: wide_bank_table("h200"),
     "faults": faults,

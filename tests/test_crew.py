@@ -73,15 +73,35 @@ def test_helpers_do_take_part() -> None:
     assert counted.workers == {0, 1}
 
 
+def all_sleep() -> bool:
+    sleeping, started = (
+        crew.CREW._words[field // crew.INT64_BYTES] for field in (CrewField.SLEEPERS, CrewField.STARTED)
+    )
+    return bool(sleeping == started)
+
+
+@LINUX
+def test_the_second_of_two_small_jobs_wakes_a_helper_where_it_follows_soon() -> None:
+    """As soon as a helper stays awake: it is there for a third."""
+    counted = Counted(50, asked=2, most_threads=2, sleepers=0)
+    pace = 0.5
+    crew.CREW.set_pace(pace, crew.WAIT_SECONDS)
+    try:
+        for _ in range(2):
+            wait_until(all_sleep)
+            time.sleep(1.2 * pace)
+            counted.job.run()
+            assert all_sleep()
+        counted.job.run()
+        wait_until(lambda: not all_sleep())
+    finally:
+        crew.CREW.set_pace(crew.SPIN_SECONDS, crew.WAIT_SECONDS)
+
+
 @LINUX
 def test_a_small_job_that_comes_alone_wakes_nobody() -> None:
     """It is over before a sleeper is up; the first of a series cannot be told from it."""
     counted = Counted(50, asked=2, most_threads=2, sleepers=0)
-    words = crew.CREW._words
-
-    def all_sleep() -> bool:
-        return words[CrewField.SLEEPERS // crew.INT64_BYTES] == words[CrewField.STARTED // crew.INT64_BYTES]
-
     for _ in range(5):
         wait_until(all_sleep)
         time.sleep(2 * crew.SPIN_SECONDS)

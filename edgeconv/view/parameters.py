@@ -104,6 +104,23 @@ class Parameters(MethodOptions, MethodChoice, Chaining, Masking, Filtering):
         """The same with a kernel from a file."""
         return self._without(RULES_OF_CHAINS, filter=DEFAULT_FILTER, kernel_file=path)
 
+    def changed(self, given: dict[str, Any]) -> Parameters:
+        """The same with what was given on the command line; a filter of one kind replaces one of another kind.
+
+        Raises UsageError for parameters without meaning.
+        """
+        base = self
+        if "chain" in given:
+            base = self.with_chain(given["chain"])
+        elif {"filter", "kernel", "kernel_file"} & given.keys():
+            base = self.with_filter(given.get("filter", Parameters.filter))
+        if "kernel_file" in given:  # remembered for a time when the folder of now is another
+            given = given | {"kernel_file": os.path.abspath(given["kernel_file"])}
+        chosen = replace(base, **given)
+        chosen.request()
+        chosen.options()
+        return chosen
+
     def with_chain(self, stages: str) -> Parameters:
         """The same with a chain of stages in the place of a filter."""
         return self._without(RULES_OF_FILTERS, filter=DEFAULT_FILTER, chain=stages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,6 +115,22 @@ def test_rules_that_do_not_apply_go_with_their_filter() -> None:
     own = Parameters(chain="sobel,thin")
     assert (own.filter_label, own.has_chain) == ("sobel,thin", True)
     assert own.with_filter("sobel").arguments() == ["--filter=sobel"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments"),
+    [
+        ({"chain": "sobel,thin"}, ["--chain=sobel,thin"]),
+        ({"filter": "canny"}, ["--filter=canny"]),
+        ({"filter": "scharr", "stride": 3}, ["--filter=scharr", "--channels=each", "--stride=3"]),
+        ({"kernel": "0,1,0;1,-4,1;0,1,0"}, ["--kernel=0,1,0;1,-4,1;0,1,0", "--channels=each", "--stride=2"]),
+        ({"stride": 3}, ["--filter=sobel", "--channels=each", "--stride=3"]),
+    ],
+)
+def test_what_is_given_replaces_what_is_remembered_and_rules_that_do_not_go_with_it(
+    changes: dict[str, Any], arguments: list[str]
+) -> None:
+    assert Parameters(filter="sobel", channels="each", stride=2).changed(changes).arguments() == arguments
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QTimer
@@ -13,7 +11,6 @@ from PySide6.QtWidgets import QApplication
 
 from edgeconv.errors import EXIT_OK
 from edgeconv.view.compute import Workshop
-from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.window import ViewWindow, remembered_parameters
 from edgeconv.view.signals import Noted
@@ -43,7 +40,7 @@ def open_window(images: Sequence[str], changes: dict[str, Any], workshop: Worksh
     """
     application()
     memory = Memory()
-    model = Model(_chosen(remembered_parameters(memory), changes))
+    model = Model(remembered_parameters(memory).changed(changes))
     model.open(images)
     window = ViewWindow(model, workshop, memory)
     window.show()
@@ -59,17 +56,3 @@ def run(images: Sequence[str], changes: dict[str, Any], workshop: Workshop, sign
     wake.start(SIGNAL_MILLISECONDS)
     app.exec()
     return EXIT_OK if signals.exit_code is None else signals.exit_code
-
-
-def _chosen(remembered: Parameters, changes: dict[str, Any]) -> Parameters:
-    """The given parameters over the stored ones; a filter of one kind replaces one of another kind."""
-    if {"filter", "kernel", "kernel_file", "chain"} & changes.keys():
-        remembered = remembered.with_filter(Parameters.filter)
-    if "chain" in changes:
-        remembered = remembered.with_chain(changes["chain"])
-    if "kernel_file" in changes:  # remembered for a time when the folder of now is another
-        changes = changes | {"kernel_file": os.path.abspath(changes["kernel_file"])}
-    chosen = replace(remembered, **changes)
-    chosen.request()
-    chosen.options()
-    return chosen
