@@ -105,7 +105,7 @@ def test_interruptions_at_any_moment_leave_a_pool_that_works():
 
             def job(worker, busy=busy):
                 busy[0] += 1
-                sum(range(300 * worker))
+                sum(range(3000 * worker))
                 busy[0] -= 1
 
             try:
