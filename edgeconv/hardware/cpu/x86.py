@@ -1,11 +1,11 @@
-"""Instructions of x86 that no general operation of LLVM leads to. They are in all its processors, for their registers.
+"""Instructions of x86 that no general operation of LLVM leads to. Every x86-64 processor has them for its registers.
 
 squares_of_pairs    16-bit numbers multiplied and added in pairs, without being made longer before
 join_halves         32-bit numbers cut to 16 bits, with saturation
 inverse_root        about 1/sqrt of float32, from a table in the processor
 
-Registers of 32 and 64 bytes are two and four parts of 16: the two instructions before the last stay within parts, and
-what the first takes apart the second puts together, so nothing crosses from part to part.
+Registers of 32 and 64 bytes are two and four parts of 16. The first two instructions stay within parts: what one takes
+apart the other puts together, so that nothing crosses from part to part.
 """
 
 from __future__ import annotations
