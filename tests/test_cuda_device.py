@@ -73,3 +73,21 @@ def test_normalize_runs_on_the_gpu() -> None:
     picture = random_image(65, 63, "uint8")
     on_gpu = cupy.asnumpy(edgeconv.convolve(cupy.asarray(picture), output_mode="normalize"))
     assert np.array_equal(on_gpu, edgeconv.convolve(picture, output_mode="normalize", method="reference"))
+
+
+def test_what_a_thread_keeps_is_of_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cupy
+
+    device = type(get_device("cuda"))()
+    assert device._staging() is device._staging()
+    kept = [device._staging(), device.own_stream()]
+    with monkeypatch.context() as patched:
+        patched.setattr(cupy.cuda.runtime, "getDevice", lambda: 1)
+        others = [device._staging(), device.own_stream()]
+    assert not {id(each) for each in kept} & {id(other) for other in others}
+    assert [device._staging(), device.own_stream()] == kept
+    device._flush()
+    with monkeypatch.context() as patched:
+        patched.setattr(cupy.cuda.runtime, "getDevice", lambda: 1)
+        device._flush()
+    assert list(device._flushes) == [0, 1]

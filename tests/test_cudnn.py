@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from cpu_problems import EVERY_FILTER, GEOMETRY, RANDOM, Case, geometry_cases
 from gemm_cases import FLOAT32_TYPES, LARGE, REDUCED_TYPES, check_on_gpu, check_plan, check_tall_picture
+from problems import random_image
 
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.cuda import libcudnn
@@ -161,6 +163,36 @@ class TestOnGpu:
         problem = Case("laplacian8", "mix", "uint16", "abs").problem()
         with pytest.raises(UnavailableError, match="--math fma"):
             CuDNN().prepare(problem, Options(math=math))
+
+    @pytest.mark.parametrize("dtype", ["float32", "uint8"], ids=["direct", "staged"])
+    def test_two_plans_of_one_thread_run_in_two(self, dtype):
+        """Each on its own stream, behind work that keeps it busy: a convolution on the other one comes too early."""
+        import cupy
+
+        problem = Case(RANDOM, "mix", dtype, "raw", shape=(300, 400)).problem()
+        plans = [CuDNN().prepare(problem, Options()) for _ in range(2)]
+        images = [cupy.asarray(random_image(300, 400, dtype, seed)) for seed in range(2)]
+        outs = [cupy.empty(problem.output_shape, problem.output_dtype) for _ in plans]
+        for plan, image, out in zip(plans, images, outs, strict=True):
+            plan.run(image, out)
+        cupy.cuda.Device().synchronize()
+
+        def many(number: int) -> bool:
+            busy = cupy.ones((512, 512), cupy.float32)
+            with cupy.cuda.Stream(non_blocking=True) as stream:
+                given, out = cupy.empty_like(images[number]), cupy.empty_like(outs[number])
+                right = cupy.ones((), cupy.bool_)
+                for _ in range(100):
+                    given.fill(0)
+                    busy @ busy
+                    given[...] = images[number]
+                    plans[number].run(given, out)
+                    right &= cupy.array_equal(out, outs[number])
+                stream.synchronize()
+                return bool(right)
+
+        with ThreadPoolExecutor(2) as pool:
+            assert all(pool.map(many, range(2)))
 
     @pytest.mark.slow
     def test_a_picture_above_2_to_the_31_bytes(self):

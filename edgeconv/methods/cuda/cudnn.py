@@ -76,7 +76,10 @@ _SAMPLE_TYPES: dict[DataType, np.dtype[Any]] = {
 
 @cache
 def _handle(device_id: int, thread_id: int) -> Handle:
-    """One handle per GPU and thread: cuDNN's handles are not for two threads at once."""
+    """One handle per GPU and thread: a handle has one stream, and is not for two threads at once.
+
+    A thread that has ended leaves its number, and with it the handle, to a later one.
+    """
     return Handle()
 
 
@@ -184,7 +187,7 @@ class CudnnPlan(Plan):
         import cupy
 
         super().__init__(problem=problem)
-        self._handle = _handle(int(cupy.cuda.Device().id), threading.get_ident())
+        self._device = int(cupy.cuda.Device().id)
         self._direct = direct
         self._kind = DataType.HALF if options.math == "half" else DataType.FLOAT
         self._sample = _SAMPLE_TYPES[self._kind]
@@ -199,6 +202,10 @@ class CudnnPlan(Plan):
         self._make_stages()
         self._choose(options)
         self._describe(options.math)
+
+    def _handle(self) -> Handle:
+        """The handle of the thread that asks, which need not be the one that made the plan."""
+        return _handle(self._device, threading.get_ident())
 
     # What is computed, in cuDNN's terms.
 
@@ -276,30 +283,29 @@ class CudnnPlan(Plan):
 
         held = 0 if self._direct else self._source.nbytes + self._result.nbytes
         limit_bytes = max(0, options.workspace_limit_bytes - held)
-        self._handle.set_stream(cupy.cuda.get_current_stream().ptr)
+        handle = self._handle()
+        handle.set_stream(cupy.cuda.get_current_stream().ptr)
         source, result = self._trial_buffers()
         self._lists = Lists()
-        ranking = self._handle.rank(self._work)
-        self._lists.ranked, self._lists.candidates = _screen(
-            self._handle, self._work, ranking, options.math, limit_bytes
-        )
+        ranking = handle.rank(self._work)
+        self._lists.ranked, self._lists.candidates = _screen(handle, self._work, ranking, options.math, limit_bytes)
         self._why = "first of the heuristic's ranking that is supported and fits the workspace limit"
         if options.cudnn_find:
             room_bytes = max([0, *[candidate.workspace_bytes for candidate in self._lists.candidates]])
             room = cupy.cuda.alloc(room_bytes)
             self._restore_math(options.math)
-            lines = self._handle.measure(
+            lines = handle.measure(
                 self._work, source.data.ptr, self._weights.data.ptr, result.data.ptr, room.ptr, room_bytes
             )
             del room
-            self._lists.measured, measured = _screen(self._handle, self._work, lines, options.math, limit_bytes)
+            self._lists.measured, measured = _screen(handle, self._work, lines, options.math, limit_bytes)
             if measured:
                 self._lists.candidates = measured
                 self._why = "fastest of the measured ranking that fits the workspace limit"
         for candidate in self._lists.candidates:
             self._take(candidate)
             try:
-                self._convolve(source.data.ptr, result.data.ptr)
+                self._convolve(handle, source.data.ptr, result.data.ptr)
             except CudnnError as error:
                 self._why = f"{candidate.line.algorithm.name} failed ({error}); the next that runs"
                 continue
@@ -330,9 +336,9 @@ class CudnnPlan(Plan):
         self._work.convolution.set_math(candidate.math)
         self._workspace = cupy.cuda.alloc(candidate.workspace_bytes)
 
-    def _convolve(self, source: int, result: int) -> None:
+    def _convolve(self, handle: Handle, source: int, result: int) -> None:
         taken = self._taken
-        self._handle.forward(
+        handle.forward(
             self._work,
             taken.line.algorithm,
             source,
@@ -374,17 +380,18 @@ class CudnnPlan(Plan):
         """See Plan.run. A float picture that does not start on 16 bytes is copied: the first such call allocates."""
         import cupy
 
-        self._handle.set_stream(cupy.cuda.get_current_stream().ptr)
+        handle = self._handle()
+        handle.set_stream(cupy.cuda.get_current_stream().ptr)
         self._work.convolution.set_math(self._taken.math)
         if self._direct:
-            self._run_direct(image, out)
+            self._run_direct(handle, image, out)
             return
         for row, stage in self._bands:
             stage(image, self._source)
-            self._convolve(self._source.data.ptr, self._result.data.ptr)
+            self._convolve(handle, self._source.data.ptr, self._result.data.ptr)
             self._epilogue(self._result, out[row : row + self._band_rows])
 
-    def _run_direct(self, image: Any, out: Any) -> None:
+    def _run_direct(self, handle: Handle, image: Any, out: Any) -> None:
         import cupy
 
         source, result = image, out
@@ -397,7 +404,7 @@ class CudnnPlan(Plan):
             if self._aligned_out is None:
                 self._aligned_out = cupy.empty_like(out)
             result = self._aligned_out
-        self._convolve(source.data.ptr, result.data.ptr)
+        self._convolve(handle, source.data.ptr, result.data.ptr)
         if result is not out:
             out[...] = result
 

@@ -50,8 +50,7 @@ class CudaDevice(Device):
     l2_state: L2State = "cold"
 
     def __init__(self) -> None:
-        self._flush_buffer: Any = None
-        self._flush_seconds = 0.0
+        self._flushes: dict[int, _Flush] = {}
         self._peak_bytes = 0
         self._thread = threading.local()
 
@@ -106,11 +105,17 @@ class CudaDevice(Device):
         return alone or host.nbytes <= DIRECT_BYTES or is_page_locked(host)
 
     def _staging(self) -> Staging:
-        """This thread's page-locked slots."""
-        if not hasattr(self._thread, "staging"):
-            self._thread.staging = Staging(getattr(self._thread, "transfer_threads", None))
-        staging: Staging = self._thread.staging
+        """This thread's page-locked slots on the current GPU: the events in them are of one GPU."""
+        staging: Staging = self._kept("staging", lambda: Staging(getattr(self._thread, "transfer_threads", None)))
         return staging
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """What this thread made for the current GPU; made where there is none yet."""
+        kept: dict[Any, Any] = self._thread.__dict__
+        place = name, cupy.cuda.runtime.getDevice()
+        if place not in kept:
+            kept[place] = make()
+        return kept[place]
 
     def time_once(
         self,
@@ -204,9 +209,7 @@ class CudaDevice(Device):
     def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
         """See Device.own_stream; `threads` counts from this thread's first large transfer on."""
         self._thread.transfer_threads = threads
-        if not hasattr(self._thread, "stream"):
-            self._thread.stream = cupy.cuda.Stream(non_blocking=True)
-        stream: AbstractContextManager[Any] = self._thread.stream
+        stream: AbstractContextManager[Any] = self._kept("stream", lambda: cupy.cuda.Stream(non_blocking=True))
         return stream
 
     def free_bytes(self) -> int | None:
@@ -246,25 +249,36 @@ class CudaDevice(Device):
 
     def _flush(self, enqueue_seconds: float = 0.0) -> None:
         """Overwrite more than the L2 holds, again and again for `enqueue_seconds` at least."""
-        if self._flush_buffer is None:
-            l2_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
-            self._flush_buffer = cupy.empty(max(FLUSH_BYTES_AT_LEAST, 4 * l2_bytes), cupy.uint8)
-            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-            self._overwrite()
-            start.record()
-            self._overwrite()
-            stop.record()
-            stop.synchronize()
-            self._flush_seconds = float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
-        for _ in range(1 + math.ceil(enqueue_seconds / self._flush_seconds)):
-            self._overwrite()
-
-    def _overwrite(self) -> None:
-        self._flush_buffer.data.memset_async(0, self._flush_buffer.nbytes, _stream())
+        gpu = cupy.cuda.runtime.getDevice()
+        if gpu not in self._flushes:
+            self._flushes[gpu] = _Flush()
+        self._flushes[gpu].run(enqueue_seconds)
 
     def _median(self, call: Callable[[], Any]) -> float:
         self.time_once(call)
         return summarize([self.time_once(call) for _ in range(ROOF_REPEATS)]).median_seconds
+
+
+class _Flush:
+    """A buffer on the current GPU that is larger than its L2, and the time that overwriting it takes."""
+
+    def __init__(self) -> None:
+        l2_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
+        self._buffer = cupy.empty(max(FLUSH_BYTES_AT_LEAST, 4 * l2_bytes), cupy.uint8)
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        self._overwrite()
+        start.record()
+        self._overwrite()
+        stop.record()
+        stop.synchronize()
+        self._seconds = float(_elapsed_milliseconds(start, stop)) / 1e3
+
+    def run(self, enqueue_seconds: float) -> None:
+        for _ in range(1 + math.ceil(enqueue_seconds / self._seconds)):
+            self._overwrite()
+
+    def _overwrite(self) -> None:
+        self._buffer.data.memset_async(0, self._buffer.nbytes, _stream())
 
 
 class _Allocations(cupy.cuda.MemoryHook):  # type: ignore[misc]
