@@ -31,10 +31,11 @@ import numpy as np
 from script_options import Arguments
 
 from edgeconv.core.choices import BORDERS
+from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.filters import CHANNEL_COUNTS, RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
-from edgeconv.hardware.cuda.floor import THREADS, grids, words
+from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.kernel_args import WARP, round_up
@@ -54,7 +55,6 @@ CHECKED_SAMPLES = 600_000
 COPY_BYTES = 1024
 """The size of what the floor moves is a multiple of it."""
 
-SECTOR_BYTES = 32
 """What memory is read in, at least."""
 
 WORKS: dict[str, tuple[str, Any, str, int]] = {
@@ -244,24 +244,9 @@ def put_copies(pictures: Any, copies: Any) -> None:
         copy.data.copy_from_device_async(picture.data, picture.nbytes, stream)
 
 
-def touched_bytes(problem: Problem) -> int:
-    """Bytes of the sectors under the windows, of rows that start on a sector."""
-    pixel = problem.in_channels * problem.dtype.itemsize
-    taps = np.arange(KERNEL_SIZE)
-
-    def lines(outputs: int, size: int, width: int) -> int:
-        """Sectors along an axis whose places have `width` bytes; of places of a sector, the places themselves."""
-        places = (np.arange(outputs)[:, None] * problem.stride - problem.padding + taps).ravel()
-        bytes_ = (places[(places >= 0) & (places < size)][:, None] * width + np.arange(width)).ravel()
-        return len(np.unique(bytes_ // SECTOR_BYTES))
-
-    rows = lines(problem.output_height, problem.height, SECTOR_BYTES)
-    return rows * lines(problem.output_width, problem.width, pixel) * SECTOR_BYTES
-
-
 def put_floor(problem: Problem, sources: Any, targets: Any, variant: KernelVariant, blocks: int) -> None:
     """One of the kernels of floor.cu for each picture: what touching its bytes takes."""
-    reads, writes = words(touched_bytes(problem)), words(problem.output_bytes)
+    reads, writes = words(fetched_bytes(problem, SECTOR_BYTES)), words(problem.output_bytes)
     for source, target in zip(sources, targets, strict=True):
         load(variant)((blocks,), (THREADS,), (source, target, np.int64(reads), np.int64(writes)))
 
@@ -302,7 +287,7 @@ class Bench:
             picture = round_up(problem.input_bytes, COPY_BYTES)
             sources, targets = (cupy.zeros((self.count, size), cupy.uint8) for size in (picture, half))
             multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-            shapes = grids(words(touched_bytes(problem)), words(problem.output_bytes), multiprocessors)
+            shapes = grids(words(fetched_bytes(problem, SECTOR_BYTES)), words(problem.output_bytes), multiprocessors)
             calls = [captured(partial(put_floor, problem, sources, targets, *shape)) for shape in shapes]
             self.floor = min(calls, key=lambda call: min(seconds_of(call) for _ in range(QUICK_REPEATS)))
 

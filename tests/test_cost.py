@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from edgeconv.core.choices import Channels
-from edgeconv.core.cost import Roof, count, speed, useful_flops_per_pixel
+from edgeconv.core.choices import BORDERS, Border, Channels
+from edgeconv.core.cost import Roof, count, fetched_bytes, speed, touched_bytes, useful_flops_per_pixel
 from edgeconv.core.filters import filter_bank, named_filter, weight_set
-from edgeconv.core.problem import StoredMode, make_problem
+from edgeconv.core.geometry import OUTSIDE, border_indices, output_size
+from edgeconv.core.problem import INPUT_DTYPES, StoredMode, make_problem
 
 
 def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):
@@ -151,6 +154,37 @@ def test_bytes_of_grey_pictures_and_banks(dtype: str, sample_bytes: int) -> None
     weights = weight_set(filter_bank(["identity"] * 5), "mix", in_channels=1)
     problem = make_problem((5, 7, 1), dtype, weights, stride=2, output_mode="abs")
     assert count(problem).fewest_bytes == (5 * 7 + 3 * 4 * 5) * sample_bytes
+
+
+@given(
+    st.tuples(st.integers(1, 30), st.integers(1, 90)),
+    st.sampled_from(INPUT_DTYPES),
+    st.sampled_from((1, 3)),
+    st.integers(1, 9),
+    st.integers(0, 4),
+    st.sampled_from(BORDERS),
+    st.sampled_from((32, 64)),
+)
+def test_fetched_are_the_lines_that_hold_a_pixel_under_a_window(
+    size: tuple[int, int], dtype: str, channels: int, stride: int, padding: int, border: Border, line_bytes: int
+) -> None:
+    """Every line of memory counted by hand; up to stride 3 the pixels alone."""
+    if min(size) + 2 * padding < 3:
+        return
+    weights = weight_set(named_filter("identity"), "each" if channels == 3 else "mix", in_channels=channels)
+    problem = make_problem((*size, channels), dtype, weights, stride=stride, padding=padding, border=border)
+    if problem.stride <= 3:  # one window makes any stride 3
+        assert fetched_bytes(problem, line_bytes) == touched_bytes(problem)
+        return
+    lines = set()
+    under = [border_indices(side, padding, border) for side in size]
+    outs = [range(0, output_size(side, stride, padding) * stride, stride) for side in size]
+    for row in {under[0][y + u] for y in outs[0] for u in range(3)} - {OUTSIDE}:
+        for column in {under[1][x + v] for x in outs[1] for v in range(3)} - {OUTSIDE}:
+            pixel_bytes = channels * problem.dtype.itemsize
+            start = (row * size[1] + column) * pixel_bytes
+            lines |= set(range(start // line_bytes, (start + pixel_bytes - 1) // line_bytes + 1))
+    assert fetched_bytes(problem, line_bytes) == len(lines) * line_bytes
 
 
 def test_speed_takes_the_longer_floor() -> None:

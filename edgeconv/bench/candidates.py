@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import touched_bytes
+from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.exactness import Arithmetic, is_narrow
 from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
@@ -210,7 +210,7 @@ def _ready(plan: PicturePlan, problem: Problem, run: Callable[[], None], result:
 
 
 class CopyCandidate(BenchCandidate):
-    """The floor: it reads as many bytes as the case must read, and writes as many as it must write."""
+    """The floor: it reads as many bytes as the lines have that the case must read, and writes those of the output."""
 
     kind = "copy"
     name = label = "copy"
@@ -223,7 +223,8 @@ class CopyCandidate(BenchCandidate):
 
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare: there is no result to check."""
-        read_bytes, written_bytes = touched_bytes(bench.problem), bench.problem.output_bytes
+        read_bytes = fetched_bytes(bench.problem, bench.device.line_bytes)
+        written_bytes = bench.problem.output_bytes
         moved_bytes = read_bytes + written_bytes
         with bench.device.guard(moved_bytes):
             run = bench.device.floor(read_bytes, written_bytes)

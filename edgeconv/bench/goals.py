@@ -211,11 +211,11 @@ def _call(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float 
 
 
 def _own_bytes(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
-    """The copy moves the fewest bytes of the case in its time, so in proportion the method's own in theirs."""
+    """The copy moves its bytes in its time, so in proportion the method's own in theirs."""
     copy = fastest(row for row in rows if row.kind == "copy")
-    if copy is None or not own.moved_bytes:
+    if copy is None or not own.moved_bytes or not copy.moved_bytes:
         return None
-    return median(own) / (median(copy) * float(own.moved_bytes) / float(own.counts.fewest_bytes))
+    return median(own) / (median(copy) * float(own.moved_bytes) / float(copy.moved_bytes))
 
 
 _FIGURES: dict[Measure, Figure] = {

@@ -19,7 +19,7 @@ import numpy as np
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.filters import Weights
-from edgeconv.core.geometry import KERNEL_SIZE, touched
+from edgeconv.core.geometry import KERNEL_SIZE, touched, touched_places
 from edgeconv.core.problem import Problem
 
 FLOPS_PER_MULTIPLY_ADD = 2
@@ -122,6 +122,33 @@ def touched_bytes(problem: Problem) -> int:
         touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)
     )
     return rows * columns * problem.in_channels * problem.dtype.itemsize
+
+
+def fetched_bytes(problem: Problem, line_bytes: int) -> int:
+    """Bytes of the lines of memory that hold a pixel under some window, in a picture that starts with a line.
+
+    Above a stride of 3 these are more than `touched_bytes`: memory gives whole lines, and what lies between two windows
+    of a row comes with them unless it fills lines of its own.
+    """
+    if problem.stride <= KERNEL_SIZE:
+        return touched_bytes(problem)
+    rows, columns = (
+        touched_places(size, problem.stride, problem.padding, problem.border)
+        for size in (problem.height, problem.width)
+    )
+    if not rows.size or not columns.size:
+        return 0
+    pixel_bytes = problem.in_channels * problem.dtype.itemsize
+    starts = rows * (problem.width * pixel_bytes)
+    lines = 0
+    for phase, count_of_rows in zip(*np.unique(starts % line_bytes, return_counts=True), strict=True):
+        first = (phase + columns * pixel_bytes) // line_bytes
+        last = (phase + (columns + 1) * pixel_bytes - 1) // line_bytes
+        new = np.maximum(first[1:], last[:-1] + 1)  # a pixel may start in the line in which the one before ends
+        lines += int(count_of_rows) * int(last[0] - first[0] + 1 + (last[1:] - new + 1).sum())
+    ends = (starts + (columns[-1] + 1) * pixel_bytes - 1) // line_bytes
+    begins = (starts + columns[0] * pixel_bytes) // line_bytes
+    return (lines - int((begins[1:] == ends[:-1]).sum())) * line_bytes
 
 
 def useful_flops_per_pixel(weights: Weights, groups: int) -> int:

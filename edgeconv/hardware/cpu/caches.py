@@ -8,6 +8,7 @@ from pathlib import Path
 from edgeconv.hardware.system_files import read_system_file, system_files
 
 KIBIBYTE = 1024
+CACHE_LINE_BYTES = 64
 USUAL_L1_BYTES = 32 * KIBIBYTE
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from llvmlite import ir
 
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.crew import CrewJob
 from edgeconv.hardware.cpu.emit import I64, POINTER, Emitter
-from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.hardware.threads import usable_threads
 
 Stores = Literal["cached", "streaming"]

@@ -29,7 +29,7 @@ from edgeconv.hardware.cpu.crew_layout import CREW_BYTES, MOST_CORES, CrewField,
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
-SPIN_SECONDS = 100e-6
+SPIN_SECONDS = 300e-6
 """Longer than a caller in Python mostly needs between two pictures; docs/cpu-engine.md has what was tried."""
 WAIT_SECONDS = 200e-6
 """A caller waits for units that are being computed; beyond this a helper has most likely lost its core."""

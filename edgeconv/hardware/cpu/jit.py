@@ -18,12 +18,11 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.hardware.cpu.caches import USUAL_L1_BYTES, l1_bytes
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, USUAL_L1_BYTES, l1_bytes
 
 NativeFunction = Callable[..., None]
 """Addresses and numbers, of 64 bits each. Called without the interpreter lock."""
 
-CACHE_LINE_BYTES = 64
 MOST_EFFORT = 3
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from edgeconv.hardware.cuda.kernels import KernelVariant
 
 WORD_BYTES = 16
+SECTOR_BYTES = 32
+"""What memory gives at once: a quarter of a cache line."""
 THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = (4, 8, 16)
 """Grids that are tried, beside one with a thread for each word that is written."""

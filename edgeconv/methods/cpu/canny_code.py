@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value, vector_type
-from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.methods.cpu.canny_frame import CannyFrame
 from edgeconv.methods.cpu.canny_hysteresis import CannyHysteresis
 from edgeconv.methods.cpu.canny_layout import WORD_BITS, CannyArgument, CannyShape, StripState

@@ -35,6 +35,8 @@ class Device(ABC):
     """False where the device works on host arrays and nothing crosses a bus."""
     array_module: Any
     """NumPy, or CuPy: what the device's arrays are made with."""
+    line_bytes: int
+    """What memory gives at once: a line of the caches, on a GPU a sector of one."""
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
     second_clock_seconds: float | None = None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
 from edgeconv.errors import MemoryLimitError
-from edgeconv.hardware.cpu.caches import last_level_cache_bytes
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, last_level_cache_bytes
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.threads import usable_threads
@@ -36,6 +36,7 @@ class CpuDevice(Device):
     name = "cpu"
     moves_data = False
     array_module = np
+    line_bytes = CACHE_LINE_BYTES
     l2_state: L2State = "warm"
 
     def __init__(self) -> None:

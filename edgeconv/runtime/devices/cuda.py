@@ -18,7 +18,7 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.hardware import nvml
-from edgeconv.hardware.cuda.floor import THREADS, WORD_BYTES, grids, words
+from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, WORD_BYTES, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.roof import (
     FMA_BLOCKS_PER_MULTIPROCESSOR,
@@ -47,6 +47,7 @@ class CudaDevice(Device):
     name = "cuda"
     moves_data = True
     array_module = cupy
+    line_bytes = SECTOR_BYTES
     l2_state: L2State = "cold"
 
     def __init__(self) -> None:
