@@ -272,9 +272,9 @@ def measure_spin(seconds: float) -> list[dict[str, Any]]:
         chosen = bench_filter("random", "mix")
         plan = edgeconv.plan(image.shape, "float32", filter=chosen, method="sliding", device="cpu")
         out = np.zeros(plan.output_shape, plan.output_dtype)
-        for pause in (0.0, 30e-6, 100e-6, 1e-3):
+        for pause in (0.0, 30e-6, 100e-6, 250e-6, 1e-3):
             found = {}
-            for spin in (0.0, 20e-6, 50e-6, 100e-6, 200e-6):
+            for spin in (0.0, 50e-6, 100e-6, 200e-6, 300e-6, 500e-6):
                 crew.CREW.set_pace(spin, crew.WAIT_SECONDS)
                 samples = []
                 started = time.perf_counter()

@@ -142,7 +142,7 @@ STRIP_ROWS = (2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 31, 40, 62)
 BANK_CUTS = tuple(
     BankCut(across, warps, blocks, steps)
     for across, (warps, blocks), steps in product(
-        (2, 3, 4), ((2, 5), (2, 6), (2, 8), (2, 10), (4, 3), (4, 4), (4, 6)), (1, 2, 3, 4, 6, 8)
+        (1, 2, 3, 4), ((2, 3), (2, 4), (2, 5), (2, 6), (2, 8), (2, 10), (4, 3), (4, 4), (4, 6)), (1, 2, 3, 4, 6, 8)
     )
 )
 FINALISTS = 6
@@ -343,13 +343,13 @@ def show(result: dict[str, Any], cut: str) -> None:
         print(f"{result['work']:22} {result['size']:>9} {seconds:8.2f} us {share:.3f} {right} {shape}", flush=True)
 
 
-def best_banks(filters: int, size: int, channels: int, stride: int) -> list[dict[str, Any]]:
+def best_banks(filters: int, size: int, channels: int, stride: int, dtype: str) -> list[dict[str, Any]]:
     """Every shape that leaves less than a third of its outputs unused, the fastest first; all are checked."""
     from cupy.cuda.compiler import CompileException
 
     kernels = np.random.default_rng(SEED).standard_normal((filters, channels, KERNEL_SIZE, KERNEL_SIZE))
     weights = weight_set(custom_filter(kernels), "mix", in_channels=channels)
-    bench = Bench(make_problem((size, size, channels), "float32", weights, stride=stride))
+    bench = Bench(make_problem((size, size, channels), dtype, weights, stride=stride))
     found = []
     for lanes, cut in product(LANES, BANK_CUTS):
         shape = shape_of(bench.problem, lanes, cut)
@@ -371,6 +371,7 @@ def main() -> None:
         "--bank-channels", type=int, choices=CHANNEL_COUNTS, default=3, help="Of the pictures of --banks."
     )
     parser.add_argument("--bank-stride", type=int, choices=(1, 2, 3), default=1, help="Of --banks.")
+    parser.add_argument("--bank-type", choices=("float32", "float64"), default="float32", help="Samples of --banks.")
     parser.add_argument(
         "--sizes", default="512,1024,2048,4096", help="Sides of the pictures, or HEIGHTxWIDTH, in pixels."
     )
@@ -383,8 +384,8 @@ def main() -> None:
     results = []
     if arguments.banks:
         for filters, size in product(map(int, arguments.banks.split(",")), map(int, arguments.sizes.split(","))):
-            found = best_banks(filters, size, arguments.bank_channels, arguments.bank_stride)
-            work = f"bank c{arguments.bank_channels} k{filters} s{arguments.bank_stride}"
+            found = best_banks(filters, size, arguments.bank_channels, arguments.bank_stride, arguments.bank_type)
+            work = f"bank {arguments.bank_type} c{arguments.bank_channels} k{filters} s{arguments.bank_stride}"
             results.append({"work": work, "size": size, "best": found})
             show(results[-1], "shape")
         arguments.work = []

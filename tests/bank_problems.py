@@ -102,6 +102,13 @@ DOUBLES = (
     BankCase("sobel", 1, dtype="float64", output_mode="abs", padding=2),
     BankCase("sobel", 3, channels="luma", dtype="float64", stride=3, border="replicate"),
     BankCase(10, 3, dtype="float64"),
+    BankCase(16, 3, dtype="float64", border="reflect101", shape=(9, 80)),
+    BankCase(9, 1, dtype="float64", padding=2, stride=2, shape=(19, 120)),
+    BankCase(24, 3, dtype="float64", stride=3, border="replicate", shape=(12, 130)),
+    BankCase(5, 3, channels="each", dtype="float64"),
+    BankCase(70, 1, dtype="float64", shape=(5, 33)),
+    BankCase("sobel,scharr", 3, dtype="float64", output_mode="abs", border="reflect"),
+    BankCase(16, 3, dtype="float64", stride=5),
     BankCase("kirsch", 3, dtype="float64", border="reflect101"),
 )
 EVERY = (*GREY, *BANKS, *DOUBLES)

@@ -589,11 +589,11 @@ def test_the_more_filters_the_smaller_are_the_pictures_of_one_thread_per_pixel(
 @pytest.mark.parametrize(
     ("channels", "filters", "shape", "passes"),
     [
-        (3, 9, BankShape(3, 2, 6, 6, lanes=4, groups=1), 1),
-        (3, 20, BankShape(3, 2, 6, 6, lanes=2, groups=3), 1),  # 24 outputs, where four lanes would compute 32
-        (3, 64, BankShape(3, 2, 6, 6, lanes=8, groups=2), 1),
-        (3, 130, BankShape(3, 2, 6, 4, lanes=2, groups=9), 2),  # of 72 outputs each, where four lanes would compute 80
-        (1, 64, BankShape(2, 2, 10, 1, lanes=8, groups=2), 1),
+        (3, 9, BankShape(3, 2, 6, 6, lanes=4, groups=1, at_once=4), 1),
+        (3, 20, BankShape(3, 2, 6, 6, lanes=2, groups=3, at_once=4), 1),  # 24 outputs, where four lanes would compute 32
+        (3, 64, BankShape(3, 2, 6, 6, lanes=8, groups=2, at_once=4), 1),
+        (3, 130, BankShape(3, 2, 6, 4, lanes=2, groups=9, at_once=4), 2),  # of 72 outputs each, where four lanes would compute 80
+        (1, 64, BankShape(2, 2, 10, 1, lanes=8, groups=2, at_once=4), 1),
     ],
 )
 def test_lanes_share_the_outputs_of_a_bank(channels: int, filters: int, shape: BankShape, passes: int) -> None:
@@ -611,15 +611,16 @@ def test_lanes_share_the_outputs_of_a_bank(channels: int, filters: int, shape: B
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_patches_and_weights_of_every_bank_fit_the_shared_memory_that_needs_no_asking(
-    channels: int, directions: int, stride: int
+    channels: int, directions: int, stride: int, dtype: str
 ) -> None:
     for filters in range(1, 257):
-        weights = np.ones((directions, filters, channels, 3, 3), np.float32)
-        problem = make_problem((512, 512, channels), "float32", WeightSet(weights, 1), stride=stride)
+        weights = np.ones((directions, filters, channels, 3, 3), dtype)
+        problem = make_problem((512, 512, channels), dtype, WeightSet(weights, 1), stride=stride)
         shape = sliding_bank.shape_for(problem)
         columns = (shape.tile - 1) * stride + KERNEL_SIZE
-        patches = 2 * columns * channels * 16  # a column is one read of 16 bytes
+        patches = 2 * columns * channels * 4 * problem.dtype.itemsize  # a column has four rows
         assert patches + shape.groups * 9 * channels * shape.lanes * 16 <= 48 * 1024
         assert sliding_bank.passes_of(problem, shape) * shape.outputs(directions) >= filters
 

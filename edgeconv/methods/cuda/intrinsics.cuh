@@ -245,10 +245,18 @@ __device__ __forceinline__ void store_at_once(void *to, uint4 value) {
                  : "memory");
 }
 
-// Copy 4 or 16 bytes to shared memory, asynchronously where the GPU can.
+// Copy 4, 8 or 16 bytes to shared memory, asynchronously where the GPU can.
 __device__ __forceinline__ void copy_4_bytes(const float *from, float *to) {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from));
+#else
+    *to = *from;
+#endif
+}
+__device__ __forceinline__ void copy_8_bytes(const double *from, double *to) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                  "l"(from));
 #else
     *to = *from;

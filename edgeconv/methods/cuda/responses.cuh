@@ -40,8 +40,9 @@ struct Weights {
 // Does input channel i belong to the group of output channel o?
 __device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP == CHANNELS || i == o; }
 
-// Copy one sample of the picture to shared memory as float32; a float32 sample on a path past the registers.
+// Copy one sample of the picture to shared memory as float32, or as float64; one of that type on a path past the registers.
 __device__ __forceinline__ void copy_sample(const float32 *from, float32 *to) { copy_4_bytes(from, to); }
+__device__ __forceinline__ void copy_sample(const float64 *from, float64 *to) { copy_8_bytes(from, to); }
 template <typename Sample>
 __device__ __forceinline__ void copy_sample(const Sample *from, float32 *to) {
     *to = static_cast<float32>(to_real(*from));

@@ -190,8 +190,11 @@ def _suits_bank(problem: Problem) -> bool:
 
 
 def overlaps(problem: Problem) -> bool:
-    """Whether neighbouring windows share samples, or touch, and float32 sums of one or two directions are enough."""
-    return problem.stride <= KERNEL_SIZE and problem.combine != "maximum" and sums_for(problem) == "float32"
+    """Whether neighbouring windows share samples, or touch, of one or two directions, and sums are of the samples' type:
+    float64 for such a picture, else float32.
+    """
+    of_samples = problem.dtype == np.float64 or sums_for(problem) == "float32"
+    return problem.stride <= KERNEL_SIZE and problem.combine != "maximum" and of_samples
 
 
 def is_small(problem: Problem) -> bool:

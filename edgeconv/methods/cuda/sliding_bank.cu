@@ -2,10 +2,10 @@
 //
 // A thread holds in registers what lies under ACROSS neighbouring pixels of ROWS output rows, and goes through the filters
 // in groups. LANES lanes share the pixels and the outputs of a group: PER_LANE neighbouring outputs each, whose weights by
-// one tap are one read of 16 bytes. So with a read go FOUR · ACROSS · ROWS multiply-adds, of which those that follow one
+// one tap are one read of 16 bytes. So with a read go AT_ONCE · ACROSS · ROWS multiply-adds, of which those that follow one
 // another share a weight, and the lanes of a pixel store whole sectors:
 //
-//     per tap, stride 1    1 read of 16 bytes, 8 · ACROSS multiply-adds
+//     per tap, stride 1    1 read of 16 bytes, 8 · ACROSS multiply-adds in float32, 4 · ACROSS in float64
 //
 // A block reads the weights once and goes down a strip; what lies under its next outputs is copied to shared memory
 // meanwhile. Strips are short, so that the blocks under way at a time write neighbouring lines. More groups than GROUPS,
@@ -23,14 +23,14 @@
 //     MIN_BLOCKS  that must fit a multiprocessor: caps the registers
 #include "responses.cuh"
 
-constexpr int FOUR = 4;  // weights in one read
+constexpr int AT_ONCE = 16 / sizeof(Real);  // weights in one read
 constexpr int THREADS = WARPS * WARP;
-constexpr int PER_LANE = FOUR / DIRECTIONS;
+constexpr int PER_LANE = AT_ONCE / DIRECTIONS;
 constexpr int SLOTS = LANES * PER_LANE;    // outputs of a group
 constexpr int ROWS = STRIDE == 1 ? 2 : 1;  // output rows that share their reads
-constexpr int COLUMN_ROWS = 4;             // rows of a column in shared memory: one read
+constexpr int COLUMN_ROWS = 4;             // rows of a column in shared memory: one read, in float64 two
 constexpr int USED_ROWS = (ROWS - 1) * STRIDE + KERNEL_SIZE;  // of a column
-static_assert(USED_ROWS <= COLUMN_ROWS, "the rows under ROWS outputs are one read");
+static_assert(USED_ROWS <= COLUMN_ROWS, "the rows under ROWS outputs are read together");
 static_assert(IN_GROUP == CHANNELS, "a launch reads what its outputs sum");
 
 constexpr int HELD = (ACROSS - 1) * STRIDE + KERNEL_SIZE;  // columns under the pixels of a thread
@@ -45,8 +45,8 @@ struct BankGeometry : Geometry {
     int filters, passes_per_channel, passes;  // filters of a channel, or of all where they are summed
 };
 
-struct __align__(16) FourWeights {
-    float value[DIRECTIONS][PER_LANE];
+struct __align__(16) WeightRead {
+    Real value[DIRECTIONS][PER_LANE];
 };
 
 struct alignas(PER_LANE * sizeof(OUTPUT)) Samples {
@@ -65,7 +65,7 @@ struct alignas(PER_LANE * sizeof(OUTPUT)) Samples {
 };
 
 struct __align__(16) Column {
-    float row[COLUMN_ROWS];
+    Real row[COLUMN_ROWS];
 };
 
 // Start to copy the used rows of a patch, whose first sample is that of a row and a column of the padded picture. Away from
@@ -100,7 +100,7 @@ __device__ __forceinline__ void fetch(Column *patch, const INPUT *image, int fir
 #pragma unroll
         for (int r = 0; r < USED_ROWS; ++r) {
             if (row_at[r] == OUTSIDE || column == OUTSIDE)
-                patch[e].row[r] = 0.0f;
+                patch[e].row[r] = Real(0);
             else
                 copy_sample(from + row_at[r], &patch[e].row[r]);
         }
@@ -109,9 +109,9 @@ __device__ __forceinline__ void fetch(Column *patch, const INPUT *image, int fir
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     sliding_bank(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ BankGeometry size,
-                 const FourWeights *__restrict__ weights) {
+                 const WeightRead *__restrict__ weights) {
     __shared__ Column patches[2][PLACES];
-    __shared__ FourWeights shared_weights[WEIGHT_READS];
+    __shared__ WeightRead shared_weights[WEIGHT_READS];
 #ifdef BATCH
     image += picture_offset(size.height, size.width, PIXEL_SAMPLES);
     out += picture_offset(size.out_height, size.out_width, OUT_SAMPLES);
@@ -152,19 +152,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll
             for (int i = 0; i < CHANNELS; ++i) window[v][i] = from[v * CHANNELS + i];
 
-        const FourWeights *tap = shared_weights + lane;
+        const WeightRead *tap = shared_weights + lane;
         OUTPUT *group_at = run + y * pitch;
         int left = size.filters - first_output;
 #pragma unroll 1
         for (int group = 0; group < GROUPS; ++group, group_at += SLOTS, left -= SLOTS) {
-            float sum[ACROSS][ROWS][DIRECTIONS][PER_LANE] = {};
+            Sum sum[ACROSS][ROWS][DIRECTIONS][PER_LANE] = {};
 #pragma unroll
             for (int u = 0; u < KERNEL_SIZE; ++u)
 #pragma unroll
                 for (int v = 0; v < KERNEL_SIZE; ++v)
 #pragma unroll
                     for (int i = 0; i < CHANNELS; ++i, tap += LANES) {
-                        const FourWeights weight = *tap;
+                        const WeightRead weight = *tap;
 #pragma unroll
                         for (int d = 0; d < DIRECTIONS; ++d)
 #pragma unroll

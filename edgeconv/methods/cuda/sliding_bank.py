@@ -1,7 +1,7 @@
 """CUDA `sliding` for filter banks: which shape of sliding_bank.cu suits a bank, its weights, and its plan.
 
-For windows that overlap or touch (strides 1 to 3) and float32 sums of one or two directions. Which banks sliding.cu
-takes in one pass instead is said in sliding_arithmetic.py.
+For windows that overlap or touch (strides 1 to 3), one or two directions, and sums in float32, or of float64 pictures in
+float64. Which banks sliding.cu takes in one pass instead is said in sliding_arithmetic.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import FLOAT32
+from edgeconv.core.exactness import own_arithmetic
 from edgeconv.core.filters import CHANNEL_COUNTS, filter_bank
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -52,10 +52,12 @@ class BankShape(BankCut):
     """Lanes that share a pixel, of LANES."""
     groups: int
     """Groups of outputs of a pass."""
+    at_once: int
+    """Weights that a lane reads at once: of neighbouring outputs, in one direction or two."""
 
     def outputs(self, directions: int) -> int:
         """Of a pass."""
-        return self.groups * self.lanes * FOUR // directions
+        return self.groups * self.lanes * self.at_once // directions
 
     @property
     def tile(self) -> int:
@@ -63,14 +65,13 @@ class BankShape(BankCut):
         return self.warps * WARP // self.lanes * self.across
 
 
-FOUR = 4
-"""Weights that a lane reads at once: of neighbouring outputs, in one direction or two."""
+READ_BYTES = 16
 LANES = (2, 4, 8)
-"""With fewer than 2, a store of four float32 samples would fill a sector by half."""
-FILTERS_OF_LANES = {2: 8, 4: 32}
-"""Filters up to which so many lanes measured faster than more, a direction counted as a filter."""
-MOST_OUTPUTS = 128
-"""Of a pass, in one direction; half as many in two. Their weights lie in shared memory, beside two patches."""
+"""With fewer than 2, a store of 16 bytes would fill a sector by half."""
+READS_OF_LANES = {2: 2, 4: 8}
+"""Weights of a tap, in reads, up to which so many lanes measured faster than more."""
+MOST_READS = 32
+"""Weights of a tap in a pass, in reads: those of 128 filters in float32. They lie in shared memory, beside two patches."""
 
 
 def shape_for(problem: Problem) -> BankShape:
@@ -78,28 +79,40 @@ def shape_for(problem: Problem) -> BankShape:
 
     How it is cut was measured on one NVIDIA H200, for banks of 4 to 128 filters of 2048×2048 float32 pictures.
     """
-    filters = problem.output_channels // problem.groups * problem.directions
-    most = next((lanes for lanes, enough in FILTERS_OF_LANES.items() if filters <= enough), LANES[-1])
-    cut = cut_for(problem, filters)
+    reads = reads_of(problem)
+    most = next((lanes for lanes, enough in READS_OF_LANES.items() if reads <= enough), LANES[-1])
+    cut = cut_for(problem, reads)
     shapes = [shape_of(problem, lanes, cut) for lanes in LANES if lanes <= most]
     return min(shapes, key=lambda shape: (shape.groups * shape.lanes * passes_of(problem, shape), -shape.lanes))
 
 
-def cut_for(problem: Problem, filters: int) -> BankCut:
+def at_once_of(problem: Problem) -> int:
+    """Weights that a lane reads at once."""
+    return READ_BYTES // problem.weights.itemsize
+
+
+def reads_of(problem: Problem) -> int:
+    """Reads that bring the weights of a tap, of all filters that a channel has, or that sum all channels."""
+    filters = problem.output_channels // problem.groups * problem.directions
+    return -(-filters // at_once_of(problem))
+
+
+def cut_for(problem: Problem, reads: int) -> BankCut:
     """What measured fastest. Where weights are few, short strips keep the lines that are written at a time together."""
+    if problem.dtype == np.float64:
+        return BankCut(1 if problem.stride == KERNEL_SIZE else 2, 2, 6, 4)
     if problem.in_channels == problem.groups:
-        return BankCut(2, 2, 10, 1) if filters > 16 and problem.stride == 1 else BankCut(3, 4, 4, 3)
+        return BankCut(2, 2, 10, 1) if reads > 4 and problem.stride == 1 else BankCut(3, 4, 4, 3)
     if problem.stride == KERNEL_SIZE:
         return BankCut(3, 2, 5, 4)
-    return BankCut(3, 2, 6, 6 if filters <= 64 else 4)
+    return BankCut(3, 2, 6, 6 if reads <= 16 else 4)
 
 
 def shape_of(problem: Problem, lanes: int, cut: BankCut) -> BankShape:
     """A shape with so many groups that the passes of a bank are as few as can be, and no larger than they must."""
-    filters = problem.output_channels // problem.groups * problem.directions
-    groups = -(-filters // (lanes * FOUR))
-    passes = -(-groups * lanes * FOUR // MOST_OUTPUTS)
-    return BankShape(**asdict(cut), lanes=lanes, groups=-(-groups // passes))
+    groups = -(-reads_of(problem) // lanes)
+    passes = -(-groups * lanes // MOST_READS)
+    return BankShape(**asdict(cut), lanes=lanes, groups=-(-groups // passes), at_once=at_once_of(problem))
 
 
 def passes_of(problem: Problem, shape: BankShape) -> int:
@@ -131,22 +144,25 @@ def bank_variants() -> list[KernelVariant]:
         sample_problem("sobel", "each", "uint8", output_mode="abs"),
         sample_problem("laplacian8", "mix", "uint16", in_channels=1, output_mode="clip", border="replicate"),
         sample_problem("sobel", "luma", "float16", stride=2),
+        sample_problem("sobel", "mix", "float64", border="reflect"),
     ]
     for filters in (16, 40, 64):
         bank = filter_bank(("emboss",) * filters)
         problems += [sample_problem(bank, "mix", "float32", in_channels=channels) for channels in CHANNEL_COUNTS]
+    doubles = filter_bank(("emboss",) * 16)
+    problems += [sample_problem(doubles, "mix", "float64", stride=stride) for stride in (1, 2, 3)]
     return [bank_variant(problem, shape_for(problem)) for problem in problems]
 
 
-def bank_weights(problem: Problem, shape: BankShape) -> NDArray[np.float32]:
+def bank_weights(problem: Problem, shape: BankShape) -> NDArray[Any]:
     """(pass, group, row, column, channel, lane, direction, output of the lane): zero where the bank has no filter."""
     directions, outputs, in_group = problem.weights.shape[:3]
     filters = outputs // problem.groups
     slots, passes = shape.outputs(directions), passes_of(problem, shape)
     by_group = problem.weights.reshape(directions, problem.groups, filters, in_group, KERNEL_SIZE, KERNEL_SIZE)
-    filled = np.zeros((directions, problem.groups, passes * slots, *by_group.shape[3:]), np.float32)
+    filled = np.zeros((directions, problem.groups, passes * slots, *by_group.shape[3:]), problem.weights.dtype)
     filled[:, :, :filters] = by_group
-    cut = (directions, problem.groups * passes, shape.groups, shape.lanes, FOUR // directions)
+    cut = (directions, problem.groups * passes, shape.groups, shape.lanes, shape.at_once // directions)
     lanes = filled.reshape(*cut, in_group, KERNEL_SIZE, KERNEL_SIZE)
     return np.ascontiguousarray(lanes.transpose(1, 2, 6, 7, 5, 3, 0, 4))
 
@@ -178,12 +194,12 @@ class BankPlan(AddressPlan):
         )
         self.launches = self._launch.launches
         self.workspace_bytes = int(weights.nbytes)
-        self.arithmetic = FLOAT32
+        self.arithmetic = own_arithmetic(problem)
         self.choice = {
             "kernel": "bank",
             "passes": passes,
             **asdict(shape),
-            "arithmetic": FLOAT32.name,
+            "arithmetic": self.arithmetic.name,
             "multiply_adds_per_pixel": self._multiply_adds(passes),
         }
 
