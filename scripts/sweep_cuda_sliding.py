@@ -134,7 +134,7 @@ WORKS: dict[str, tuple[str, Any, str, int]] = {
     "float32 mix stride 16": ("float32", "mix", REAL, 16),
 }
 
-THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
+THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (0, 1, 2), (1, 2, 4, 8)
 RESIDENT_THREADS = (512, 768)
 """What min_blocks asks for, at least; the registers that are left follow from it."""
 FIRST_STRIP_ROWS = 16

@@ -40,6 +40,8 @@ from edgeconv.errors import UsageError
 from edgeconv.export.schemas import BENCH
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.io.image import write_image
+from edgeconv.runtime.devices import cpu
+from edgeconv.runtime.devices.cpu import CpuDevice
 
 
 def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:
@@ -350,3 +352,23 @@ def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_
     part = GridPart((16,), (1,), ("uint8",), ("sobel", "bank-c3-k4"), ("each",), ("sliding",), (), ("cpu",))
     with pytest.raises(UsageError, match="needs --channels mix"):
         runner.run(runner.BenchRun(CaseGrid("x", "", (part,))))
+
+
+@pytest.mark.parametrize(
+    ("state", "renews", "order"),
+    [
+        ("warm", True, "run renew run"),
+        ("cold", True, "renew flush run"),
+        ("warm", False, "run"),
+        (None, True, "run renew run"),
+    ],
+)
+def test_a_warm_sample_on_the_cpu_follows_a_run_even_where_checks_came_between(
+    monkeypatch: pytest.MonkeyPatch, state: Any, renews: bool, order: str
+) -> None:
+    """Peers are timed run after run: a method whose samples are checked must find the same caches and threads."""
+    device, done = CpuDevice(), []
+    monkeypatch.setattr(device, "_flush", lambda: done.append("flush"))
+    monkeypatch.setattr(cpu, "SETTLE_SECONDS", 0.0)
+    device.time_once(lambda: done.append("run"), state, renew=(lambda: done.append("renew")) if renews else None)
+    assert " ".join(done) == order

@@ -179,7 +179,7 @@ def test_strips_read_the_rows_between_them_twice(dtype: str, stride: int, rows_t
     assert plan.launches == 1
 
 
-@pytest.mark.parametrize("stride", [4, 8])
+@pytest.mark.parametrize("stride", [4, 5])
 def test_strips_read_no_row_that_no_window_meets(stride: int) -> None:
     height, width = 4000, 5000
     plan = sliding.Sliding().prepare(case("uint8", "abs", stride=stride, shape=(height, width)), Options())
@@ -590,9 +590,19 @@ def test_the_more_filters_the_smaller_are_the_pictures_of_one_thread_per_pixel(
     ("channels", "filters", "shape", "passes"),
     [
         (3, 9, BankShape(3, 2, 6, 6, lanes=4, groups=1, at_once=4), 1),
-        (3, 20, BankShape(3, 2, 6, 6, lanes=2, groups=3, at_once=4), 1),  # 24 outputs, where four lanes would compute 32
+        (
+            3,
+            20,
+            BankShape(3, 2, 6, 6, lanes=2, groups=3, at_once=4),
+            1,
+        ),  # 24 outputs, where four lanes would compute 32
         (3, 64, BankShape(3, 2, 6, 6, lanes=8, groups=2, at_once=4), 1),
-        (3, 130, BankShape(3, 2, 6, 4, lanes=2, groups=9, at_once=4), 2),  # of 72 outputs each, where four lanes would compute 80
+        (
+            3,
+            130,
+            BankShape(3, 2, 6, 4, lanes=2, groups=9, at_once=4),
+            2,
+        ),  # of 72 outputs each, where four lanes would compute 80
         (1, 64, BankShape(2, 2, 10, 1, lanes=8, groups=2, at_once=4), 1),
     ],
 )
@@ -619,9 +629,7 @@ def test_patches_and_weights_of_every_bank_fit_the_shared_memory_that_needs_no_a
         weights = np.ones((directions, filters, channels, 3, 3), dtype)
         problem = make_problem((512, 512, channels), dtype, WeightSet(weights, 1), stride=stride)
         shape = sliding_bank.shape_for(problem)
-        columns = (shape.tile - 1) * stride + KERNEL_SIZE
-        patches = 2 * columns * channels * 4 * problem.dtype.itemsize  # a column has four rows
-        assert patches + shape.groups * 9 * channels * shape.lanes * 16 <= 48 * 1024
+        assert sliding_bank.shared_bytes(problem, shape) <= 48 * 1024
         assert sliding_bank.passes_of(problem, shape) * shape.outputs(directions) >= filters
 
 

@@ -2,7 +2,7 @@
 
 Three kernels share the problems between them:
 
-    sliding.cu          blocks walk down strips of the picture; strides 1 to 8
+    sliding.cu          blocks walk down strips of the picture; strides 1 to 6
     sliding_bank.cu     many filters at once: lanes share the outputs of their pixels (sliding_bank.py)
     sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, and pictures so small
                         that what a strip waits for at its start is longer than its computation

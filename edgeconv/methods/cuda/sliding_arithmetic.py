@@ -49,9 +49,8 @@ MOST_WEIGHT_EXPONENT = 30
 SAMPLE_EXPONENT = -24
 """Of the least half, which stands for one level of a byte (sliding_mma.cuh)."""
 
-LARGEST_STRIP_STRIDE, LARGEST_FLOAT64_STRIDE = 8, 5
-"""Beyond it the gaps between windows, which strips read along, cost more than they save: one thread per output pixel.
-The second for samples of eight bytes, whose windows are whole sectors of memory earlier."""
+LARGEST_STRIP_STRIDE = 6
+"""Beyond it the gaps between windows, which strips read too, cost more than they save: one thread per output pixel."""
 
 MOST_STRIP_OUTPUTS = 8
 """Outputs whose sums of all rows under way a thread can hold; a bank of more, and some of so many, are for
@@ -60,8 +59,8 @@ sliding_bank.cu."""
 DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
 """Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
 strides 1, 2."""
-DIRECT_BYTES = 2**18
-"""The same above stride 3, in bytes of input samples, one per output pixel."""
+DIRECT_FAR_PIXELS, DIRECT_FAR_BYTES = 2**18, 2**19
+"""The same above stride 3, the second in bytes of input samples, one per output pixel."""
 DIRECT_BANK = {1: 2**21, 3: 2**23}
 """By the channels that an output sums: up to so many output pixels times the square of their outputs, of all channels
 together. One thread per pixel computes the outputs one after the other, in several launches where they are many. Fitted
@@ -179,8 +178,7 @@ def has_strips(problem: Problem) -> bool:
     in_one_pass = problem.groups == 1 or outputs == problem.in_channels
     few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS) and not (many and _suits_bank(problem))
     summed = problem.combine != "maximum" or form_for(problem) is not None
-    near = problem.stride <= (LARGEST_FLOAT64_STRIDE if problem.dtype == np.float64 else LARGEST_STRIP_STRIDE)
-    return in_one_pass and few and near and summed
+    return in_one_pass and few and summed and problem.stride <= LARGEST_STRIP_STRIDE
 
 
 def _suits_bank(problem: Problem) -> bool:
@@ -190,9 +188,7 @@ def _suits_bank(problem: Problem) -> bool:
 
 
 def overlaps(problem: Problem) -> bool:
-    """Whether neighbouring windows share samples, or touch, of one or two directions, and sums are of the samples' type:
-    float64 for such a picture, else float32.
-    """
+    """Whether windows of one or two directions share samples, or touch; sums in float32, of float64 in float64."""
     of_samples = problem.dtype == np.float64 or sums_for(problem) == "float32"
     return problem.stride <= KERNEL_SIZE and problem.combine != "maximum" and of_samples
 
@@ -208,7 +204,7 @@ def is_small(problem: Problem) -> bool:
     if problem.dtype in (np.float32, np.float64) and problem.stride <= 2:
         limit = DIRECT_FLOAT_PIXELS
     elif problem.stride > KERNEL_SIZE and problem.combine != "maximum":
-        limit = max(limit, DIRECT_BYTES // problem.dtype.itemsize)
+        limit = min(DIRECT_FAR_PIXELS, DIRECT_FAR_BYTES // problem.dtype.itemsize)
     if problem.output_channels > RGB_CHANNELS or problem.output_channels > problem.in_channels:
         limit = min(limit, DIRECT_BANK[problem.weights.shape[2]] // problem.output_channels**2)
     return problem.output_height * problem.output_width <= limit

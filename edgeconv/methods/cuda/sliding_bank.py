@@ -1,6 +1,6 @@
 """CUDA `sliding` for filter banks: which shape of sliding_bank.cu suits a bank, its weights, and its plan.
 
-For windows that overlap or touch (strides 1 to 3), one or two directions, and sums in float32, or of float64 pictures in
+For windows that overlap or touch (strides 1 to 3), one or two directions, and sums in float32, of float64 pictures in
 float64. Which banks sliding.cu takes in one pass instead is said in sliding_arithmetic.py.
 """
 
@@ -68,10 +68,14 @@ class BankShape(BankCut):
 READ_BYTES = 16
 LANES = (2, 4, 8)
 """With fewer than 2, a store of 16 bytes would fill a sector by half."""
-READS_OF_LANES = {2: 2, 4: 8}
-"""Weights of a tap, in reads, up to which so many lanes measured faster than more."""
+READS_OF_LANES = {4: {2: 2, 4: 8}, 2: {2: 1, 4: 4}}
+"""By the weights of a read: weights of a tap, in reads, up to which so many lanes measured faster than more."""
 MOST_READS = 32
-"""Weights of a tap in a pass, in reads: those of 128 filters in float32. They lie in shared memory, beside two patches."""
+"""Weights of a tap in a pass, in reads: those of 128 filters in float32. They lie in shared memory, beside patches."""
+COLUMN_ROWS = 4
+"""Of a column of a patch."""
+MOST_SHARED_BYTES = 48 * 1024
+"""What a block of any GPU may have without asking for more."""
 
 
 def shape_for(problem: Problem) -> BankShape:
@@ -80,10 +84,16 @@ def shape_for(problem: Problem) -> BankShape:
     How it is cut was measured on one NVIDIA H200, for banks of 4 to 128 filters of 2048×2048 float32 pictures.
     """
     reads = reads_of(problem)
-    most = next((lanes for lanes, enough in READS_OF_LANES.items() if reads <= enough), LANES[-1])
+    limits = READS_OF_LANES[at_once_of(problem)]
+    most = next((lanes for lanes, enough in limits.items() if reads <= enough), LANES[-1])
     cut = cut_for(problem, reads)
-    shapes = [shape_of(problem, lanes, cut) for lanes in LANES if lanes <= most]
-    return min(shapes, key=lambda shape: (shape.groups * shape.lanes * passes_of(problem, shape), -shape.lanes))
+    shapes = [shape_of(problem, lanes, cut) for lanes in LANES]
+    fitting = [shape for shape in shapes if shared_bytes(problem, shape) <= MOST_SHARED_BYTES]
+
+    def order(shape: BankShape) -> tuple[bool, int, int]:
+        return shape.lanes > most, shape.groups * shape.lanes * passes_of(problem, shape), -shape.lanes
+
+    return min(fitting, key=order)
 
 
 def at_once_of(problem: Problem) -> int:
@@ -100,7 +110,10 @@ def reads_of(problem: Problem) -> int:
 def cut_for(problem: Problem, reads: int) -> BankCut:
     """What measured fastest. Where weights are few, short strips keep the lines that are written at a time together."""
     if problem.dtype == np.float64:
-        return BankCut(1 if problem.stride == KERNEL_SIZE else 2, 2, 6, 4)
+        if problem.in_channels == problem.groups:
+            return BankCut(3, 2, 6, 2) if reads <= 8 else BankCut(1, 2, 8, 2)
+        most_blocks = 6 if problem.stride == KERNEL_SIZE else 8
+        return BankCut(3, 2, most_blocks if reads <= 8 else 4, 6)
     if problem.in_channels == problem.groups:
         return BankCut(2, 2, 10, 1) if reads > 4 and problem.stride == 1 else BankCut(3, 4, 4, 3)
     if problem.stride == KERNEL_SIZE:
@@ -113,6 +126,14 @@ def shape_of(problem: Problem, lanes: int, cut: BankCut) -> BankShape:
     groups = -(-reads_of(problem) // lanes)
     passes = -(-groups * lanes // MOST_READS)
     return BankShape(**asdict(cut), lanes=lanes, groups=-(-groups // passes), at_once=at_once_of(problem))
+
+
+def shared_bytes(problem: Problem, shape: BankShape) -> int:
+    """Shared memory of a block: two patches and the weights of a pass."""
+    channels = problem.in_channels // problem.groups
+    columns = (shape.tile - 1) * problem.stride + KERNEL_SIZE
+    patches = 2 * columns * channels * COLUMN_ROWS * problem.weights.itemsize
+    return patches + shape.groups * shape.lanes * depth_of(problem) // problem.groups * READ_BYTES
 
 
 def passes_of(problem: Problem, shape: BankShape) -> int:

@@ -27,6 +27,8 @@ from edgeconv.runtime.devices.base import Device, L2State, Train
 COPY_BYTES = 64 * 2**20
 """Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
 ROOF_REPEATS = 4
+SETTLE_SECONDS = 1e-3
+"""Sleeping threads of the CPU engine and of others are awake after so many small runs."""
 FLUSH_BYTES_AT_LEAST = 64 * 2**20
 
 
@@ -75,11 +77,16 @@ class CpuDevice(Device):
     ) -> float:
         """See Device.time_once: `warm` is what the run before left, `cold` what a far larger write left.
 
+        Where something is renewed, checks of milliseconds went before it: then untimed runs come first for `warm`, for
+        `SETTLE_SECONDS`, so that caches and threads are as they are between runs that follow one another.
         A second clock is read around the first; what it gave is in `second_clock_seconds`.
         """
+        cold = (l2_state or self.l2_state) == "cold"
         if renew is not None:
+            if not cold:
+                _settle(call)
             renew()
-        if (l2_state or self.l2_state) == "cold":
+        if cold:
             self._flush()
         _second_clock()  # brings it back into the caches, so that the next reading takes no time of its own
         second_started = _second_clock()
@@ -169,6 +176,14 @@ def _peak_of_status(status: str) -> int | None:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return None
+
+
+def _settle(call: Callable[[], Any]) -> None:
+    """Runs for a while, one at least."""
+    end = perf_counter() + SETTLE_SECONDS
+    call()
+    while perf_counter() < end:
+        call()
 
 
 def _best_seconds(call: Callable[[], Any]) -> float:
