@@ -80,6 +80,7 @@ inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[
 template <typename Words>
 inline void store_at_once(void *to, Words value) { *static_cast<Words *>(to) = value; }
 inline void copy_4_bytes(const float *from, float *to) { *to = *from; }
+inline void copy_8_bytes(const double *from, double *to) { *to = *from; }
 inline void copy_16_bytes(const float *from, float *to) {
     *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
 }

@@ -157,7 +157,8 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
         spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel(lowering) * stored_bytes) // block) * block
     staged_bytes = SCALAR_BYTES[lowering.staged]
     if short:
-        tile_pixels = min(tile_pixels, _pixels_in_cache(lowering, block, int(L1_SHARE * processor.l1_bytes)))
+        cache_bytes = int(L1_SHARE * processor.l1_bytes) // (2 if row_by_row else 1)
+        tile_pixels = min(tile_pixels, _pixels_in_cache(lowering, block, cache_bytes))
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(lowering)
     pitch_bytes = _odd_lines(longest * staged_bytes)
     spare_samples = (spare_pixels or block) * stored_per_pixel(lowering)
@@ -181,7 +182,7 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
 
 
 L1_SHARE = 0.8
-"""Of the L1 cache, for the scratch rows of a short tile: measured, docs/cpu-engine.md."""
+"""Of the L1 cache, for the scratch rows of a short tile; half of it row by row. Measured: docs/cpu-engine.md."""
 WIDEST_SHORT_STRIDE = 4
 """Beyond it most of what is read is not staged at all."""
 TAPS_READ_OFTEN = 64
