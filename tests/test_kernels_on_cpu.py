@@ -248,6 +248,16 @@ FAULTS = (
         True,
     ),
     Fault(
+        "a row that threads fill is read before all of them have, where no step is ahead",
+        LARGE_SLIDING,
+        Case(RANDOM, "mix", "uint8", "raw", stride=5, border="replicate", shape=(37, 131)),
+        "methods/cuda/sliding.cu",
+        r"if \(STEPS_AHEAD == 0\) __syncthreads\(\);",
+        NOTHING + ";",
+        WRONG,
+        True,
+    ),
+    Fault(
         "one thread does not come to the barrier",
         IMPLICIT,
         FLOATS,

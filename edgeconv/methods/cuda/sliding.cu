@@ -320,6 +320,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     for (int y = -PENDING; y < rows; y += STEP_ROWS) {
         fetch_step();
 #ifdef BULK_READS
+        if (STEPS_AHEAD == 0) __syncthreads();  // with steps ahead, the barrier at the end of the one before does it
         wait_for_phase(arrived + slot, parity);
 #else
         __pipeline_wait_prior(STEPS_AHEAD);
