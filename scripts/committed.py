@@ -1,6 +1,6 @@
 """Write small records below docs/results into one file, small.json.xz; for other scripts, read and write any record.
 
-    python3 scripts/committed.py                 moves every record that is smaller than a block of a disk
+    python3 scripts/committed.py                 moves every record that is smaller than two blocks of a disk
 
 record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz, or from small.json.xz
 one_of("run/h200", "cuda_sliding_s1")        one of the reports that a script keeps together in a file
@@ -22,7 +22,7 @@ from edgeconv.io.files import write_bytes_atomically
 RESULTS = PROJECT / "docs" / "results"
 
 SMALL = RESULTS / "small.json.xz"
-SMALL_BYTES = 4096
+SMALL_BYTES = 8192
 """Packed."""
 READ_BY_PATH = ("batch", "conv_ladder_profile_h200", "bench_gemm_h200", "reader_fuzz", "mutation")
 """Records that stay in files of their own, however small."""

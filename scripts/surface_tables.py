@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import committed
 
@@ -118,6 +119,37 @@ def sweep_gains(name: str) -> str:
             (row["work"], row["size"], *times, f"{before['share_of_copy']:.2f}", f"{best['share_of_copy']:.2f}")
         )
     return lines_of(("case", "size", "before", "best tile", "a copy's time over it", "best tile"), rows)
+
+
+def strides(name: str) -> str:
+    """Large strides with a step ahead, and the best tile without one."""
+    rows = []
+    for row in committed.record(name)["strides"]:
+        if "by_steps_ahead" not in row:  # one thread per pixel
+            continue
+        dtype, filter_name, channels, stride, height, width = row["case"]
+        best = next(tile for tile in row["tiles"] if tile["tile"] == row["by_steps_ahead"]["0"]["tile"])
+        rows.append(
+            (
+                f"{dtype} {filter_name} {channels}",
+                str(stride),
+                f"{height}x{width}",
+                *(f"{side['microseconds']:.1f} µs, {side['share_of_floor']:.2f}" for side in (row["before"], best)),
+            )
+        )
+    return lines_of(("case", "stride", "size", "before, share of the floor", "no step ahead"), rows)
+
+
+def banks(name: str) -> str:
+    """The fastest shape of each bank of a sweep."""
+    best: dict[tuple[int, ...], dict[str, Any]] = {}
+    for row in committed.record(name)["rows"]:
+        best.setdefault((row["channels"], row["stride"], row["filters"]), row)
+    rows = [
+        (str(channels), str(stride), str(filters), f"{row['microseconds']:.1f} µs", f"{row['share_of_floor']:.2f}")
+        for (channels, stride, filters), row in sorted(best.items())
+    ]
+    return lines_of(("channels", "stride", "filters", "`sliding`", "a copy's time over it"), rows)
 
 
 def survey(name: str) -> str:
