@@ -8,7 +8,7 @@ output has been painted. "Process" counts from the start of the process, "applic
 Stall: a window shows a 4096×4096 picture and is told to compute it by each method; a timer of one millisecond ticks on
 the interface thread meanwhile, and the longest time between two ticks is the longest stall, painting and measuring the
 speed included. Other work on the machine adds to both, so each process waits for a quiet moment, what was idle is kept,
-and the goal is asked of the median of several rounds; all are kept, and the most is shown beside it.
+and goals are for medians of several rounds; all are kept.
 
     opening    ≤ 1 s after the process has started, ≤ 2 s with it
     stall      ≤ 50 ms

@@ -142,14 +142,13 @@ def stages_alone(problem: Any, channels: int) -> Any:
         def _describe(self, math: str) -> None:
             pass
 
-        def _convolve(self, source: int, result: int) -> None:
+        def _handle(self) -> Any:
+            return SimpleNamespace(set_stream=lambda stream: None)
+
+        def _convolve(self, handle: Any, source: int, result: int) -> None:
             pass
 
-    handle, cudnn._handle = cudnn._handle, lambda *place: SimpleNamespace(set_stream=lambda stream: None)
-    try:
-        return StagesAlone(problem, options, direct=False, channels=channels)
-    finally:
-        cudnn._handle = handle
+    return StagesAlone(problem, options, direct=False, channels=channels)
 
 
 def _random_image(problem: Any, offset_samples: int = 0) -> Any:

@@ -30,7 +30,7 @@ from edgeconv.bench.synthetic import bench_filter
 from edgeconv.core.choices import BORDERS, CHANNELS, Border, Channels
 from edgeconv.core.filters import weight_set
 from edgeconv.core.forms import operation_bytes_per_pixel
-from edgeconv.core.geometry import touched
+from edgeconv.core.geometry import touched_places
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.hardware.cpu import jit
@@ -109,7 +109,7 @@ def prepare(row: Row) -> tuple[Any, Measured]:
     plan = require("sliding", "cpu").prepare(problem, Options(threads=1))
     plan.run(image, out)
     pixels = problem.output_height * problem.output_width
-    rows_read = touched(problem.height, problem.stride, problem.padding, problem.border)
+    rows_read = touched_places(problem.height, problem.stride, problem.padding, problem.border).size
     read_bytes = problem.input_bytes // problem.height * rows_read
     measured = Measured(
         row,

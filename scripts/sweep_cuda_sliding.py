@@ -55,8 +55,6 @@ CHECKED_SAMPLES = 600_000
 COPY_BYTES = 1024
 """The size of what the floor moves is a multiple of it."""
 
-"""What memory is read in, at least."""
-
 WORKS: dict[str, tuple[str, Any, str, int]] = {
     "float32 mix": ("float32", "mix", REAL, 1),
     "float32 mix stride 2": ("float32", "mix", REAL, 2),
@@ -177,12 +175,9 @@ def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
 
 
 def tiles(problem: Problem) -> Iterator[StripTile]:
-    """The grid. Blocks of one warp are for samples so wide that rows of more do not fit shared memory."""
+    """The grid."""
     pairs = arithmetic_for(problem) == "mma"
-    several = (1, *WARPS) if problem.dtype == np.float64 else WARPS
-    for pixels, rows, ahead, warps, threads in product(
-        THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, several, RESIDENT_THREADS
-    ):
+    for pixels, rows, ahead, warps, threads in product(THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
         if not (pairs and (rows % 2 or pixels < 4)):
             yield StripTile(pixels, rows, ahead, warps, threads // (WARP * warps), FIRST_STRIP_ROWS)
 

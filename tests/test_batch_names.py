@@ -1,4 +1,4 @@
-"""Names of outputs, piece by piece: templates, collisions, and what lies where an output goes."""
+"""Names of outputs: templates, collisions, what lies where one goes."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
 
 @pytest.mark.parametrize("format", [None, "tiff"])
 def test_an_output_in_the_place_of_an_input(format: str | None) -> None:
-    """Of both formats that an output may have where none is asked for, and only of that which is asked for."""
+    """Of both formats, or the one asked for."""
     tasks = [task("a.png"), task("b", identity="/out/A_sobel_sliding_s3.png")]
     if format is not None:
         refuse_collisions(tasks, "/out", named(), format)

@@ -38,7 +38,7 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
     assert len(table) == 1 + 2 * len(result["rows"])  # cold and warm
     page = (tmp_path / "out" / "bench.md").read_text(encoding="utf-8")
     assert "## The fastest" in page
-    assert "floor share = median seconds of reading and writing the fewest bytes" in page
+    assert "floor share = median seconds of the floor: a copy of the fewest bytes" in page
 
 
 def test_the_help_names_every_grid_format_and_command(tmp_path) -> None:

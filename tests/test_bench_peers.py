@@ -1,4 +1,4 @@
-"""Each installed peer does the very case of the oracle, or says how not."""
+"""Each installed peer does a case, or says how not."""
 
 from __future__ import annotations
 

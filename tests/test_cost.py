@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_bytes_of_grey_pictures_and_banks(dtype: str, sample_bytes: int) -> None
 
 
 @given(
-    st.tuples(st.integers(1, 30), st.integers(1, 90)),
+    st.tuples(st.integers(1, 20), st.integers(1, 60)),
     st.sampled_from(INPUT_DTYPES),
     st.sampled_from((1, 3)),
     st.integers(1, 9),
@@ -168,7 +169,7 @@ def test_bytes_of_grey_pictures_and_banks(dtype: str, sample_bytes: int) -> None
 def test_fetched_are_the_lines_that_hold_a_pixel_under_a_window(
     size: tuple[int, int], dtype: str, channels: int, stride: int, padding: int, border: Border, line_bytes: int
 ) -> None:
-    """Every line of memory counted by hand; up to stride 3 the pixels alone."""
+    """Every line of memory counted by hand, for a picture that starts anywhere; up to stride 3 the pixels alone."""
     if min(size) + 2 * padding < 3:
         return
     weights = weight_set(named_filter("identity"), "each" if channels == 3 else "mix", in_channels=channels)
@@ -176,15 +177,21 @@ def test_fetched_are_the_lines_that_hold_a_pixel_under_a_window(
     if problem.stride <= 3:  # one window makes any stride 3
         assert fetched_bytes(problem, line_bytes) == touched_bytes(problem)
         return
-    lines = set()
     under = [border_indices(side, padding, border) for side in size]
     outs = [range(0, output_size(side, stride, padding) * stride, stride) for side in size]
-    for row in {under[0][y + u] for y in outs[0] for u in range(3)} - {OUTSIDE}:
-        for column in {under[1][x + v] for x in outs[1] for v in range(3)} - {OUTSIDE}:
-            pixel_bytes = channels * problem.dtype.itemsize
-            start = (row * size[1] + column) * pixel_bytes
+    rows, columns = (
+        {indices[y + u] for y in starts for u in range(3)} - {OUTSIDE}
+        for indices, starts in zip(under, outs, strict=True)
+    )
+    pixel_bytes = channels * problem.dtype.itemsize
+    counted = []
+    for shift in range(0, line_bytes, problem.dtype.itemsize):
+        lines: set[int] = set()
+        for row, column in product(rows, columns):
+            start = shift + (int(row) * size[1] + int(column)) * pixel_bytes
             lines |= set(range(start // line_bytes, (start + pixel_bytes - 1) // line_bytes + 1))
-    assert fetched_bytes(problem, line_bytes) == len(lines) * line_bytes
+        counted.append(len(lines))
+    assert fetched_bytes(problem, line_bytes) == min(counted) * line_bytes
 
 
 def test_speed_takes_the_longer_floor() -> None:

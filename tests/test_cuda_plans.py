@@ -589,21 +589,21 @@ def test_the_more_filters_the_smaller_are_the_pictures_of_one_thread_per_pixel(
 @pytest.mark.parametrize(
     ("channels", "filters", "shape", "passes"),
     [
-        (3, 9, BankShape(3, 2, 6, 6, lanes=4, groups=1, at_once=4), 1),
+        (3, 9, BankShape(3, 2, 6, 6, lanes=4, groups=1, weights_per_read=4), 1),
         (
             3,
             20,
-            BankShape(3, 2, 6, 6, lanes=2, groups=3, at_once=4),
+            BankShape(3, 2, 6, 6, lanes=2, groups=3, weights_per_read=4),
             1,
         ),  # 24 outputs, where four lanes would compute 32
-        (3, 64, BankShape(3, 2, 6, 6, lanes=8, groups=2, at_once=4), 1),
+        (3, 64, BankShape(3, 2, 6, 6, lanes=8, groups=2, weights_per_read=4), 1),
         (
             3,
             130,
-            BankShape(3, 2, 6, 4, lanes=2, groups=9, at_once=4),
+            BankShape(3, 2, 6, 4, lanes=2, groups=9, weights_per_read=4),
             2,
         ),  # of 72 outputs each, where four lanes would compute 80
-        (1, 64, BankShape(2, 2, 10, 1, lanes=8, groups=2, at_once=4), 1),
+        (1, 64, BankShape(2, 2, 10, 1, lanes=8, groups=2, weights_per_read=4), 1),
     ],
 )
 def test_lanes_share_the_outputs_of_a_bank(channels: int, filters: int, shape: BankShape, passes: int) -> None:
@@ -629,7 +629,10 @@ def test_patches_and_weights_of_every_bank_fit_the_shared_memory_that_needs_no_a
         weights = np.ones((directions, filters, channels, 3, 3), dtype)
         problem = make_problem((512, 512, channels), dtype, WeightSet(weights, 1), stride=stride)
         shape = sliding_bank.shape_for(problem)
-        assert sliding_bank.shared_bytes(problem, shape) <= 48 * 1024
+        columns = (shape.tile - 1) * stride + KERNEL_SIZE
+        patches = 2 * columns * channels * 4 * problem.dtype.itemsize  # a column has four rows
+        weights_of_a_pass = shape.groups * shape.lanes * 9 * channels * 16
+        assert patches + weights_of_a_pass == sliding_bank.shared_bytes(problem, shape) <= 48 * 1024
         assert sliding_bank.passes_of(problem, shape) * shape.outputs(directions) >= filters
 
 
@@ -769,7 +772,7 @@ def test_the_ends_of_the_ladder_are_the_methods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("height", "at_once", "rows"),
+    ("height", "weights_per_read", "rows"),
     [
         (4096, 256, 16),  # one wave of 16 rows
         (4096, 132, 16),  # 31.03 rows in one wave: two of 15.5
@@ -778,8 +781,8 @@ def test_the_ends_of_the_ladder_are_the_methods() -> None:
         (640, 1, 16),  # one strip at a time: 40 waves
     ],
 )
-def test_rows_of_whole_waves_by_hand(height: int, at_once: int, rows: int) -> None:
-    assert conv_kernels.rows_of_whole_waves(height, at_once) == rows
+def test_rows_of_whole_waves_by_hand(height: int, weights_per_read: int, rows: int) -> None:
+    assert conv_kernels.rows_of_whole_waves(height, weights_per_read) == rows
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ignored regions: what figures, verdict and regions leave out, the file of `--ignore`, and the page that draws it."""
+"""Ignored regions: what is left out, the file of `--ignore`, the page that draws it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from edgeconv.io.image import write_image
 
 HEIGHT, WIDTH = 200, 320
 ODD = "two \u202e\x1b<.png"
-"""A name that a page and a terminal show in another way than it is."""
+"""A name that a page and a terminal escape."""
 SPOTS = ((40, 60), (150, 250))
 """y, x of two squares of 10×10 pixels that differ."""
 
@@ -35,7 +35,7 @@ SPOTS = ((40, 60), (150, 250))
 def test_figures_are_those_of_plain_numpy_without_the_regions(
     monkeypatch: pytest.MonkeyPatch, dtype: str, margin: int, rows: int
 ) -> None:
-    """Regions that overlap, touch the sides and each other, and lie across strips."""
+    """Regions that overlap, touch sides and each other, and lie across strips."""
     height, width = 17, 23
     rng = np.random.default_rng(5)
     reference = random_image(height, width, dtype)

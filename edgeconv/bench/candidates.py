@@ -210,7 +210,7 @@ def _ready(plan: PicturePlan, problem: Problem, run: Callable[[], None], result:
 
 
 class CopyCandidate(BenchCandidate):
-    """The floor: it reads as many bytes as the lines have that the case must read, and writes those of the output."""
+    """The floor: it reads the bytes of the memory lines that the case must read, and writes those of the output."""
 
     kind = "copy"
     name = label = "copy"

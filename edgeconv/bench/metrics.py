@@ -1,8 +1,8 @@
 """The metrics of a row: what its time means, every figure by a printed formula. Pure arithmetic.
 
 `nominal`, `useful` and `fewest` are those of cost.py. The copy is measured in the same run, by turns with the
-candidates, moves just the lines of memory that this case must read and its output, and finds the cache in the same
-state. Up to stride 3 those are the fewest bytes; above it a line holds pixels between windows too.
+candidates, moves just the fewest bytes of this case, and finds the cache in the same state. Above stride 3 it reads the
+lines of memory that hold a pixel under some window (`fetched_bytes`), as memory gives no less.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FORMULAS: dict[str, str] = {
     "gigabytes_per_second": "fewest bytes / median seconds / 1e9; fewest = picture read once + output written once",
     "moved_gigabytes_per_second": "bytes that the method itself moves by design / median seconds / 1e9",
     "intensity_flops_per_byte": "nominal FLOPs / fewest bytes",
-    "floor_share": "median seconds of reading and writing the fewest lines (same run, size, L2) / median seconds",
+    "floor_share": "median seconds of the floor: a copy of the fewest bytes (same run, size, L2) / median seconds",
     "large_copy_share": "fewest bytes / bandwidth of a large copy measured in this run / median seconds",
     "roofline_share": "max(copy seconds as in floor_share, useful FLOPs / measured FMA rate) / median seconds",
 }

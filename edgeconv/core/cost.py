@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.filters import Weights
-from edgeconv.core.geometry import KERNEL_SIZE, touched, touched_places
+from edgeconv.core.geometry import KERNEL_SIZE, touched_places
 from edgeconv.core.problem import Problem
 
 FLOPS_PER_MULTIPLY_ADD = 2
@@ -118,37 +119,53 @@ def throughput(problem: ChainProblem, counts: Counts, seconds: float, roof: Roof
 
 def touched_bytes(problem: Problem) -> int:
     """Bytes of the pixels that some window covers: a stride above 3 skips rows and columns."""
+    rows, columns = _touched_places(problem)
+    return rows.size * columns.size * problem.in_channels * problem.dtype.itemsize
+
+
+def _touched_places(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns under some window."""
     rows, columns = (
-        touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)
+        touched_places(size, problem.stride, problem.padding, problem.border)
+        for size in (problem.height, problem.width)
     )
-    return rows * columns * problem.in_channels * problem.dtype.itemsize
+    return rows, columns
 
 
 def fetched_bytes(problem: Problem, line_bytes: int) -> int:
-    """Bytes of the lines of memory that hold a pixel under some window, in a picture that starts with a line.
+    """Bytes of the memory lines that hold a pixel under some window: the fewest, wherever in a line the picture starts.
 
     Above a stride of 3 these are more than `touched_bytes`: memory gives whole lines, and what lies between two windows
     of a row comes with them unless it fills lines of its own.
     """
     if problem.stride <= KERNEL_SIZE:
         return touched_bytes(problem)
-    rows, columns = (
-        touched_places(size, problem.stride, problem.padding, problem.border)
-        for size in (problem.height, problem.width)
-    )
+    rows, columns = _touched_places(problem)
     if not rows.size or not columns.size:
         return 0
     pixel_bytes = problem.in_channels * problem.dtype.itemsize
-    starts = rows * (problem.width * pixel_bytes)
-    lines = 0
-    for phase, count_of_rows in zip(*np.unique(starts % line_bytes, return_counts=True), strict=True):
-        first = (phase + columns * pixel_bytes) // line_bytes
-        last = (phase + (columns + 1) * pixel_bytes - 1) // line_bytes
-        new = np.maximum(first[1:], last[:-1] + 1)  # a pixel may start in the line in which the one before ends
-        lines += int(count_of_rows) * int(last[0] - first[0] + 1 + (last[1:] - new + 1).sum())
-    ends = (starts + (columns[-1] + 1) * pixel_bytes - 1) // line_bytes
-    begins = (starts + columns[0] * pixel_bytes) // line_bytes
-    return (lines - int((begins[1:] == ends[:-1]).sum())) * line_bytes
+    places, starts = columns * pixel_bytes, rows * (problem.width * pixel_bytes)
+    phases = range(0, line_bytes, problem.dtype.itemsize)
+    of_phase = {phase: _lines_of_row(places + phase, pixel_bytes, line_bytes) for phase in phases}
+    least = None
+    for shift in phases:
+        lines = sum(
+            int(count_of_rows) * of_phase[int(phase)]
+            for phase, count_of_rows in zip(*np.unique((starts + shift) % line_bytes, return_counts=True), strict=True)
+        )
+        begins = (starts + shift + places[0]) // line_bytes
+        ends = (starts + shift + places[-1] + pixel_bytes - 1) // line_bytes
+        lines -= int((begins[1:] == ends[:-1]).sum())  # a line that two rows share
+        least = lines if least is None else min(least, lines)
+    assert least is not None
+    return least * line_bytes
+
+
+def _lines_of_row(places: NDArray[np.intp], pixel_bytes: int, line_bytes: int) -> int:
+    """Lines that hold one of a row's pixels, which start at these bytes."""
+    first, last = places // line_bytes, (places + pixel_bytes - 1) // line_bytes
+    new = np.maximum(first[1:], last[:-1] + 1)  # a pixel may start in the line in which the one before ends
+    return int(last[0] - first[0] + 1 + (last[1:] - new + 1).sum())
 
 
 def useful_flops_per_pixel(weights: Weights, groups: int) -> int:

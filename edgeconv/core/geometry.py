@@ -85,16 +85,11 @@ def border_indices(size: int, padding: int, border: Border) -> NDArray[np.intp]:
 def touched_places(size: int, stride: int, padding: int, border: Border) -> NDArray[np.intp]:
     """Which of the `size` pixels along one axis lie under some window, ascending.
 
-    Up to a stride of 3 that is all of them, or all but what the last window leaves at the end.
+    Up to a stride of 3 those are all, or all but what the last window leaves.
     """
     first = np.arange(output_size(size, stride, padding), dtype=np.intp) * stride
     under = border_indices(size, padding, border)[first[:, np.newaxis] + np.arange(KERNEL_SIZE)]
     return np.unique(under[under != OUTSIDE])
-
-
-def touched(size: int, stride: int, padding: int, border: Border) -> int:
-    """How many pixels along one axis lie under some window."""
-    return int(touched_places(size, stride, padding, border).size)
 
 
 def bands(rows: int, rows_per_band: int) -> Iterator[tuple[int, int]]:

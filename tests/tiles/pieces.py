@@ -1,4 +1,4 @@
-"""Pictures in pieces, in memory and in files, for the tests of tiles."""
+"""Pictures in pieces, for the tests of tiles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ArraySource(TileSource):
 
 
 def in_one_chunk(pixels: np.ndarray) -> ArraySource:
-    """The whole array as its only chunk."""
+    """As one."""
     return ArraySource(pixels, (0, pixels.shape[0]), (0, pixels.shape[1]))
 
 
@@ -85,7 +85,7 @@ def by_tiles(
 
 
 def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
-    """Byte for byte, naming the first place that differs."""
+    """Byte for byte."""
     assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
     bits = np.dtype(f"u{expected.dtype.itemsize}")
     differs = np.argwhere(np.ascontiguousarray(got).view(bits) != np.ascontiguousarray(expected).view(bits))
@@ -95,6 +95,6 @@ def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
 
 
 def random_cuts(rng: Any, size: int) -> tuple[int, ...]:
-    """Cuts of `size` at random places."""
+    """Random cuts of `size`."""
     inner = np.unique(rng.integers(1, size, rng.integers(0, 6))) if size > 1 else []
     return (0, *(int(cut) for cut in inner), size)

@@ -58,6 +58,7 @@ def test_tiles_give_the_bytes_of_the_whole_picture(method: str, dtype: str, name
 
 
 def test_a_run_by_tiles_on_a_gpu_is_proved_and_reported(tmp_path: Path) -> None:
+    pytest.importorskip("imagecodecs")
     pixels = random_image(2100, 3100, "uint8")
     tifffile.imwrite(tmp_path / "photo.tif", pixels, photometric="rgb", tile=(512, 512), compression="adobe_deflate")
     record = tiled.run(

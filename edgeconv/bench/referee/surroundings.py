@@ -31,6 +31,7 @@ from edgeconv.core import timing
 from edgeconv.hardware.process import share_at_rest
 from edgeconv.methods import reference
 from edgeconv.runtime import check
+from edgeconv.runtime.devices import cpu
 from edgeconv.runtime.devices.base import Device
 from edgeconv.runtime.devices.cpu import CpuDevice
 
@@ -50,7 +51,8 @@ _RIGHT: tuple[tuple[Any, str, Any], ...] = tuple(
     (owner, name, getattr(owner, name))
     for owner, names in (
         (time, (*CLOCKS, *(name for name in ("clock_gettime", "clock_gettime_ns") if hasattr(time, name)))),
-        (CpuDevice, ("time_once", "floor", "synchronize")),
+        (CpuDevice, ("time_once", "floor", "synchronize", "_flush")),
+        (cpu, ("_settle",)),
         (timing, ("summarize", "percentile", "Sampler")),
         (timing.Sampler, ("_take", "series")),
         (check, ("check", "Check", "store")),
@@ -65,8 +67,9 @@ _RIGHT: tuple[tuple[Any, str, Any], ...] = tuple(
 @cache
 def _right_of_gpus() -> tuple[tuple[Any, str, Any], ...]:
     """The same of what times a GPU, as it stands when it is first asked for."""
-    device = import_module("edgeconv.runtime.devices.cuda").CudaDevice
-    return tuple((device, name, getattr(device, name)) for name in ("time_once", "synchronize", "_flush"))
+    module = import_module("edgeconv.runtime.devices.cuda")
+    owners = ((module.CudaDevice, ("time_once", "synchronize", "_flush")), (module._Flush, ("run", "_overwrite")))
+    return tuple((owner, name, getattr(owner, name)) for owner, names in owners for name in names)
 
 
 def expect_nothing_replaced(on_gpu: bool) -> None:

@@ -30,7 +30,7 @@ from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
 SPIN_SECONDS = 300e-6
-"""Longer than a caller in Python mostly needs between two pictures; docs/cpu-engine.md has what was tried."""
+"""As long as it takes to wake 16 threads: who waits so long spends at most twice the best (docs/cpu-engine.md)."""
 WAIT_SECONDS = 200e-6
 """A caller waits for units that are being computed; beyond this a helper has most likely lost its core."""
 MOST_WOKEN = 4

@@ -33,7 +33,7 @@ strips share no rows, so that cutting costs nothing."""
 
 WAKING_SECONDS = 100e-6
 """What sleeping threads must save together to be woken: waking one takes the waker 5 to 30 microseconds, and the
-sleeper is at work 50 to 150 microseconds later (docs/cpu-engine.md). Smaller work wakes one thread at a time, and only
+sleeper is at work 50 to 300 microseconds later (docs/cpu-engine.md). Smaller work wakes one thread at a time, and only
 in a series of pictures that follow so closely that it is awake for the next."""
 SLEEPER_SECONDS = 50e-6
 """Work for which one more is woken at once, where any is."""

@@ -50,8 +50,8 @@ class CodeShape:
 def moves_past_caches(problem: Problem) -> bool:
     """Whether outputs are stored past the caches: picture and output are too large to be found there again.
 
-    Above stride 1 far less is written than read, and that counts alone: on machines with two and with 16 cores smaller
-    outputs were stored sooner into the caches.
+    Above stride 1 far less is written than read, and only the output counts: on machines with two and with 16 cores
+    storing smaller ones into the caches was faster.
     """
     moved_bytes = problem.output_bytes + (problem.input_bytes if problem.stride == 1 else 0)
     return moved_bytes > STREAMING_BYTES

@@ -40,7 +40,8 @@ struct Weights {
 // Does input channel i belong to the group of output channel o?
 __device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP == CHANNELS || i == o; }
 
-// Copy one sample of the picture to shared memory as float32, or as float64; one of that type on a path past the registers.
+// Copy one sample of the picture to shared memory as float32 or float64. A sample that has this type already goes past the
+// registers.
 __device__ __forceinline__ void copy_sample(const float32 *from, float32 *to) { copy_4_bytes(from, to); }
 __device__ __forceinline__ void copy_sample(const float64 *from, float64 *to) { copy_8_bytes(from, to); }
 template <typename Sample>

@@ -1,7 +1,7 @@
 // sliding: blocks walk down strips of the picture, its rows in a ring in shared memory.
 //
 // A block computes THREADS·THREAD_PIXELS output pixels across and a strip of rows down, and goes down it in steps of
-// some rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use (above
+// some rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use, or none (above
 // stride 3 those of the rows that windows meet); each
 // thread reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches,
 // which stay in registers. A complete output row goes back through shared memory, so that whole lines are written.

@@ -2,7 +2,7 @@
 //
 // A thread holds in registers what lies under ACROSS neighbouring pixels of ROWS output rows, and goes through the filters
 // in groups. LANES lanes share the pixels and the outputs of a group: PER_LANE neighbouring outputs each, whose weights by
-// one tap are one read of 16 bytes. So with a read go AT_ONCE · ACROSS · ROWS multiply-adds, of which those that follow one
+// one tap are one read of 16 bytes. So with a read go WEIGHTS_PER_READ · ACROSS · ROWS multiply-adds, of which those that follow one
 // another share a weight, and the lanes of a pixel store whole sectors:
 //
 //     per tap, stride 1    1 read of 16 bytes, 8 · ACROSS multiply-adds in float32, 4 · ACROSS in float64
@@ -23,9 +23,9 @@
 //     MIN_BLOCKS  that must fit a multiprocessor: caps the registers
 #include "responses.cuh"
 
-constexpr int AT_ONCE = 16 / sizeof(Real);  // weights in one read
+constexpr int WEIGHTS_PER_READ = 16 / sizeof(Real);  // weights in one read
 constexpr int THREADS = WARPS * WARP;
-constexpr int PER_LANE = AT_ONCE / DIRECTIONS;
+constexpr int PER_LANE = WEIGHTS_PER_READ / DIRECTIONS;
 constexpr int SLOTS = LANES * PER_LANE;    // outputs of a group
 constexpr int ROWS = STRIDE == 1 ? 2 : 1;  // output rows that share their reads
 constexpr int COLUMN_ROWS = 4;             // rows of a column in shared memory: one read, in float64 two

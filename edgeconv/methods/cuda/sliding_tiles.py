@@ -270,8 +270,8 @@ def tile_for(problem: Problem, aligned: bool, pictures: int = 1) -> StripTile:
 def fitted(problem: Problem, tile: StripTile) -> StripTile:
     """The tile with the number of warps that leaves the fewest of them beside the right edge of the picture.
 
-    A block has half as many to half as many more, and as many threads on a multiprocessor as before, or fewer. Blocks
-    of one warp were faster at stride 1 alone.
+    A block has half as many to half as many more, and as many threads on a multiprocessor as before, or fewer. In place
+    of several warps one was faster at stride 1 alone.
     """
     across = -(-problem.output_width // (WARP * tile.thread_pixels))
     least = min(tile.warps, max(1 if problem.stride == 1 else 2, tile.warps // 2))

@@ -1,7 +1,7 @@
-"""What the report of a run by tiles says: that of `edgeconv run`, with a part `tiles` of its own.
+"""A report by tiles: that of `run` with a part `tiles`.
 
-`speed` is that of a tile of the full size, the median of all but the first: FLOPs and bytes of such a tile over its
-time. `counts` are those of the whole picture, and `tiles.whole_run_gflops` divides them by the whole run's wall time.
+`speed` is that of a tile of the full size, the median of all but the first: its FLOPs and bytes over its time.
+`counts` are of the whole picture; `tiles.whole_run_gflops` divides them by its wall time.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Device(ABC):
     array_module: Any
     """NumPy, or CuPy: what the device's arrays are made with."""
     line_bytes: int
-    """What memory gives at once: a line of the caches, on a GPU a sector of one."""
+    """What memory gives at least: a cache line, on a GPU a sector of 32 bytes."""
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
     second_clock_seconds: float | None = None
@@ -76,8 +76,8 @@ class Device(ABC):
     ) -> float:
         """Seconds that the device works on what `call` puts on it.
 
-        `l2_state` None is the device's default; `cold` empties the last-level cache first, `warm` may make an untimed
-        call. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
+        `l2_state` None is the device's default; `cold` empties the last-level cache first, `warm` may make untimed
+        calls. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
         that a GPU can be kept busy for as long. `renew` changes what the timed call reads or writes: it comes after
         an untimed one, before the caches are emptied.
         """

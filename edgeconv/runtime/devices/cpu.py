@@ -28,7 +28,7 @@ COPY_BYTES = 64 * 2**20
 """Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
 ROOF_REPEATS = 4
 SETTLE_SECONDS = 1e-3
-"""Sleeping threads of the CPU engine and of others are awake after so many small runs."""
+"""After small runs for so long, sleeping threads of the CPU engine and of other libraries are awake."""
 FLUSH_BYTES_AT_LEAST = 64 * 2**20
 
 

@@ -1,4 +1,4 @@
-"""Pictures that are read in chunks: one table of kinds. A new kind costs one file and one line here."""
+"""Pictures that are read in chunks: one table of kinds. A new kind is a file and a line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SourceKind:
     open: Callable[[Path, bool], TileSource]
     """Takes a path, and whether grey is given as three equal channels."""
     brings: str = ""
-    """What else comes with the extra, where a package alone is not enough."""
+    """What else the extra brings."""
 
 
 def _has_signature_of(*names: str) -> Callable[[Path], bool]:
