@@ -59,12 +59,12 @@ WARM_UP = 64
 
 @cache
 def drawn(side: int, seed: int) -> NDArray[Any]:
-    """A picture that is in the worker's memory before it is asked for again."""
+    """A picture in the worker's memory before it is asked for again."""
     return np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
 
 
 class InMemory(PictureWorker):
-    """A picture from memory to memory; its task's folder says how large and which."""
+    """A picture in memory; its task's folder says which, and how large."""
 
     def one(self, task: Task) -> PictureResult:
         """Without file, hash or row."""
@@ -94,7 +94,7 @@ def seconds_in_memory(engine: Cluster, output: Path, side: int, pictures: int) -
 
 
 def seconds_of_files(engine: Cluster, source: Path, output: Path, pictures: int) -> tuple[float, set[str]]:
-    """Wall time of a batch of that many files, and the hashes of its outputs."""
+    """Wall time of a batch of so many files, and hashes of its outputs."""
     tasks = plan.find_tasks([source], recursive=False).tasks[:pictures]
     summary = Batch(tasks, settings_for(output), engine).run()
     if summary.failed:
@@ -115,7 +115,7 @@ def draw_files(folder: Path, side: int, pictures: int) -> None:
 
 
 def main() -> int:
-    """Measure, print, and write the record; 1 where the goal is missed."""
+    """Measure, print, write; 1 where the goal is missed."""
     parser = Arguments(__doc__)
     parser.add_argument("--side", type=int, default=2048, help="Side of the pictures, in pixels.")
     parser.add_argument("--pictures", type=int, default=2048, help="Pictures of the batch.")

@@ -34,7 +34,7 @@ WIDTH, ASPECT = 640, 1.6
 SAMPLES = 2
 """Rays along each side of a pixel."""
 PICTURE, PICTURE_QUALITY = "coast.jpg", 85
-EDGES, EDGES_QUALITY = "coast_edges.webp", 30
+EDGES, EDGES_QUALITY = "coast_edges.webp", 44
 FILTER, CHANNELS, BORDER = "sobel", "luma", "replicate"
 CANNY = "coast_canny.png"
 LOW, HIGH, BLUR = 60, 150, 5
