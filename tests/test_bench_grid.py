@@ -40,7 +40,6 @@ def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
 
 
 def test_cases_come_once_and_small_sizes_first() -> None:
-    """A stopped bench has many."""
     grid = CaseGrid("own", "", (GridPart(sizes=(64, 8), strides=(2, 1)), GridPart(sizes=(128, 8, 16), strides=(1,))))
     found = [(case.size, case.stride, part) for case, part in cases(grid)]
     first, second = grid.parts

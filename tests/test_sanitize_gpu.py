@@ -57,13 +57,11 @@ def test_a_tool_that_gave_no_summary_is_not_clean(text: str, code: int) -> None:
 
 
 def test_cases_that_end_early_are_not_clean() -> None:
-    """The tool is silent; the cases stop."""
     assert not sanitize_gpu.summary_of("memcheck", "========= ERROR SUMMARY: 0 errors\n", 1, 1).clean
     assert not sanitize_gpu.summary_of("memcheck", "========= ERROR SUMMARY: 0 errors\n", 0, 1).clean
 
 
 def test_each_tool_runs_the_cases_by_itself(tmp_path: Path) -> None:
-    """A program in its place notes how."""
     tool = tmp_path / "compute-sanitizer"
     tool.write_text(f'#!/bin/sh\necho "$EDGECONV_SANITIZER $@" >> {tmp_path}/called\necho "{RACES}"\nexit 9\n')
     tool.chmod(0o755)

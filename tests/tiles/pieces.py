@@ -43,7 +43,6 @@ class ArraySource(TileSource):
 
 
 def in_one_chunk(pixels: np.ndarray) -> ArraySource:
-    """As one."""
     return ArraySource(pixels, (0, pixels.shape[0]), (0, pixels.shape[1]))
 
 
