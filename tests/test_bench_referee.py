@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attackers.edgeconv_attackers import ATTACKS, Trick
 from bench_records import FEW, FakeDevice, TimedMethod, measured, use
 from selection import pairs_then_slow
 
@@ -18,14 +19,17 @@ from edgeconv.bench import runner
 from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.referee import surroundings
+from edgeconv.bench.referee import surroundings, trials
 from edgeconv.bench.referee.faults import FaultError
 from edgeconv.bench.referee.floors import has_floor
-from edgeconv.bench.referee.pictures import TimedPictures, draw_patch
+from edgeconv.bench.referee.pictures import SHARE_OF_CHECK, Patch, TimedPictures, draw_patch
 from edgeconv.bench.referee.surroundings import Surroundings, expect_clocks_agree, expect_nothing_replaced
-from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.bench.referee.trials import Trials
+from edgeconv.core.noise import noise_pixels
+from edgeconv.core.problem import INPUT_DTYPES, Problem
 from edgeconv.core.request import make_request
-from edgeconv.methods import reference
+from edgeconv.methods import find, reference
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 
 
@@ -217,6 +221,38 @@ def test_what_is_planted_is_not_there_before_it_is_called(dtype: str) -> None:
     assert poisoned[patch.out].all()
     assert poisoned.sum() == poisoned[patch.out].size
     assert not np.array_equal(slot.truth, pictures.drawn), "what peers are checked with stays as it was drawn"
+
+
+def fault_of(trick: type[Trick], seed: int) -> str:
+    """What an attacker of the CPU is refused for before it is timed."""
+    bench = share("cpu", make_request(), noise_pixels(40, 30, np.dtype("float32")))
+    plan = trick(find("sliding", "cpu").load().prepare(bench.problem, Options()))
+    ready = Ready(lambda: plan.run(bench.image, bench.out), lambda: bench.out, bench.problem)
+    found = Trials(TimedPictures(bench, np.random.default_rng(seed), is_noise=True), None)
+    found.pictures.show_check()
+    ready.run()
+    with pytest.raises(FaultError) as refused:
+        found.before(ready, ready.run)
+    return refused.value.fault
+
+
+@pytest.mark.parametrize("name", ["skips", "replays", "by-address", "by-rows", "one-behind", "only-the-seed"])
+@pytest.mark.parametrize("below_what_is_shared", [False, True])
+def test_a_fault_has_its_name_wherever_patches_are_drawn(
+    monkeypatch: pytest.MonkeyPatch, name: str, below_what_is_shared: bool
+) -> None:
+    """Also where all lie in the rows that the mixed picture and the drawn one have in common: one run in 100."""
+
+    def draw(problem: Problem, rng: np.random.Generator) -> Patch:
+        while True:
+            patch = draw_patch(problem, rng)
+            if not below_what_is_shared or patch.image[0].start >= problem.height // SHARE_OF_CHECK:
+                return patch
+
+    monkeypatch.setattr(trials, "draw_patch", draw)
+    monkeypatch.setattr(trials, "LATE_SECONDS", 0.0)
+    trick, fault = ATTACKS[name]
+    assert {fault_of(trick, seed) for seed in range(8)} == {fault}
 
 
 def test_two_clocks_may_differ_by_little() -> None:

@@ -81,9 +81,9 @@ class TimedPictures:
     """The slots of one case, all of which candidates share."""
 
     def __init__(self, bench: Bench, rng: np.random.Generator, is_noise: bool) -> None:
-        self.bench, self.rng = bench, rng
+        self.bench, self.rng, self.is_noise = bench, rng, is_noise
         device, problem = bench.device, bench.problem
-        self.drawn = _other_pixels(bench.image_host, rng, is_noise)
+        self.drawn = self.draw()
         """As it was drawn, which is what peers hold; what a slot holds changes with each sample."""
         slot_bytes = problem.input_bytes + problem.output_bytes
         free_bytes = device.free_bytes()
@@ -93,6 +93,10 @@ class TimedPictures:
             self.slots[0].truth = np.concatenate((bench.image_host[:shared_rows], self.drawn[shared_rows:]))
             image = device.empty(problem.input_shape, problem.dtype)
             self.slots.append(Slot(image, device.empty(problem.output_shape, problem.output_dtype), self.drawn.copy()))
+
+    def draw(self) -> NDArray[Any]:
+        """A picture of this case that nobody has seen."""
+        return _other_pixels(self.bench.image_host, self.rng, self.is_noise)
 
     def show_check(self) -> None:
         """Let the candidates see the check's picture, at the addresses of the first slot."""
