@@ -421,6 +421,7 @@ def gate_rates(name: str) -> str:
         lines.append(
             (
                 {"quiet": "nothing of ours", "neighbour": "all cores busy"}[rate["condition"]],
+                rate["statistic"],
                 str(rate["runs_per_side"]),
                 f"{rows:,}",
                 f"{(same.get('slower', 0) + same.get('unsteady', 0)) / rows:.1%}",
@@ -428,7 +429,7 @@ def gate_rates(name: str) -> str:
                 f"{planted.get('slower', 0) / longer:.0%}",
             )
         )
-    heading = ("beside it", "runs of a side", "rows", "wrongly slower", "wrongly faster", "7 % found")
+    heading = ("beside it", "statistic", "runs of a side", "rows", "wrongly slower", "wrongly faster", "7 % found")
     return lines_of(heading, lines)
 
 

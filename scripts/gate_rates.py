@@ -17,12 +17,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from script_options import Arguments, stopped
 
-from edgeconv.bench.compare import Gate, compare_runs
+from edgeconv.bench.compare import Gate, compare_runs, parse_gate
+from edgeconv.bench.intervals import STATISTICS
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.core.records import fields_of, to_json
 from edgeconv.errors import UsageError
@@ -49,11 +51,11 @@ def slowed(record: BenchRecord, factor: float) -> BenchRecord:
 
 
 def verdicts(
-    bases: Sequence[BenchRecord], news: Sequence[BenchRecord], margin: float, allowed: tuple[str, ...] = ()
+    bases: Sequence[BenchRecord], news: Sequence[BenchRecord], gate: Gate, allowed: tuple[str, ...] = ()
 ) -> Counter[str]:
     """How often each verdict falls."""
     try:
-        return Counter(line.verdict for line in compare_runs(bases, news, Gate(margin=margin), allowed).lines)
+        return Counter(line.verdict for line in compare_runs(bases, news, gate, allowed).lines)
     except UsageError:
         return Counter({REFUSED: 1})
 
@@ -68,7 +70,7 @@ def measured(folder: Path, name: str, device: str) -> BenchRecord:
 
 
 def rates(
-    records: Sequence[BenchRecord], per_side: int, pairs: int, margin: float, planted: float
+    records: Sequence[BenchRecord], per_side: int, pairs: int, gate: Gate, planted: float
 ) -> dict[str, dict[str, int]]:
     """How often each verdict falls in so many pairs of sides, drawn from the records."""
     random = np.random.default_rng(per_side)
@@ -77,9 +79,9 @@ def rates(
     for _ in range(pairs):
         drawn = random.permutation(len(records))[: 2 * per_side]
         bases, news = ([records[i] for i in side] for side in (drawn[:per_side], drawn[per_side:]))
-        same += verdicts(bases, news, margin)
-        allowed += verdicts(bases, news, margin, ALLOWED)
-        found += verdicts(bases, [longer[i] for i in drawn[per_side:]], margin, ALLOWED)
+        same += verdicts(bases, news, gate)
+        allowed += verdicts(bases, news, gate, ALLOWED)
+        found += verdicts(bases, [longer[i] for i in drawn[per_side:]], gate, ALLOWED)
     return {"same_code": dict(same), "same_code_load_allowed": dict(allowed), "planted": dict(found)}
 
 
@@ -98,9 +100,13 @@ def neighbours(count: int) -> Iterator[None]:
 def main() -> int:
     """Measure, print the rates, and write them."""
     parser = Arguments(__doc__)
-    parser.add_argument("--runs", type=int, default=40, help="Records; as many again beside a neighbour.")
+    parser.add_argument("--runs", type=int, default=40, help="Records with nothing of ours beside them.")
+    parser.add_argument(
+        "--neighbour-runs", type=int, help="Records beside a neighbour; as many as --runs if not given."
+    )
     parser.add_argument("--per-side", default="1,5,10,20", help="Runs of a side, with commas: twice as many are drawn.")
     parser.add_argument("--pairs", type=int, default=100, help="Pairs of sides that are drawn for each of these.")
+    parser.add_argument("--statistics", default="median", help=f"Of {', '.join(STATISTICS)}, with commas.")
     parser.add_argument("--margin", type=float, default=0.05, help="Of `edgeconv bench compare`.")
     parser.add_argument("--planted", type=float, default=1.07, help="Factor of the slowdown that is real.")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="What is measured: {choices}.")
@@ -108,20 +114,26 @@ def main() -> int:
     parser.add_argument("--output", type=Path, required=True, help="Write the rates to this file, as JSON.")
     given = parser.parse_args()
     sides = [int(word) for word in given.per_side.split(",")]
+    gates = [parse_gate(f"{statistic}:{given.margin}") for statistic in given.statistics.split(",")]
     if given.runs < 2 * max(sides):
         raise stopped(f"{given.runs} runs are too few for two sides of {max(sides)}: raise --runs or lower --per-side.")
+    conditions = {
+        "quiet": (given.runs, 0),
+        "neighbour": (given.runs if given.neighbour_runs is None else given.neighbour_runs, usable_threads()),
+    }
     found, machine = [], None
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.records or Path(temporary)
-        for condition, count in (("quiet", 0), ("neighbour", usable_threads())):
+        for condition, (runs, count) in conditions.items():
             with neighbours(count):
-                records = [measured(folder, f"{condition}_{i:03}", given.device) for i in range(given.runs)]
+                records = [measured(folder, f"{condition}_{i:03}", given.device) for i in range(runs)]
             machine = {device: fields_of(facts) for device, facts in records[0].machine.items()}
-            for per_side in sides:
-                counted = rates(records, per_side, given.pairs, given.margin, given.planted)
-                found.append({"condition": condition, "runs_per_side": per_side, **counted})
+            for gate, per_side in product(gates, (per_side for per_side in sides if 2 * per_side <= runs)):
+                counted = rates(records, per_side, given.pairs, gate, given.planted)
+                what = {"condition": condition, "statistic": gate.statistic, "runs_per_side": per_side}
+                found.append({**what, **counted})
                 print(found[-1], flush=True)
-    options = {name: getattr(given, name) for name in ("runs", "pairs", "margin", "planted")}
+    options = {name: getattr(given, name) for name in ("runs", "neighbour_runs", "pairs", "margin", "planted")}
     head = {**header(), "kind": "gate", **options, "grid": f"{GRID} {given.device}", "machine": machine}
     write_bytes_atomically(given.output, to_json({**head, "rates": found}))
     return 0

@@ -8,33 +8,35 @@ import pytest
 from bench_records import TimedMethod, measured
 from command import script
 
+from edgeconv.bench.compare import Gate
+
 gate_rates = script("gate_rates")
 
 
 def test_a_planted_slowdown_is_counted_and_the_same_code_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     base, new = (measured(monkeypatch, TimedMethod("own", [2e-3])) for _ in range(2))
-    assert gate_rates.verdicts([base], [new], 0.05) == Counter(same=2)
+    assert gate_rates.verdicts([base], [new], Gate()) == Counter(same=2)
     slowed = gate_rates.slowed(new, 1.07)
-    assert gate_rates.verdicts([base], [slowed], 0.05) == Counter(slower=2)
-    assert gate_rates.verdicts([base], [slowed], 0.08) == Counter(same=2)
+    assert gate_rates.verdicts([base], [slowed], Gate()) == Counter(slower=2)
+    assert gate_rates.verdicts([base], [slowed], Gate(margin=0.08)) == Counter(same=2)
     floors = [row.lead_series.median_seconds for row in slowed.rows if row.kind == "copy"]
     assert floors == [1e-3, 1e-3], "the floor is as it was"
     for row in slowed.rows:
         row.machine.flags.append("other processes kept 40% of the cores busy")
-    assert gate_rates.verdicts([base], [slowed], 0.05) == Counter(refused=1)
-    assert gate_rates.verdicts([base], [slowed], 0.05, ("load",)) == Counter(slower=2)
+    assert gate_rates.verdicts([base], [slowed], Gate()) == Counter(refused=1)
+    assert gate_rates.verdicts([base], [slowed], Gate(), ("load",)) == Counter(slower=2)
 
 
 def test_sides_are_drawn_from_all_records_and_never_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
     records = [measured(monkeypatch, TimedMethod("own", [2e-3 + 1e-5 * i])) for i in range(6)]
     seen = []
 
-    def noted(bases, news, margin, allowed=()) -> Counter[str]:
+    def noted(bases, news, gate, allowed=()) -> Counter[str]:
         seen.append([id(run) for side in (bases, news) for run in side])
         return Counter(same=1)
 
     monkeypatch.setattr(gate_rates, "verdicts", noted)
-    found = gate_rates.rates(records, 3, 5, 0.05, 1.07)
+    found = gate_rates.rates(records, 3, 5, Gate(), 1.07)
     assert found == {name: {"same": 5} for name in ("same_code", "same_code_load_allowed", "planted")}
     assert all(len(set(drawn)) == 6 for drawn in seen[0::3])
     assert len({tuple(drawn) for drawn in seen[0::3]}) == 5
