@@ -24,9 +24,6 @@ from script_options import PROJECT, Arguments
 
 RECORD, LADDER = "bench/h200/gpu", "bench_conv_h200"
 """Of `edgeconv bench` and of `edgeconv bench conv`, the latter on another day on a GPU of the same kind."""
-RIVALS = ("bench/h200/rivals_small", "bench/h200/rivals")
-"""Later runs of `edgeconv bench` on a GPU of the same kind, with kernels that are written by hand (BY_HAND)."""
-BY_HAND = ("triton", "jax-shifts")
 PICTURES = PROJECT / "docs" / "pictures"
 STRIDE, LEAD_STATE = 1, "cold"
 TABLE_SIZES = (1024, 2048, 4096)
@@ -55,6 +52,7 @@ LINES = (
     Line("edgeconv `im2col`", ("im2col",)),
     Line("a plain kernel: one thread per pixel, weights as parameters", ("bench conv",), "a plain kernel", "by hand"),
     Line("a stencil in Triton, tile and warps tuned", ("triton",), kind="by hand"),
+    Line("27 shifted multiply-adds under `torch.compile`", ("torch-compile",), kind="by hand"),
     Line("27 shifted multiply-adds under `jax.jit`", ("jax-shifts",), kind="by hand"),
     Line("edgeconv `textbook`: one thread per output value", ("textbook",)),
     Line("PyTorch `conv2d`, the faster of both layouts", ("torch", "torch-nchw"), "PyTorch conv2d", "library"),
@@ -74,12 +72,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 def measured() -> dict[str, Seconds]:
     """Medians of everything that was measured at the case, by name and size."""
-    found = {"bench conv": plain_kernel(), **medians(RECORD)}
-    for name in RIVALS:
-        for rival, seconds in medians(name).items():
-            if rival in BY_HAND:
-                found.setdefault(rival, {}).update(seconds)
-    return found
+    return {"bench conv": plain_kernel(), **medians(RECORD)}
 
 
 def medians(name: str) -> dict[str, Seconds]:

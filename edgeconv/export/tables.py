@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from edgeconv.bench.goals import MICROSECOND, GoalResult, outcomes
+from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
@@ -56,25 +57,27 @@ def left_out(record: BenchRecord) -> Table:
 
 
 def fastest(record: BenchRecord) -> Table:
-    """The fastest method at each case beside the fastest peer, in full arithmetic on both sides."""
+    """The fastest method at each case beside the fastest peer, and beside the fastest library where a peer that a
+    person wrote is faster than that at any case; in full arithmetic on both sides.
+    """
+    found = [(group, winner) for group in groups(record) for winner in winners(group)]
+    has_libraries = any(winner.library is not winner.peer for _, winner in found)
     rows = []
-    for group in groups(record):
-        for winner in winners(group):
-            case = winner.method.case
-            peer, ratio = winner.peer, winner.ratio
-            rows.append(
-                (
-                    group.title,
-                    str(case.size),
-                    winner.method.candidate,
-                    seconds_text(median(winner.method)),
-                    NOTHING if peer is None else peer.candidate,
-                    NOTHING if peer is None else seconds_text(median(peer)),
-                    NOTHING if ratio is None else str(ratio),
-                )
-            )
+    for group, winner in found:
+        method = winner.method
+        cells = (group.title, str(method.case.size), method.candidate, seconds_text(median(method)))
+        library = _beside(winner.library, winner.library_ratio) if has_libraries else ()
+        rows.append((*cells, *_beside(winner.peer, winner.ratio), *library))
     header = ("case", "size", "fastest method", "median", "fastest peer", "median", "peer / method, 99 % interval")
-    return Table("The fastest", header, tuple(rows))
+    library_header = ("fastest library", "median", "library / method") if has_libraries else ()
+    return Table("The fastest", (*header, *library_header), tuple(rows))
+
+
+def _beside(peer: BenchRow | None, ratio: Ratio | None) -> tuple[str, str, str]:
+    """Three cells: who it is, its time, and that over the method's."""
+    if peer is None or ratio is None:
+        return NOTHING, NOTHING, NOTHING
+    return peer.candidate, seconds_text(median(peer)), str(ratio)
 
 
 def goals(record: BenchRecord) -> Table:
