@@ -2,6 +2,7 @@
 
     python scripts/compile_kernels.py                          all kernels, all architectures
     python scripts/compile_kernels.py --arch sm_90 --only sliding
+    python scripts/compile_kernels.py --arch sm_90 --turns sm_75 --turns sm_120    what .ci/run does
 
 Needs cuda-bindings and the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (its headers); no CuPy, no driver.
 One line per kernel: its macros, then registers per thread by architecture, shared memory per block, and local memory
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
+from zlib import crc32
 
 from script_options import Arguments
 
@@ -92,17 +94,27 @@ def parse_log(log: str, entry: str) -> Resources:
 
 def compile_variant(variant: KernelVariant, architecture: str) -> Compiled:
     """One kernel, with the options that CuPy would give it. Raises UnavailableError where there is no NVRTC."""
-    return compile_all([variant], [architecture], map)[0]
+    return compile_all([(variant, architecture)], map)[0]
 
 
-def compile_all(
-    variants: Sequence[KernelVariant], architectures: Sequence[str], each: Callable[..., Iterable[tuple[bool, str]]]
-) -> list[Compiled]:
-    """Every kernel for every architecture; `each` is `map`, or that of a pool. Raises as `compile_variant`.
+Asked = tuple[KernelVariant, str]
+"""A kernel, and an architecture that it is to be compiled for."""
+
+
+def asked_for(variants: Sequence[KernelVariant], every: Sequence[str], turns: Sequence[str]) -> list[Asked]:
+    """Each kernel for `every` architecture and for one of `turns`, which its own macros decide."""
+    asked = []
+    for variant in variants:
+        chosen = (turns[crc32(repr(variant).encode()) % len(turns)],) if turns else ()
+        asked += [(variant, architecture) for architecture in dict.fromkeys((*every, *chosen))]
+    return asked
+
+
+def compile_all(asked: Sequence[Asked], each: Callable[..., Iterable[tuple[bool, str]]]) -> list[Compiled]:
+    """All that is asked for; `each` is `map`, or that of a pool. Raises as `compile_variant`.
 
     A source is compiled once for an architecture and its macros, whatever number of kernels it holds.
     """
-    asked = [(variant, architecture) for variant in variants for architecture in architectures]
     sources = [(variant.source, variant.text, variant.options, architecture) for variant, architecture in asked]
     distinct = list(dict.fromkeys(sources))
     logs = dict(zip(distinct, each(_compile, *zip(*distinct, strict=True)), strict=True)) if distinct else {}
@@ -136,8 +148,9 @@ def table(compiled: Sequence[Compiled], architectures: Sequence[str]) -> list[st
         by_variant.setdefault(one.variant, {})[one.architecture] = one
     lines = [f"registers for {', '.join(architectures)} | shared bytes | kernel and macros"]
     for variant, of in by_variant.items():
-        found = [of[architecture].resources for architecture in architectures]
-        registers = " ".join(f"{resources.registers:3d}" if resources else "  -" for resources in found)
+        found = [of[architecture].resources for architecture in architectures if architecture in of]
+        shown = [of[architecture].resources if architecture in of else None for architecture in architectures]
+        registers = " ".join(f"{resources.registers:3d}" if resources else "  -" for resources in shown)
         present = [resources for resources in found if resources]
         shared = max((resources.shared_bytes for resources in present), default=0)
         marks = "".join(
@@ -195,22 +208,30 @@ def main() -> int:
     parser.add_argument(
         "--arch", action="append", choices=ARCHITECTURES, help="Only this architecture: {choices}; may be repeated."
     )
+    parser.add_argument(
+        "--turns",
+        action="append",
+        choices=ARCHITECTURES,
+        help="Beside --arch, one of these for each kernel by turns; may be repeated.",
+    )
     parser.add_argument("--only", default="", help="Only kernels whose source file's name has this in it.")
     arguments = parser.parse_args()
-    architectures = tuple(arguments.arch or ARCHITECTURES)
+    every, turns = tuple(arguments.arch or ARCHITECTURES), tuple(arguments.turns or ())
     wanted = [variant for variant in every_variant() if arguments.only in variant.source]
     try:
         _nvrtc()
         with ProcessPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None) as pool:
-            compiled = compile_all(wanted, architectures, partial(pool.map, chunksize=SOURCES_AT_ONCE))
+            compiled = compile_all(asked_for(wanted, every, turns), partial(pool.map, chunksize=SOURCES_AT_ONCE))
     except UnavailableError as error:
         print(f"compile_kernels: error: {error}", file=sys.stderr)
         return error.exit_code
+    architectures = tuple(dict.fromkeys((*every, *turns)))
     print("\n".join(table(compiled, architectures)))
     wrong = failures(compiled)
     for text in wrong:
         print(f"compile_kernels: error: {text}", file=sys.stderr)
-    print(f"{len(wanted)} kernels for {len(architectures)} architectures, {len(wrong)} of {len(compiled)} not good.")
+    for_each = len(every) + bool(turns)
+    print(f"{len(wanted)} kernels, each for {for_each} architectures, {len(wrong)} of {len(compiled)} not good.")
     return EXIT_DIFFERENT if wrong else EXIT_OK
 
 

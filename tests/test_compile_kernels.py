@@ -75,6 +75,7 @@ def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
         script.Compiled(bad, "sm_90", script.Resources(255, 0, 64, 48), ""),
     ]
     lines = script.table(compiled, ("sm_75", "sm_90"))
+    assert script.table(compiled[1:3], ("sm_75", "sm_90"))[1].startswith("  -  40 | ")
     assert lines[1:] == [
         " 32  40 |  4,096 | a.cu a STRIDE=2",
         "  - 255 |      0 | b.cu b  64 bytes local 48 bytes SPILLED DOES NOT COMPILE",
@@ -82,6 +83,22 @@ def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
     wrong = script.failures(compiled)
     assert ["sm_75 does not compile:\nerror: no" in wrong[0], "sm_90 spills 48 bytes" in wrong[1]] == [True, True]
     assert len(wrong) == 2
+
+
+def test_every_kernel_is_compiled_for_one_architecture_of_those_by_turns(script: ModuleType) -> None:
+    listed = script.every_variant()
+    asked = script.asked_for(listed, ["sm_90"], ["sm_75", "sm_120"])
+    assert len(asked) == 2 * len(listed)
+    assert [variant for variant, architecture in asked if architecture == "sm_90"] == listed
+    by_turns = {
+        name: [variant for variant, architecture in asked if architecture == name] for name in ("sm_75", "sm_120")
+    }
+    assert sorted(by_turns["sm_75"] + by_turns["sm_120"]) == sorted(listed)
+    for of in by_turns.values():
+        assert {variant.source for variant in of} >= {
+            variant.source for variant in listed if "roof" not in variant.source
+        }
+        assert len(of) > len(listed) / 3
 
 
 def test_every_cuda_method_lists_its_kernels(script: ModuleType) -> None:
@@ -113,7 +130,8 @@ def test_a_source_of_two_kernels_is_compiled_once(script: ModuleType, monkeypatc
 
     monkeypatch.setattr(script, "_compile", compile)
     roof = "hardware/cuda/roof.cu"
-    found = script.compile_all([KernelVariant(roof, "stage"), KernelVariant(roof, "finish")], ["sm_75", "sm_90"], map)
+    stages = [KernelVariant(roof, "stage"), KernelVariant(roof, "finish")]
+    found = script.compile_all(script.asked_for(stages, ["sm_75", "sm_90"], []), map)
     assert compiled == [(roof, "sm_75"), (roof, "sm_90")]
     assert [(one.variant.entry, one.architecture, one.resources.registers) for one in found] == [
         ("stage", "sm_75", 168), ("stage", "sm_90", 168), ("finish", "sm_75", 11), ("finish", "sm_90", 11)
