@@ -141,7 +141,7 @@ def measure_wake() -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class EngineSetting:
     """One value of the engine changed."""
 
     name: str
@@ -169,28 +169,34 @@ class Setting:
 
 MIB = 2**20
 SETTINGS = (
-    Setting("as it is"),
-    *(Setting(f"strips of {rows} rows at most", division, "STRIP_ROWS", rows) for rows in (16, 32, 128)),
-    *(Setting(f"{strips} strips per thread", division, "STRIPS_PER_THREAD", strips) for strips in (2, 8)),
+    EngineSetting("as it is"),
+    *(EngineSetting(f"strips of {rows} rows at most", division, "STRIP_ROWS", rows) for rows in (16, 32, 128)),
+    *(EngineSetting(f"{strips} strips per thread", division, "STRIPS_PER_THREAD", strips) for strips in (2, 8)),
     *(
-        Setting(f"a thread for {seconds / MICROSECOND:g} µs", division, "THREAD_SECONDS", seconds)
+        EngineSetting(f"a thread for {seconds / MICROSECOND:g} µs", division, "THREAD_SECONDS", seconds)
         for seconds in (12e-6, 24e-6)
     ),
-    *(Setting(f"units of {seconds / MICROSECOND:g} µs", division, "UNIT_SECONDS", seconds) for seconds in (2e-6, 8e-6)),
-    *(Setting(f"past the caches from {size} MiB", engine, "STREAMING_BYTES", size * MIB) for size in (0, 32, 64, 1024)),
     *(
-        Setting(
+        EngineSetting(f"units of {seconds / MICROSECOND:g} µs", division, "UNIT_SECONDS", seconds)
+        for seconds in (2e-6, 8e-6)
+    ),
+    *(
+        EngineSetting(f"past the caches from {size} MiB", engine, "STREAMING_BYTES", size * MIB)
+        for size in (0, 32, 64, 1024)
+    ),
+    *(
+        EngineSetting(
             f"asking {distance >> 10} KiB ahead while staging", staging, "FETCH_AHEAD_BYTES", distance, in_code=True
         )
         for distance in (1 << 10, 2 << 10, 8 << 10, 16 << 10)
     ),
     *(
-        Setting(f"short tiles of {share:g} of the L1 cache", layout, "L1_SHARE", share, in_code=True)
+        EngineSetting(f"short tiles of {share:g} of the L1 cache", layout, "L1_SHARE", share, in_code=True)
         for share in (0.4, 1.6)
     ),
-    Setting("no short tiles", layout, "_wants_short_tiles", lambda lowering: False, in_code=True),
-    Setting("asking for the next rows while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 0, in_code=True),
-    Setting("never asking while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 10**9, in_code=True),
+    EngineSetting("no short tiles", layout, "_wants_short_tiles", lambda lowering: False, in_code=True),
+    EngineSetting("asking for the next rows while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 0, in_code=True),
+    EngineSetting("never asking while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 10**9, in_code=True),
 )
 OF_TILES = ("L1_SHARE", "_wants_short_tiles")
 """Settings that change nothing where tiles are as long as before."""

@@ -57,7 +57,7 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledKernel:
     """One kernel for one architecture: its resources, or the compiler's errors."""
 
     variant: KernelVariant
@@ -92,7 +92,7 @@ def parse_log(log: str, entry: str) -> Resources:
     )
 
 
-def compile_variant(variant: KernelVariant, architecture: str) -> Compiled:
+def compile_variant(variant: KernelVariant, architecture: str) -> CompiledKernel:
     """One kernel, with the options that CuPy would give it. Raises UnavailableError where there is no NVRTC."""
     return compile_all([(variant, architecture)], map)[0]
 
@@ -110,7 +110,7 @@ def asked_for(variants: Sequence[KernelVariant], every: Sequence[str], turns: Se
     return asked
 
 
-def compile_all(asked: Sequence[Asked], each: Callable[..., Iterable[tuple[bool, str]]]) -> list[Compiled]:
+def compile_all(asked: Sequence[Asked], each: Callable[..., Iterable[tuple[bool, str]]]) -> list[CompiledKernel]:
     """All that is asked for; `each` is `map`, or that of a pool. Raises as `compile_variant`.
 
     A source is compiled once for an architecture and its macros, whatever number of kernels it holds.
@@ -121,7 +121,7 @@ def compile_all(asked: Sequence[Asked], each: Callable[..., Iterable[tuple[bool,
     found = []
     for (variant, architecture), source in zip(asked, sources, strict=True):
         good, log = logs[source]
-        found.append(Compiled(variant, architecture, parse_log(log, variant.entry) if good else None, log))
+        found.append(CompiledKernel(variant, architecture, parse_log(log, variant.entry) if good else None, log))
     return found
 
 
@@ -141,9 +141,9 @@ def _compile(name: str, text: str, options: tuple[str, ...], architecture: str) 
     return result == nvrtc.nvrtcResult.NVRTC_SUCCESS, buffer.decode(errors="replace").rstrip("\0 \n")
 
 
-def table(compiled: Sequence[Compiled], architectures: Sequence[str]) -> list[str]:
+def table(compiled: Sequence[CompiledKernel], architectures: Sequence[str]) -> list[str]:
     """The lines to print: one per kernel, grouped by source; failures and spills are marked."""
-    by_variant: dict[KernelVariant, dict[str, Compiled]] = {}
+    by_variant: dict[KernelVariant, dict[str, CompiledKernel]] = {}
     for one in compiled:
         by_variant.setdefault(one.variant, {})[one.architecture] = one
     lines = [f"registers for {', '.join(architectures)} | shared bytes | kernel and macros"]
@@ -167,7 +167,7 @@ def table(compiled: Sequence[Compiled], architectures: Sequence[str]) -> list[st
     return lines
 
 
-def failures(compiled: Iterable[Compiled]) -> list[str]:
+def failures(compiled: Iterable[CompiledKernel]) -> list[str]:
     """Why the exit code is not 0: one text for each kernel and architecture that is not good."""
     texts = []
     for one in compiled:

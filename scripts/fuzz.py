@@ -47,7 +47,7 @@ def work(device: str, seed: int, worker: int, jobs: int, start: int, seconds: fl
     sender.send(fuzzing.run_until(time.monotonic() + seconds, device, seed, numbers, about_to_run))
 
 
-class Crew:
+class FuzzProcesses:
     """The workers; one that dies is replaced by another that goes on behind the case that killed it."""
 
     def __init__(self, device: str, seed: int, jobs: int, seconds: float, target: Callable[..., None] = work) -> None:
@@ -185,7 +185,7 @@ def main() -> int:
             print(f"      {failure['what']}")
         print(", ".join(found.outcomes))
     else:
-        found = Crew(asked.device, asked.seed, asked.jobs, asked.seconds).run()
+        found = FuzzProcesses(asked.device, asked.seed, asked.jobs, asked.seconds).run()
         show(found, time.monotonic() - started)
     if asked.record is not None:
         from edgeconv.io.files import write_bytes_atomically

@@ -42,7 +42,7 @@ MOST_BYTES = 6 * 2**30
 
 
 @dataclass(frozen=True)
-class Job:
+class ForkedJob:
     """Something to do in a forked process; `done` hears of its exit code, None where it took too long."""
 
     run: Callable[[Path], int]
@@ -55,7 +55,7 @@ def _settings(place: Path) -> list[str]:
     return [*quiet, f"--basetemp={place / 'tmp'}"]
 
 
-def _fork(root: Path, job: Job, place: Path) -> int:
+def _fork(root: Path, job: ForkedJob, place: Path) -> int:
     """Start a job in a process group of its own, which says everything into a file."""
     place.mkdir()
     sys.stdout.flush()
@@ -81,9 +81,9 @@ def _fork(root: Path, job: Job, place: Path) -> int:
         os._exit(code)
 
 
-def run_all(root: Path, jobs: Iterable[Job], most: int, folder: Path) -> None:
+def run_all(root: Path, jobs: Iterable[ForkedJob], most: int, folder: Path) -> None:
     """Run jobs, `most` at a time."""
-    running: dict[int, tuple[Job, Path, float]] = {}
+    running: dict[int, tuple[ForkedJob, Path, float]] = {}
     try:
         _run_all(root, iter(jobs), most, folder, running)
     finally:
@@ -97,7 +97,7 @@ def _end(number: int) -> None:
         os.killpg(number, signal.SIGKILL)
 
 
-def _run_all(root: Path, waiting: Iterator[Job], most: int, folder: Path, running: dict[int, Any]) -> None:
+def _run_all(root: Path, waiting: Iterator[ForkedJob], most: int, folder: Path, running: dict[int, Any]) -> None:
     count = 0
     job = next(waiting, None)
     while job is not None or running:
@@ -291,7 +291,7 @@ class Server:
         results: dict[int, int | None] = {}
         items = {item.nodeid: item for item in session.items}
 
-        def job(number: int, mutant: Mutant) -> Job:
+        def job(number: int, mutant: Mutant) -> ForkedJob:
             tests = self._module.tests_at(mutant)
 
             def run(place: Path) -> int:
@@ -307,7 +307,7 @@ class Server:
             def done(code: int | None, place: Path) -> None:
                 results[number] = code
 
-            return Job(run, self._module.allowed_seconds(tests), done)
+            return ForkedJob(run, self._module.allowed_seconds(tests), done)
 
         (self._place / "each").mkdir()
         run_all(self._module.root, (job(*pair) for pair in enumerate(self._mutants)), 1, self._place / "each")

@@ -30,7 +30,7 @@ from script_options import PROJECT, Arguments, stopped
 
 sys.path[:0] = [str(PROJECT / "scripts")]
 
-from mutant_runs import CANNOT, NO_TEST, PLUGIN, Job, Module, run_all, watch  # noqa: E402
+from mutant_runs import CANNOT, NO_TEST, PLUGIN, ForkedJob, Module, run_all, watch  # noqa: E402
 from mutants import Mutant  # noqa: E402
 
 MODULES, EXPLAINED = "tests/mutants.toml", "tests/mutants_equivalent.toml"
@@ -55,7 +55,7 @@ def run_modules(modules: list[Module], sample: int | None, seed: int, jobs: int)
     results: list[Result] = []
     root = modules[0].root
 
-    def watched(test_file: str) -> Job:
+    def watched(test_file: str) -> ForkedJob:
         watching = [module for module in modules if test_file in module.tests]
 
         def done(code: int | None, place: Path) -> None:
@@ -65,14 +65,14 @@ def run_modules(modules: list[Module], sample: int | None, seed: int, jobs: int)
                 module.learn(place)
 
         paths = [module.path for module in watching]
-        return Job(lambda place: watch(root, test_file, paths, place), WATCH_SECONDS, done)
+        return ForkedJob(lambda place: watch(root, test_file, paths, place), WATCH_SECONDS, done)
 
     def ended(module: Module, mutant: Mutant, code: int | None) -> None:
         results.append(Result(module, mutant, code not in (0, NO_TEST), code is None))
         if not results[-1].noticed:
             print(f"{module.path}: {mutant.function}: {mutant.line}\n    {mutant.change}", flush=True)
 
-    def served(module: Module) -> Job:
+    def served(module: Module) -> ForkedJob:
         chosen = module.mutants
         if sample is not None and sample < len(chosen):
             chosen = random.Random(f"{seed} {module.path}").sample(chosen, sample)
@@ -93,13 +93,13 @@ def run_modules(modules: list[Module], sample: int | None, seed: int, jobs: int)
                 else:
                     ended(module, mutant, found[str(number)])
 
-        return Job(lambda place: module.serve(late, place), SERVE_SECONDS, done)
+        return ForkedJob(lambda place: module.serve(late, place), SERVE_SECONDS, done)
 
-    def imported(module: Module, mutant: Mutant) -> Job:
+    def imported(module: Module, mutant: Mutant) -> ForkedJob:
         def done(code: int | None, place: Path) -> None:
             ended(module, mutant, code)
 
-        return Job(
+        return ForkedJob(
             lambda place: module.import_changed(mutant, place), module.allowed_seconds(module.tests_at(mutant)), done
         )
 

@@ -264,7 +264,7 @@ def seconds_of(call: Callable[[], None]) -> float:
     return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
 
 
-class Bench:
+class TileBench:
     """The arrays of one work at one size, and what a tile takes on them."""
 
     def __init__(self, problem: Problem) -> None:
@@ -318,7 +318,7 @@ class Bench:
 
 def best(problem: Problem, grid: list[StripTile]) -> list[dict[str, Any]]:
     """The finalists with every height of strips, the fastest first and checked."""
-    bench = Bench(problem)
+    bench = TileBench(problem)
     first = sorted((bench.measure(tile, QUICK_REPEATS) for tile in grid), key=lambda found: float(found["seconds"]))
     tried = [
         bench.measure(replace(StripTile(**found["tile"]), strip_rows=rows), REPEATS)
@@ -344,7 +344,7 @@ def best_banks(filters: int, size: int, channels: int, stride: int, dtype: str) 
 
     kernels = np.random.default_rng(SEED).standard_normal((filters, channels, KERNEL_SIZE, KERNEL_SIZE))
     weights = weight_set(custom_filter(kernels), "mix", in_channels=channels)
-    bench = Bench(make_problem((size, size, channels), dtype, weights, stride=stride))
+    bench = TileBench(make_problem((size, size, channels), dtype, weights, stride=stride))
     found = []
     for lanes, cut in product(LANES, BANK_CUTS):
         shape = shape_of(bench.problem, lanes, cut)
@@ -393,7 +393,7 @@ def main() -> None:
         import cupy
 
         if arguments.shipped:
-            found = [Bench(problem).measure(None, REPEATS, check=True)]
+            found = [TileBench(problem).measure(None, REPEATS, check=True)]
         else:
             grid = list(tiles(problem))
             with Pool(os.cpu_count()) as pool:

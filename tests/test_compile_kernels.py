@@ -69,10 +69,10 @@ def test_a_kernel_that_ptxas_does_not_mention_is_an_error(script: ModuleType) ->
 def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
     good, bad = KernelVariant("a.cu", "a", (("STRIDE", 2),)), KernelVariant("b.cu", "b")
     compiled = [
-        script.Compiled(good, "sm_75", script.Resources(32, 0, 0, 0), ""),
-        script.Compiled(good, "sm_90", script.Resources(40, 4096, 0, 0), ""),
-        script.Compiled(bad, "sm_75", None, "error: no"),
-        script.Compiled(bad, "sm_90", script.Resources(255, 0, 64, 48), ""),
+        script.CompiledKernel(good, "sm_75", script.Resources(32, 0, 0, 0), ""),
+        script.CompiledKernel(good, "sm_90", script.Resources(40, 4096, 0, 0), ""),
+        script.CompiledKernel(bad, "sm_75", None, "error: no"),
+        script.CompiledKernel(bad, "sm_90", script.Resources(255, 0, 64, 48), ""),
     ]
     lines = script.table(compiled, ("sm_75", "sm_90"))
     assert script.table(compiled[1:3], ("sm_75", "sm_90"))[1].startswith("  -  40 | ")

@@ -130,13 +130,13 @@ PIXELS = 300 * 500
         (implicit.Implicit(), Options(), ("uint8", "raw"), PIXELS * 3 + PIXELS * 12, 1),
         (implicit.Implicit(), Options(math="tf32"), ("float32", "raw", RANDOM, "luma"), PIXELS * (12 + 4), 1),
         # both once, and 27 columns a pixel written and read in the picture's type
-        (im2col.Im2col(), Options(), ("uint8", "abs"), PIXELS * (3 + 2 * 27 + 3), 1),
-        (im2col.Im2col(), Options(), ("float32", "raw"), PIXELS * (12 + 2 * 27 * 4 + 12), 1),
+        (im2col.CudaIm2col(), Options(), ("uint8", "abs"), PIXELS * (3 + 2 * 27 + 3), 1),
+        (im2col.CudaIm2col(), Options(), ("float32", "raw"), PIXELS * (12 + 2 * 27 * 4 + 12), 1),
         # the vendor's: columns in float32, and responses where they are not the output already
-        (im2col.Im2col(), Options(gemm="cublas"), ("float32", "raw"), PIXELS * (12 + 2 * 27 * 4 + 12), None),
-        (im2col.Im2col(), Options(gemm="cublas"), ("uint8", "abs"), PIXELS * (3 + 2 * (27 + 3) * 4 + 3), None),
+        (im2col.CudaIm2col(), Options(gemm="cublas"), ("float32", "raw"), PIXELS * (12 + 2 * 27 * 4 + 12), None),
+        (im2col.CudaIm2col(), Options(gemm="cublas"), ("uint8", "abs"), PIXELS * (3 + 2 * (27 + 3) * 4 + 3), None),
         (
-            im2col.Im2col(),
+            im2col.CudaIm2col(),
             Options(gemm="cublas"),
             ("float32", "raw", "sobel"),
             PIXELS * (12 + 2 * (27 + 6) * 4 + 12),
@@ -168,7 +168,7 @@ def test_moved_bytes_and_launches(
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32", "float64"])
 def test_strips_read_the_rows_between_them_twice(dtype: str, stride: int, rows_twice: int) -> None:
     problem = case(dtype, "raw" if dtype.startswith("f") else "abs", stride=stride, shape=(1200, 1600))
-    plan = sliding.Sliding().prepare(problem, Options())
+    plan = sliding.CudaSliding().prepare(problem, Options())
     assert plan.choice["kernel"] == "strips"
     height, width = problem.output_shape[:2]
     strips = -(-height // plan.choice["rows_per_strip"])
@@ -182,14 +182,14 @@ def test_strips_read_the_rows_between_them_twice(dtype: str, stride: int, rows_t
 @pytest.mark.parametrize("stride", [4, 5])
 def test_strips_read_no_row_that_no_window_meets(stride: int) -> None:
     height, width = 4000, 5000
-    plan = sliding.Sliding().prepare(case("uint8", "abs", stride=stride, shape=(height, width)), Options())
+    plan = sliding.CudaSliding().prepare(case("uint8", "abs", stride=stride, shape=(height, width)), Options())
     assert plan.choice["kernel"] == "strips"
     outputs = height // stride * (width // stride)
     assert plan.moved_bytes == KERNEL_SIZE * (height // stride) * width * 3 + outputs * 3
 
 
 def test_what_has_no_model_of_its_bytes_says_so() -> None:
-    plan = sliding.Sliding().prepare(case("uint8", "abs", "sharpen", shape=(9, 9)), Options())
+    plan = sliding.CudaSliding().prepare(case("uint8", "abs", "sharpen", shape=(9, 9)), Options())
     assert (plan.choice["kernel"], plan.moved_bytes, plan.workspace_bytes) == ("direct", None, 0)
 
 
@@ -244,7 +244,7 @@ def test_im2col_has_as_many_blocks_as_pixels_registers_l2_and_limit_allow(
     dtype: str, shape: tuple[int, int], limit: int, tile: int, blocks: int
 ) -> None:
     problem = case(dtype, "raw", shape=shape)
-    plan: Any = im2col.Im2col().prepare(problem, Options(workspace_limit_bytes=limit))
+    plan: Any = im2col.CudaIm2col().prepare(problem, Options(workspace_limit_bytes=limit))
     assert (plan.choice["tile_pixels"], plan.choice["blocks"]) == (tile, blocks)
     assert plan.workspace_bytes == blocks * tile * 27 * np.dtype(dtype).itemsize <= limit
     assert [launch._shape[0] for _, launch in plan._launches] == [blocks]
@@ -273,10 +273,10 @@ def test_no_workspace_below_one_block_and_just_enough_for_one() -> None:
     needed = {"own": 512 * 27, "cublas": 1024 * (27 + 3) * 4}
     for gemm, count in needed.items():
         options: Any = {"gemm": gemm}
-        plan = im2col.Im2col().prepare(problem, Options(workspace_limit_bytes=count, **options))
+        plan = im2col.CudaIm2col().prepare(problem, Options(workspace_limit_bytes=count, **options))
         assert plan.workspace_bytes == count
         with pytest.raises(MemoryLimitError, match=f"needs {count:,} bytes"):
-            im2col.Im2col().prepare(problem, Options(workspace_limit_bytes=count - 1, **options))
+            im2col.CudaIm2col().prepare(problem, Options(workspace_limit_bytes=count - 1, **options))
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -344,7 +344,7 @@ def of_sum(total: int, dtype: str, directions: int = 1) -> Problem:
 @pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535)])
 def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) -> None:
     most = WIDEST // white
-    methods = (sliding.Sliding(), im2col.Im2col(), implicit.Implicit(), textbook.Textbook())
+    methods = (sliding.CudaSliding(), im2col.CudaIm2col(), implicit.Implicit(), textbook.Textbook())
     for total, wide in ((most, False), (most + 1, True)):
         problem = of_sum(total, dtype)
         defines = dict(kernel_args.rule_defines(problem))
@@ -382,7 +382,7 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )
 def test_strips_say_what_they_sum_in(words: tuple[str, ...], options: Options, arithmetic: Any) -> None:
-    assert sliding.Sliding().prepare(case(*words, shape=(1200, 1600)), options).arithmetic is arithmetic
+    assert sliding.CudaSliding().prepare(case(*words, shape=(1200, 1600)), options).arithmetic is arithmetic
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_plan_names_its_forms_by_the_lines_of_the_table(
     filter: str, channels: str, dtype: str, names: list[str]
 ) -> None:
     for shape in ((600, 800), (9, 9)):
-        choice = sliding.Sliding().prepare(case(dtype, "abs", filter, channels, shape=shape), Options()).choice
+        choice = sliding.CudaSliding().prepare(case(dtype, "abs", filter, channels, shape=shape), Options()).choice
         assert choice["forms"].split(", ") == (names if choice["kernel"] == "strips" else ["plain sums"])
     known = {entry.name for entry in forms.FORMS}
     assert [name for name in names if name not in known] == [name for name in names if name == "plain sums"]
@@ -407,7 +407,7 @@ def test_tensor_cores_say_what_they_round() -> None:
     for math, arithmetic in (("tf32", TF32), ("half", HALF)):
         options: Any = {"math": math}
         assert implicit.Implicit().prepare(case("float32", "raw"), Options(**options)).arithmetic is arithmetic
-    vendor = im2col.Im2col().prepare(case("float32", "raw"), Options(gemm="cublas")).arithmetic
+    vendor = im2col.CudaIm2col().prepare(case("float32", "raw"), Options(gemm="cublas")).arithmetic
     assert vendor.multiplies_zeros
     assert vendor.unit == FLOAT32.unit
 
@@ -650,7 +650,7 @@ def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:
 
 def test_every_plan_is_of_its_problem() -> None:
     problem = case("float32", "raw")
-    for method in (sliding.Sliding(), im2col.Im2col(), implicit.Implicit(), textbook.Textbook(), cudnn.CuDNN()):
+    for method in (sliding.CudaSliding(), im2col.CudaIm2col(), implicit.Implicit(), textbook.Textbook(), cudnn.CuDNN()):
         plan: Plan = method.prepare(problem, Options())
         assert plan.problem is problem
 
@@ -768,7 +768,7 @@ def test_the_ends_of_the_ladder_are_the_methods() -> None:
     ):
         plan: Any = conv_kernels.prepare("textbook", problem, block)
         assert [(launch._shape[0], launch._shape[3]) for launch in plan._launches] == [shape] * 3
-    assert type(conv_kernels.prepare("sliding", problem)) is type(sliding.Sliding().prepare(problem, Options()))
+    assert type(conv_kernels.prepare("sliding", problem)) is type(sliding.CudaSliding().prepare(problem, Options()))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from kernel_work import large_sliding
 from problems import assert_right, random_image, run_on_gpu
 
 from edgeconv.errors import UsageError
-from edgeconv.methods.cuda.sliding import Sliding
+from edgeconv.methods.cuda.sliding import CudaSliding
 from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.gpu
@@ -19,7 +19,7 @@ def check_on_gpu(case: Case, offset_samples: int = 0) -> None:
     problem = case.problem()
     image = random_image(problem.height, problem.width, problem.dtype)
     try:
-        for prepare in (Sliding().prepare, large_sliding):
+        for prepare in (CudaSliding().prepare, large_sliding):
             assert_right(run_on_gpu(prepare(problem, Options()), image, problem, offset_samples))
     except (AssertionError, UsageError) as failure:
         raise AssertionError(f"{case}: {failure}") from failure
@@ -82,7 +82,7 @@ def test_a_plan_runs_in_a_captured_graph():
     import cupy
 
     problem = Case("laplacian8", "mix", "uint8", "abs", shape=(64, 64)).problem()
-    plan = Sliding().prepare(problem, Options())
+    plan = CudaSliding().prepare(problem, Options())
     image = cupy.asarray(random_image(64, 64, np.uint8))
     eager, captured = cupy.zeros(problem.output_shape, np.uint8), cupy.zeros(problem.output_shape, np.uint8)
     plan.run(image, eager)
@@ -107,9 +107,11 @@ def test_a_picture_above_2_to_the_31_bytes():
     work = Case("laplacian8", "mix", "uint8", "abs", shape=(rows, width))
     image = cupy.random.default_rng(3).integers(0, 256, (rows, width, 3), dtype=cupy.uint8)
     out = cupy.empty_like(image)
-    Sliding().prepare(work.problem(), Options()).run(image, out)
+    CudaSliding().prepare(work.problem(), Options()).run(image, out)
     piece_work = Case("laplacian8", "mix", "uint8", "abs", shape=(tail, width))
-    piece = run_on_gpu(Sliding().prepare(piece_work.problem(), Options()), image[-tail:].get(), piece_work.problem())
+    piece = run_on_gpu(
+        CudaSliding().prepare(piece_work.problem(), Options()), image[-tail:].get(), piece_work.problem()
+    )
     assert_right(piece)
     assert image.nbytes > 2**31
     assert np.array_equal(out[1 - tail :].get(), piece.out[1:])

@@ -32,9 +32,11 @@ METHODS: tuple[MethodEntry, ...] = (
     MethodEntry(
         "opencv", "cpu", "edgeconv.methods.opencv:OpenCV", "cv2.filter2D and cv2.transform, the CPU's vendor library"
     ),
-    MethodEntry("sliding", "cpu", "edgeconv.methods.cpu.sliding:Sliding", "one pass over HWC, nothing materialised"),
-    MethodEntry("im2col", "cpu", "edgeconv.methods.cpu.im2col:Im2col", "columns in memory in bands, then GEMM"),
-    MethodEntry("sliding", "cuda", "edgeconv.methods.cuda.sliding:Sliding", "one pass over HWC, nothing materialised"),
+    MethodEntry("sliding", "cpu", "edgeconv.methods.cpu.sliding:CpuSliding", "one pass over HWC, nothing materialised"),
+    MethodEntry("im2col", "cpu", "edgeconv.methods.cpu.im2col:CpuIm2col", "columns in memory in bands, then GEMM"),
+    MethodEntry(
+        "sliding", "cuda", "edgeconv.methods.cuda.sliding:CudaSliding", "one pass over HWC, nothing materialised"
+    ),
     MethodEntry(
         "textbook",
         "cuda",
@@ -42,7 +44,7 @@ METHODS: tuple[MethodEntry, ...] = (
         "one thread per output value, nothing reused",
         to_compare=True,
     ),
-    MethodEntry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM"),
+    MethodEntry("im2col", "cuda", "edgeconv.methods.cuda.im2col:CudaIm2col", "columns in memory in bands, then GEMM"),
     MethodEntry(
         "implicit",
         "cuda",

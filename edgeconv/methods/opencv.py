@@ -235,10 +235,10 @@ def _first_alike(kernels: Weights) -> list[int]:
 
 def _other_way_out(problem: Problem, options: Options) -> str:
     """`sliding` where that keeps to the limit, which is tried: on small pictures it needs more than OpenCV."""
-    from edgeconv.methods.cpu.sliding import Sliding  # loads a compiler, which OpenCV is taken to do without
+    from edgeconv.methods.cpu.sliding import CpuSliding  # loads a compiler, which OpenCV is taken to do without
 
     try:
-        Sliding().prepare(problem, replace(options, threads=1))
+        CpuSliding().prepare(problem, replace(options, threads=1))
     except EdgeconvError:
         return ""
     return "use --method sliding --threads 1"

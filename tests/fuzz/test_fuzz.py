@@ -267,7 +267,7 @@ def test_a_crash_is_a_finding_and_the_run_goes_on_behind_it(monkeypatch: pytest.
     monkeypatch.syspath_prepend(str(PROGRAM.parent))
     import fuzz
 
-    found = fuzz.Crew("cpu", 0, 1, 30.0, dies_at_three).run()
+    found = fuzz.FuzzProcesses("cpu", 0, 1, 30.0, dies_at_three).run()
     assert [(entry["index"], entry["what"]) for entry in found.failures] == [(3, "ended the process with code 11")]
     assert found.outcomes["right"] == 1
 

@@ -22,7 +22,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.methods.base import Plan
-from edgeconv.methods.cuda.sliding import Sliding
+from edgeconv.methods.cuda.sliding import CudaSliding
 from edgeconv.methods.cuda.textbook import Textbook
 from edgeconv.methods.options import BLOCKS, Options
 
@@ -248,7 +248,7 @@ def _textbook(problem: Problem, block: ConvBlock | None) -> Plan:
 
 
 def _sliding(problem: Problem, block: ConvBlock | None) -> Plan:
-    return Sliding().prepare(problem, Options())
+    return CudaSliding().prepare(problem, Options())
 
 
 _OF_METHODS: dict[str, Callable[[Problem, ConvBlock | None], Plan]] = {"textbook": _textbook, "sliding": _sliding}

@@ -18,7 +18,7 @@ TILE_PIXELS = 1024
 """Pixels of a band: 27 columns of them in float32 are 108 KiB."""
 
 
-class Im2col(Method):
+class CpuIm2col(Method):
     """Always available: llvmlite is a base dependency."""
 
     def unavailable_reason(self) -> str | None:

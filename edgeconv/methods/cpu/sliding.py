@@ -19,7 +19,7 @@ TILE_PIXELS = 16384
 a spare block at each end, and reading pieces of rows keeps the processor from fetching ahead."""
 
 
-class Sliding(Method):
+class CpuSliding(Method):
     """Always available: llvmlite is a base dependency."""
 
     def unavailable_reason(self) -> str | None:

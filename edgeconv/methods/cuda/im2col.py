@@ -356,7 +356,7 @@ def banded_plan(problem: Problem, options: Options, band_bytes: int | None = Non
     return BandedPlan(problem, options.gemm, max(block, most // block * block))
 
 
-class Im2col(Method):
+class CudaIm2col(Method):
     """im2col and GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:

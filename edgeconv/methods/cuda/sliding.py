@@ -330,7 +330,7 @@ def plan_for_large(problem: Problem, pictures: int = 1) -> Plan:
     return DirectPlan(problem, pictures=pictures)
 
 
-class Sliding(Method):
+class CudaSliding(Method):
     """The CUDA method `sliding`."""
 
     def unavailable_reason(self) -> str | None:
