@@ -25,7 +25,7 @@ from zlib import crc32
 
 from script_options import Arguments
 
-from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError
+from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError, one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
 
@@ -189,8 +189,7 @@ def _nvrtc() -> tuple[Any, str]:
         nvrtc.nvrtcVersion()
         headers = find_nvidia_header_directory("cudart")
     except Exception as error:  # the binding, the path finder and the loader raise different classes
-        reason = " ".join(str(error).split())
-        raise UnavailableError(f"NVRTC cannot be loaded ({reason}): {way_out}.") from None
+        raise UnavailableError(f"NVRTC cannot be loaded ({one_line(error)}): {way_out}.") from None
     if headers is None:
         raise UnavailableError(f"CUDA's headers are not installed: {way_out}.")
     return nvrtc, headers

@@ -27,6 +27,8 @@ from typing import Any
 
 from script_options import Arguments
 
+from edgeconv.errors import one_line_with_class
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 reader_fuzz: Any = import_module("reader_fuzz")
@@ -104,7 +106,7 @@ def in_child(number: int, until: float, at_hand: mmap.mmap) -> tuple[list[tuple[
         try:
             found[reader_fuzz.run(number)] += 1
         except Exception as error:  # whatever it is, it is a finding
-            failure = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            failure = one_line_with_class(error)
         number += 1
     return [(kind, outcome, count) for (kind, outcome), count in found.items()], failure
 

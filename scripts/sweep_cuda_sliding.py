@@ -35,6 +35,7 @@ from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.filters import CHANNEL_COUNTS, RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
+from edgeconv.errors import one_line
 from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import Plan
@@ -353,7 +354,7 @@ def best_banks(filters: int, size: int, channels: int, stride: int, dtype: str) 
         try:
             found.append(bench.measure(shape, QUICK_REPEATS, check=True))
         except (RuntimeError, CompileException) as error:  # a shape that does not compile, or that does not fit
-            print(f"{shape}: {' '.join(str(error).split())[:80]}", file=sys.stderr)
+            print(f"{shape}: {one_line(error, 80)}", file=sys.stderr)
     return sorted(found, key=lambda row: float(row["seconds"]))
 
 

@@ -532,7 +532,7 @@ def test_what_pillow_logs_is_no_line_beside_our_own() -> None:
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (ValueError("x" * 121), f"({'x' * 120})"),
+        (ValueError("x" * 201), f"({'x' * 200})"),
         (KeyError(), "(KeyError)"),
         (struct.error("a\n  b"), "(a b)"),
     ],

@@ -32,7 +32,7 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
-from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
+from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
@@ -89,7 +89,7 @@ class PictureWorker:
         except MemoryError:
             error = str(MemoryLimitError(f"{task.source}: out of memory: lower --jobs."))
         except Exception as failure:  # one picture must not stop the processing of ten thousand others
-            error = f"{task.source}: {type(failure).__name__}: {' '.join(str(failure).split())}"
+            error = f"{task.source}: {one_line_with_class(failure)}"
         return self._outcome(task, facts, error, time.perf_counter() - started, watch.phases_seconds)
 
     def lost(self, task: Task, error: str) -> PictureResult:

@@ -42,7 +42,7 @@ from edgeconv.core.output import full_range
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
-from edgeconv.errors import EdgeconvError
+from edgeconv.errors import EdgeconvError, one_line_with_class
 from edgeconv.hardware.process import wait_until_quiet
 from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.io.formats import FORMAT_OF_DTYPE
@@ -205,7 +205,7 @@ class _Entered:
             self.disqualify(error)
             return
         self.status = "failed"
-        self.reason = f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_REASON]}"
+        self.reason = one_line_with_class(error, LONGEST_REASON)
         self._forget_times()
 
     def disqualify(self, error: FaultError) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-LONGEST_REASON = 200
-"""Characters of what a library says about its own failure."""
+from edgeconv.errors import one_line
 
 
 def import_problem(module: str) -> str | None:
@@ -21,6 +20,5 @@ def import_problem(module: str) -> str | None:
     try:
         import_module(module)
     except Exception as error:  # ImportError, OSError of a library behind it, or whatever its start-up raises
-        reason = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
-        return f"{package} is installed but cannot be imported ({reason})"
+        return f"{package} is installed but cannot be imported ({one_line(error)})"
     return None

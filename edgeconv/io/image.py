@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
-from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
+from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, one_line
 from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
 from edgeconv.io.formats import (
     FORMATS,
@@ -488,7 +488,7 @@ def _failures(what: str, remedy: str) -> Iterator[Any]:
     except cv2.error as error:
         if error.code == cv2.Error.StsNoMem:
             raise MemoryError from None
-        raise BadPicture(f"it cannot be {what} ({_first_line(error)})", remedy) from None
+        raise BadPicture(f"it cannot be {what} ({one_line(error)})", remedy) from None
 
 
 def _encode(
@@ -559,8 +559,3 @@ def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | Non
             f"{destination}: '{suffix}' is not a format that edgeconv writes: use one of {', '.join(WRITTEN)}."
         )
     return WRITTEN[suffix]
-
-
-def _first_line(error: Exception) -> str:
-    """An error's own message, on one line and shortened."""
-    return " ".join(str(error).split())[:120]

@@ -15,12 +15,9 @@ from typing import Any
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import Arithmetic
 from edgeconv.core.problem import Problem
-from edgeconv.errors import EdgeconvError, UnavailableError
+from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.methods.base import Method, PicturePlan, Plan
 from edgeconv.methods.options import Options
-
-LONGEST_REASON = 300
-"""Characters of another package's message that are shown."""
 
 
 class GuardedMethod(Method):
@@ -38,7 +35,7 @@ class GuardedMethod(Method):
                 found = getattr(found, part)
             made = found()
         except (Exception, SystemExit) as error:  # whatever its modules raise while they are loaded
-            self._fault = f"package {package} cannot be loaded ({_said(error)})"
+            self._fault = f"package {package} cannot be loaded ({one_line_with_class(error)})"
             return
         if isinstance(made, Method):
             self._method = made
@@ -51,7 +48,7 @@ class GuardedMethod(Method):
         try:
             reason = self._method.unavailable_reason()
         except (Exception, SystemExit) as error:
-            return f"package {self._package} failed when asked whether it can run ({_said(error)})"
+            return f"package {self._package} failed when asked whether it can run ({one_line_with_class(error)})"
         if reason is None or isinstance(reason, str):
             return reason
         return f"package {self._package}: unavailable_reason() gave {type(reason).__name__}, not a sentence or None"
@@ -98,9 +95,8 @@ class GuardedMethod(Method):
         except (EdgeconvError, MemoryError):
             raise
         except (Exception, SystemExit) as error:
-            raise UnavailableError(
-                f"{_sentence(self._label)} failed in {step} ({_said(error)}): tell its authors, or use another method."
-            ) from error
+            what = f"{_sentence(self._label)} failed in {step} ({one_line_with_class(error)})"
+            raise UnavailableError(f"{what}: tell its authors, or use another method.") from error
 
 
 class GuardedChainPlan(PicturePlan):
@@ -142,11 +138,6 @@ def _fits_json(choice: Any) -> bool:
     except (TypeError, ValueError, RecursionError):
         return False
     return isinstance(choice, dict)
-
-
-def _said(error: BaseException) -> str:
-    words = " ".join(str(error).split())[:LONGEST_REASON]
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def _sentence(text: str) -> str:

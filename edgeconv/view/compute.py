@@ -27,7 +27,7 @@ from edgeconv.diff import maps, record
 from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.record import Comparisons
-from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
+from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, one_line_with_class
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -193,7 +193,7 @@ class Workshop:
         except MemoryError:
             deliver(Failed(request.generation, str(_out_of_memory())))
         except Exception as error:  # an unexpected one of any library must not close the window
-            what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            what = one_line_with_class(error)
             deliver(Failed(request.generation, f"Unexpected error ({what})."))
         deliver(RequestDone(request.generation))
 

@@ -33,7 +33,7 @@ from edgeconv.batch.worker import PictureWorker
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Clock
-from edgeconv.errors import EdgeconvError, UnavailableError
+from edgeconv.errors import EdgeconvError, UnavailableError, one_line
 from edgeconv.io import temporary_files
 from edgeconv.options import JpegCodec
 from edgeconv.runtime.auto import Choice
@@ -350,7 +350,7 @@ def _is_of_the_worker(error: BaseException) -> bool:
 
 
 def _unusable(worker: str, error: BaseException) -> UnavailableError:
-    what = " ".join(str(error).split()).rstrip(".")
+    what = one_line(error).rstrip(".")
     if isinstance(error, ImportError | AttributeError):
         what = f"it lacks edgeconv, or has another one ({what}): install the same everywhere"
     return UnavailableError(f"Dask worker {worker} cannot help: {what}.")

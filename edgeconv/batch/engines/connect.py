@@ -9,7 +9,7 @@ from typing import Any
 
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import UnavailableError, UsageError, one_line
 
 INSTALL = "pip install 'edgeconv[dask]'"
 CONNECT_SECONDS = 10
@@ -86,7 +86,7 @@ def connected(
         try:
             client = Client(to, timeout=CONNECT_SECONDS, security=security)
         except (OSError, ValueError, TypeError) as error:  # TypeError: an address of TLS, and no certificates for it
-            reason = " ".join(str(error).split())
+            reason = one_line(error)
             if isinstance(to, str) and to.startswith(TLS_SCHEME):
                 way_out = "check the address, and --tls-ca, --tls-cert and --tls-key"
             else:

@@ -15,7 +15,7 @@ from typing import Any
 
 from edgeconv.batch.stores.base import EmptyFileError, Store, refuse_foreign
 from edgeconv.batch.task import Task
-from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
+from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError, one_line_with_class
 from edgeconv.io.files import NameTakenError
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -47,7 +47,7 @@ class RemoteStore(Store):
                 return True
             there = files.exists(path)
         except Exception as error:  # of whichever library speaks with the store
-            raise ImageReadError(f"{place}: cannot be looked at ({_reason(error)}): {CHECK}.") from None
+            raise ImageReadError(f"{place}: cannot be looked at ({one_line_with_class(error)}): {CHECK}.") from None
         if not there:
             raise ImageReadError(f"{place}: there is no such object or folder: {CHECK}.")
         return False
@@ -66,7 +66,7 @@ class RemoteStore(Store):
         try:
             found = files.find(top, maxdepth=None if recursive else 1)
         except Exception as error:
-            words = f"{folder}: cannot be listed ({_reason(error)}): {CHECK}."
+            words = f"{folder}: cannot be listed ({one_line_with_class(error)}): {CHECK}."
             yield Task(folder, PurePosixPath(), self.identity(folder), words)
             return
         for path in sorted(found):
@@ -86,7 +86,7 @@ class RemoteStore(Store):
         except FileNotFoundError:
             return []
         except Exception as error:
-            raise ImageReadError(f"{folder}: cannot be listed ({_reason(error)}): {CHECK}.") from None
+            raise ImageReadError(f"{folder}: cannot be listed ({one_line_with_class(error)}): {CHECK}.") from None
 
     def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """See Store.read. One request, whose range ends where the limit is passed."""
@@ -98,7 +98,7 @@ class RemoteStore(Store):
         except Exception as error:
             if _is_empty(files, path):  # which has no range that a store could give
                 raise EmptyFileError(f"{place}: the object is empty (0 bytes): upload it again.") from None
-            raise ImageReadError(f"{place}: cannot be read ({_reason(error)}): {CHECK}.") from None
+            raise ImageReadError(f"{place}: cannot be read ({one_line_with_class(error)}): {CHECK}.") from None
         if not data:
             raise EmptyFileError(f"{place}: the object is empty (0 bytes): upload it again.")
         if len(data) > rules.max_bytes:
@@ -114,7 +114,7 @@ class RemoteStore(Store):
         except FileNotFoundError:
             return None
         except Exception as error:
-            raise ImageReadError(f"{place}: exists and cannot be read ({_reason(error)}).") from None
+            raise ImageReadError(f"{place}: exists and cannot be read ({one_line_with_class(error)}).") from None
 
     def write(self, place: str, data: bytes | memoryview) -> None:
         """See Store.write; whatever arrived in part is removed."""
@@ -142,7 +142,7 @@ class RemoteStore(Store):
             files.pipe_file(path, bytes(data), **words)
             arrived = files.info(path)["size"]
         except Exception as error:
-            raise ImageWriteError(f"{place}: cannot be written ({_reason(error)}): {CHECK}.") from None
+            raise ImageWriteError(f"{place}: cannot be written ({one_line_with_class(error)}): {CHECK}.") from None
         if arrived != len(data):
             self.remove(place)
             raise ImageWriteError(f"{place}: {arrived:,} of {len(data):,} bytes arrived: try again.")
@@ -169,9 +169,9 @@ def _open(place: str) -> tuple[Any, str]:
     try:
         files, path = url_to_fs(place, use_listings_cache=False)
     except ImportError as error:
-        raise UnavailableError(f"{place}: needs a package that is not here ({_reason(error)}).") from None
+        raise UnavailableError(f"{place}: needs a package that is not here ({one_line_with_class(error)}).") from None
     except Exception as error:
-        raise UsageError(f"{place}: cannot be opened ({_reason(error)}): {CHECK}.") from None
+        raise UsageError(f"{place}: cannot be opened ({one_line_with_class(error)}): {CHECK}.") from None
     return files, path
 
 
@@ -186,8 +186,3 @@ def _has_folders(files: Any) -> bool:
     """Whether a file system of fsspec has folders that are there or not, and not names with slashes alone."""
     protocols = (files.protocol,) if isinstance(files.protocol, str) else files.protocol
     return not WITH_FOLDERS.isdisjoint(protocols)
-
-
-def _reason(error: Exception) -> str:
-    """An error's own message, on one line and shortened."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -7,6 +7,8 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 
+from edgeconv.errors import one_line
+
 INSTALL_CUPY = "pip install 'edgeconv[cuda13]', or 'edgeconv[cuda12]' for older drivers"
 """What `edgeconv doctor` advises where there is no CuPy. Reasons do not repeat it: they stand in every report."""
 DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvgpu")
@@ -21,7 +23,7 @@ def cuda_unavailable_reason() -> str | None:
     try:
         import cupy
     except (ImportError, OSError) as error:
-        return f"CuPy cannot be imported ({' '.join(str(error).split())})"
+        return f"CuPy cannot be imported ({one_line(error)})"
     runtime = cupy.cuda.runtime
     try:
         count = runtime.getDeviceCount()

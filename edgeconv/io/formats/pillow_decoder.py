@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.errors import one_line
 from edgeconv.io.formats.base import BadPicture, Header
 from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
 from edgeconv.io.formats.straight_alpha import with_straight_alpha
@@ -90,8 +91,7 @@ def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
         except UnidentifiedImageError:  # its message has the address of our stream, which varies
             raise BadPicture("it cannot be decoded (its header is damaged or not complete)") from None
         except Exception as error:  # its readers raise whatever the damage leads to: KeyError, struct.error, ...
-            reason = " ".join(str(error).split())[:120] or type(error).__name__
-            raise BadPicture(f"it cannot be decoded ({reason})") from None
+            raise BadPicture(f"it cannot be decoded ({one_line(error)})") from None
 
 
 def _lift_limit() -> PutBack:

@@ -23,6 +23,7 @@ from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
 from edgeconv.core.exactness import FLOAT64 as FLOAT64_SUMS
 from edgeconv.core.exactness import Arithmetic, own_arithmetic, sums_for
 from edgeconv.core.problem import Problem
+from edgeconv.errors import one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan, check_workspace, refuse
@@ -378,4 +379,4 @@ def cublas_unavailable_reason() -> str | None:
     try:
         return None if cupy.cuda.device.get_cublas_handle() else "it gave no handle"
     except Exception as error:  # CuPy raises its classes and those of the path finder: each means the same here
-        return " ".join(str(error).split())
+        return one_line(error)

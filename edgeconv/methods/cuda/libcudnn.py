@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import UnavailableError, one_line
 
 LIBRARY_NAMES = ("cudnn64_9.dll",) if sys.platform == "win32" else ("libcudnn.so.9",)
 WHEEL_FOLDERS = ("bin", "bin/x64") if sys.platform == "win32" else ("lib",)
@@ -164,7 +164,7 @@ def _open() -> ctypes.CDLL:
         try:
             return ctypes.CDLL(attempt)
         except OSError as error:
-            reason = reason or " ".join(str(error).split())
+            reason = reason or one_line(error)
     raise OSError(reason)
 
 

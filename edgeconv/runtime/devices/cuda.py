@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
-from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.errors import MemoryLimitError, UnavailableError, one_line
 from edgeconv.hardware import nvml
 from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, WORD_BYTES, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
@@ -225,7 +225,7 @@ class CudaDevice(Device):
         except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
             cupy.get_default_memory_pool().free_all_blocks()
             raise MemoryLimitError(
-                f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({' '.join(str(error).split())}). "
+                f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({one_line(error)}). "
                 "Lower --workspace-limit, use --method sliding, or --device cpu."
             ) from None
         except cupy.cuda.runtime.CUDARuntimeError as error:

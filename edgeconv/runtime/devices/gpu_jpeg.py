@@ -21,7 +21,7 @@ from queue import Empty, LifoQueue
 from typing import Any
 
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import UnavailableError, one_line
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.io.formats.base import Header
@@ -52,7 +52,7 @@ def gpu_jpeg_unavailable_reason() -> str | None:
     try:
         the_gpu()
     except (ImportError, OSError, RuntimeError, MemoryError, AttributeError, TypeError) as error:
-        return f"nvImageCodec cannot be used ({' '.join(str(error).split())})"
+        return f"nvImageCodec cannot be used ({one_line(error)})"
     return None
 
 

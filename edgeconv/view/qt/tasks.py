@@ -8,7 +8,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from edgeconv.errors import EdgeconvError
+from edgeconv.errors import EdgeconvError, one_line_with_class
 
 After = Callable[[], None]
 """What is left to do on the interface thread."""
@@ -70,6 +70,5 @@ class Tasks(QObject):
         except EdgeconvError as error:
             self.complained.emit(str(error))
         except Exception as error:  # an unexpected one of any library must not close the window
-            what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            self.complained.emit(f"Unexpected error ({what}).")
+            self.complained.emit(f"Unexpected error ({one_line_with_class(error)}).")
         self.call(partial(self._running.remove, threading.current_thread()))

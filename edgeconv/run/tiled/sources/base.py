@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
-from edgeconv.errors import ImageReadError
+from edgeconv.errors import ImageReadError, one_line
 from edgeconv.io.formats.base import AGAIN
 from edgeconv.io.image import MAX_SIDE
 from edgeconv.run.tiled.grid import Span
@@ -85,10 +85,9 @@ class TileSource(ABC):
     def damaged(self, row: int, column: int, reason: object) -> ImageReadError:
         """The error for a chunk that cannot be decoded."""
         rows, columns = self.span(row, column)
-        words = " ".join(str(reason).split())[:120] or type(reason).__name__
         return ImageReadError(
             f"{self.path}: {self.layout.format}: the piece at rows {rows}, columns {columns} cannot be decoded "
-            f"({words}): {AGAIN}."
+            f"({one_line(reason)}): {AGAIN}."
         )
 
 

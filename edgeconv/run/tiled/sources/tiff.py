@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
-from edgeconv.errors import ImageReadError
+from edgeconv.errors import ImageReadError, one_line
 from edgeconv.io.formats.tiff import (
     BLACK_IS_ZERO,
     COLOUR_PROFILE,
@@ -62,7 +62,7 @@ def open_tiff(path: Path, rgb: bool = False) -> TiffSource:
         try:
             page = file.pages.first
         except Exception as error:
-            raise unusable(path, FORMAT, f"its directory cannot be read ({_words(error)})") from None
+            raise unusable(path, FORMAT, f"its directory cannot be read ({one_line(error)})") from None
         return TiffSource(path, file, page, rgb, threading.Lock())
     except BaseException:
         file.close()
@@ -89,7 +89,7 @@ def _opened(path: Path) -> Any:
     except OSError as error:
         raise ImageReadError(f"{path}: cannot be read ({error.strerror or error}): check its name.") from None
     except Exception as error:  # whatever the damage leads to: TiffFileError, struct.error, KeyError, ...
-        raise unusable(path, FORMAT, f"it cannot be opened ({_words(error)})") from None
+        raise unusable(path, FORMAT, f"it cannot be opened ({one_line(error)})") from None
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class TiffSource(TileSource):
             self._decode = page.decode
             orientation = int(page.tags.valueof(ORIENTATION, 1))
         except Exception as error:
-            raise unusable(path, FORMAT, f"its directory cannot be read ({_words(error)})") from None
+            raise unusable(path, FORMAT, f"its directory cannot be read ({one_line(error)})") from None
         height, width = page.imagelength, page.imagewidth
         check_size(path, FORMAT, height, width)
         self.orientation = orientation if 1 <= orientation <= 8 else 1
@@ -323,7 +323,3 @@ def _notes(spread: bool, extra: bool, stored: str, another: bool, empty: int, pr
     if empty:
         notes.append(f"{empty:,} strips or tiles that the file leaves out taken as zero")
     return tuple(notes)
-
-
-def _words(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS
-from edgeconv.errors import ImageReadError
+from edgeconv.errors import ImageReadError, one_line
 from edgeconv.io.formats import png
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.image import DEPTH_NOTE, FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
@@ -163,4 +163,4 @@ def _loader_bytes(decoded_bytes: int) -> int:
 
 def _words(error: object) -> str:
     """libvips's own words on one line."""
-    return " ".join(str(getattr(error, "detail", "") or error).split())[:120]
+    return one_line(getattr(error, "detail", "") or error)

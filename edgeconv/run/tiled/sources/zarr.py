@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS
-from edgeconv.errors import ImageReadError
+from edgeconv.errors import ImageReadError, one_line
 from edgeconv.io.formats.npy import DTYPES
 from edgeconv.io.image import DEPTH_NOTE, GREY_NOTE
 from edgeconv.run.tiled.grid import even_cuts
@@ -53,8 +53,7 @@ def open_zarr(path: Path, rgb: bool = False, channels: int | None = None) -> Zar
     except (ImageReadError, MemoryError):
         raise
     except Exception as error:  # whatever metadata that say something else lead to
-        words = " ".join(str(error).split())[:120] or type(error).__name__
-        raise unusable(path, FORMAT, f"it cannot be opened ({words})") from None
+        raise unusable(path, FORMAT, f"it cannot be opened ({one_line(error)})") from None
     return ZarrSource(path, array, axes, levels, rgb, channels)
 
 
