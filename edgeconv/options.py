@@ -23,7 +23,9 @@ from edgeconv.core.choices import (
     Blur,
     Border,
     Channels,
+    Check,
     Gradient,
+    Interpolation,
     Luma,
     OutputMode,
 )
@@ -39,10 +41,8 @@ if TYPE_CHECKING:
     from edgeconv.core.filters import Filter
     from edgeconv.core.request import Request
 
-Check = Literal["sample", "full", "none"]
 JpegCodec = Literal["host", "gpu"]
-Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
-L2State = Literal["both", "cold", "warm"]
+L2Choice = Literal["both", "cold", "warm"]
 BlockShapes = Literal["usual", "all"]
 
 DEFAULT_NAME = "{stem}_{filter}{rules}_{method}_s{stride}{ext}"
@@ -518,7 +518,7 @@ class GridAxes:
 class Timing:
     """How each case is timed and checked."""
 
-    l2: L2State = option("both", "State of the last-level cache: {choices}.")
+    l2: L2Choice = option("both", "State of the last-level cache: {choices}.")
     noise: str = option("2%", "Stop sampling at (p90 − p10) / median of this.")
     time_limit: float = option(0.12, "Seconds of sampling per candidate, case and L2 state.")
     samples: int = option(100, "Most samples per candidate, case and L2 state.")

@@ -166,6 +166,6 @@ def test_the_command_draws_checks_measures_and_says_the_distribution(tmp_path) -
     record = json.loads((tmp_path / "results" / "bench.json").read_text(encoding="utf-8"))
     jsonschema.validate(record, BENCH.schema())
     assert record["grid"]["draw"] == {"seed": 5, "cases": 4}
-    assert {row["status"] for row in record["rows"]} == {"measured"}
+    assert {(row["status"], row["reason"]) for row in record["rows"]} == {("measured", None)}
     again = edgeconv("bench", *words, *short, "--resume", cwd=tmp_path)
     assert again.code == 0, again.err

@@ -13,10 +13,11 @@ from command import PROJECT, edgeconv, script, shell
 from picture_files import noisy, smooth_image
 from problems import random_image
 
+from edgeconv.core.choices import INTERPOLATIONS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
+from edgeconv.io.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize, resize_file
 
 
 def names(folder: Path) -> list[str]:

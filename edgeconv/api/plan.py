@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
+from edgeconv.core.choices import CHECKS
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
@@ -184,7 +185,6 @@ class ConvolutionPlan:
         """
         from edgeconv.io.image import Picture
         from edgeconv.run import whole
-        from edgeconv.run.job import CHECKS
 
         if len(self.shape) == 4:
             raise UsageError(

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from edgeconv.errors import EXIT_SIGNAL_BASE
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from edgeconv.interrupts import SIGNALS
 
 
 @dataclass

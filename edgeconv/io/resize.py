@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import INTERPOLATIONS
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.io.files import (
     NameTakenError,
@@ -29,9 +30,6 @@ from edgeconv.io.files import (
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.image import MAX_SIDE, encode_image, longest_side, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-
-Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
-INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 
 DEFAULT_SIZES = "128:4096"
 

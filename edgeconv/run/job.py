@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from edgeconv.core.choices import CHECKS
 from edgeconv.core.option import AUTO
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
-
-CHECKS = ("sample", "full", "none")
 
 MOST_SAMPLING_SECONDS = 0.15
 
