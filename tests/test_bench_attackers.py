@@ -68,6 +68,7 @@ def whole_numbers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BenchRo
     return {row.candidate: row for row in record.rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_WHOLE_NUMBERS)
 def test_an_attacker_of_whole_numbers_is_refused(whole_numbers: dict[str, BenchRow], name: str) -> None:
     assert whole_numbers[name].fault == CPU_ATTACKS[name][1], whole_numbers[name].reason

@@ -15,6 +15,7 @@ import pytest
 from browser import Browser, chromium
 from command import PROJECT, edgeconv
 from picture_files import smooth_image
+from selection import few_then_slow
 from test_export_expected import BARS, bench, ladder, runs
 
 from edgeconv.bench import goals
@@ -95,7 +96,7 @@ needs_axe = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here: n
 
 
 @needs_axe
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", few_then_slow(["light", "dark"]))
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(window: Browser, pages: Path, name: str, scheme: str) -> None:
     window.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
