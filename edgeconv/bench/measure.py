@@ -267,6 +267,11 @@ class _Entered:
             self.once()
         expect_nothing_replaced(self.bench.device.moves_data)
 
+    def choose_again(self) -> None:
+        """Set a floor up anew, in the shape that is the fastest now: others may use the cores that it had."""
+        self.ready = None  # its arrays are given up before others are made
+        self.ready = self.candidate.prepare(self.bench)
+
     def begin_turn(self) -> None:
         """Go on with the other slot."""
         self.turns += 1
@@ -440,6 +445,7 @@ def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: Tim
             for _ in range(RETAKES):
                 if not is_impossible(runner.series[state], floor.series[state]):
                     break
+                _guarded(floor, floor.choose_again)
                 _take_turns([floor, runner], state, rules.budget, watch)
                 if not runner.status == floor.status == "measured":
                     break

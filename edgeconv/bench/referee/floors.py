@@ -2,8 +2,9 @@
 
 The floor is the plain candidate of the case (`copy` in records), which reads what the case must read and writes what it
 must write, in the same state of the last-level cache. A time is impossible where even the floor's fast samples (p10)
-take `CLEARLY` times as long as its median; both are taken again, some times, before that is said, as the floor may have
-been disturbed.
+take `CLEARLY` times as long as its median; both are taken again, some times, before that is said, the floor in the
+shape that is the fastest by then: it may have been disturbed, or have chosen several threads before others took their
+cores.
 """
 
 from __future__ import annotations
