@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -34,6 +35,8 @@ COMPUTE_CAPABILITY = "80"
 COMPILER = ("g++", "-std=c++17", "-O0", "-g", "-fPIC", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-sections=shared_memory", "-fno-sanitize-recover=all")
 WARNINGS = ("-Wno-unknown-pragmas",)
+LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()
+"""A sixth of the time of a small kernel is that of the usual one."""
 RUNTIME = ("block", "warp_mma", "bulk_copies")
 """The .cpp files that every kernel is linked with."""
 
@@ -142,7 +145,7 @@ def load(variant: Any) -> Kernel:
     if not library.exists():
         folders = (f"-I{_precompiled_header('HOST_CUDA_BULK' in os.environ)}", f"-I{HERE}", f"-I{sources}")
         source = (*macros, *folders, "-x", "c++", "-")
-        _compile(("-shared", *source, "-x", "none", *_runtime()), library, variant.source, program)
+        _compile(("-shared", *LINKER, *source, "-x", "none", *_runtime()), library, variant.source, program)
     return Kernel(library)
 
 
