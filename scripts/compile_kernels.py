@@ -2,7 +2,7 @@
 
     python scripts/compile_kernels.py                          all kernels, all architectures
     python scripts/compile_kernels.py --arch sm_90 --only sliding
-    python scripts/compile_kernels.py --arch sm_90 --turns sm_75 --turns sm_120    what .ci/run does
+    python scripts/compile_kernels.py --turns sm_75 --turns sm_90    each kernel for one of both
 
 Needs cuda-bindings and the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (its headers); no CuPy, no driver.
 One line per kernel: its macros, then registers per thread by architecture, shared memory per block, and local memory
@@ -215,7 +215,8 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="Only kernels whose source file's name has this in it.")
     arguments = parser.parse_args()
-    every, turns = tuple(arguments.arch or ARCHITECTURES), tuple(arguments.turns or ())
+    turns = tuple(arguments.turns or ())
+    every = tuple(arguments.arch or (() if turns else ARCHITECTURES))
     wanted = [variant for variant in every_variant() if arguments.only in variant.source]
     try:
         _nvrtc()
@@ -229,8 +230,8 @@ def main() -> int:
     wrong = failures(compiled)
     for text in wrong:
         print(f"compile_kernels: error: {text}", file=sys.stderr)
-    for_each = len(every) + bool(turns)
-    print(f"{len(wanted)} kernels, each for {for_each} architectures, {len(wrong)} of {len(compiled)} not good.")
+    each = f"{len(every) + bool(turns)} of {len(architectures)} architectures"
+    print(f"{len(wanted)} kernels, each for {each}, {len(wrong)} of {len(compiled)} not good.")
     return EXIT_DIFFERENT if wrong else EXIT_OK
 
 
