@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from script_options import Arguments, stopped
 
-from edgeconv.bench.compare import Gate, compare_runs, parse_gate
+from edgeconv.bench.compare import Gate, compare_runs
 from edgeconv.bench.intervals import STATISTICS
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.core.records import fields_of, to_json
@@ -114,9 +114,14 @@ def main() -> int:
     parser.add_argument("--output", type=Path, required=True, help="Write the rates to this file, as JSON.")
     given = parser.parse_args()
     sides = [int(word) for word in given.per_side.split(",")]
-    gates = [parse_gate(f"{statistic}:{given.margin}") for statistic in given.statistics.split(",")]
+    statistics = given.statistics.split(",")
+    if unknown := [name for name in statistics if name not in STATISTICS]:
+        raise stopped(f"--statistics '{unknown[0]}' is not one of {', '.join(STATISTICS)}.")
+    gates = [Gate(statistic, given.margin) for statistic in statistics]
     if given.runs < 2 * max(sides):
         raise stopped(f"{given.runs} runs are too few for two sides of {max(sides)}: raise --runs or lower --per-side.")
+    if given.neighbour_runs is not None and given.neighbour_runs < 2 * min(sides):
+        raise stopped(f"{given.neighbour_runs} runs beside a neighbour are too few for two sides of {min(sides)}.")
     conditions = {
         "quiet": (given.runs, 0),
         "neighbour": (given.runs if given.neighbour_runs is None else given.neighbour_runs, usable_threads()),

@@ -54,3 +54,19 @@ def test_neighbours_are_at_work_inside_the_block_alone(monkeypatch: pytest.Monke
     with gate_rates.neighbours(2):
         assert [process.poll() for process in started] == [None, None]
     assert [process.poll() for process in started] == [-9, -9]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--statistics", "median,mean"], "--statistics 'mean' is not one of median, p10, p90"),
+        (["--runs", "3"], "3 runs are too few for two sides of 20"),
+        (["--neighbour-runs", "0"], "0 runs beside a neighbour are too few for two sides of 1"),
+    ],
+)
+def test_what_cannot_be_drawn_from_is_one_line(monkeypatch, tmp_path, capsys, words: list[str], says: str) -> None:
+    monkeypatch.setattr("sys.argv", ["gate_rates.py", "--output", str(tmp_path / "rates.json"), *words])
+    with pytest.raises(SystemExit) as ended:
+        gate_rates.main()
+    assert says in f"{ended.value} {capsys.readouterr().err}"
+    assert not list(tmp_path.iterdir())

@@ -303,6 +303,7 @@ def test_every_code_path(libraries: Path, part: str) -> None:
 
 @pytest.mark.slow
 def test_every_code_path_of_bulk_copies(libraries: Path) -> None:
+    """Rows anywhere with one of three starts for each kind of sums, in turn: without bulk copies all three are run."""
     starts_in_turn = [work for number, work in enumerate(rows_anywhere()) if number % 3 == number // 3 % 3]
     ended = run_on_cpu([*bulk_works(), *starts_in_turn], libraries, bulk=True)
     assert ended.code == 0, ended.text
