@@ -155,7 +155,7 @@ def _random_image(problem: Any, offset_samples: int = 0) -> Any:
     """A picture, so many samples into an allocation of its own that ends where it does."""
     import cupy
 
-    image = import_module("problems").random_image(problem.height, problem.width, problem.dtype)
+    image = import_module("problems").image_of(problem)
     memory = cupy.empty(offset_samples + image.size, image.dtype)
     memory[offset_samples:] = cupy.asarray(image).ravel()
     return memory[offset_samples:].reshape(image.shape)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from problems import AWKWARD_SHAPES, assert_right, random_bank, random_image, random_weights, run_on_host
+from problems import AWKWARD_SHAPES, assert_right, image_of, random_bank, random_weights, run_on_host
 
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.filters import Filter, WeightSet, filter_bank, filter_names, named_filter, weight_set
@@ -169,7 +169,7 @@ def geometry_cases(work: tuple[str, str, str, str], stride: int, border: str) ->
 def check_case(method: Method, case: Case, options: Options | None = None) -> None:
     """Run the case and compare every sample with the oracle; a failure names the case."""
     problem = case.problem()
-    image = random_image(problem.height, problem.width, problem.dtype, channels=problem.in_channels)
+    image = image_of(problem)
     try:
         assert_right(run_on_host(method.prepare(problem, options or Options()), image, problem))
     except (AssertionError, UsageError) as failure:

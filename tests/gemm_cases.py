@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, RANDOM, Case
-from problems import assert_right, random_image, run_on_gpu
+from problems import assert_right, image_of, random_image, run_on_gpu
 
 from edgeconv.core import exactness
 from edgeconv.core.problem import Problem
@@ -41,7 +41,7 @@ LARGE = (
 
 def check_plan(plan: Plan, problem: Problem, offset_samples: int = 0) -> None:
     """Run a plan on a random picture and compare every sample with the oracle."""
-    image = random_image(problem.height, problem.width, problem.dtype)
+    image = image_of(problem)
     assert_right(run_on_gpu(plan, image, problem, offset_samples))
 
 

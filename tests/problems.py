@@ -27,6 +27,11 @@ def random_image(height: int, width: int, dtype: Any, seed: int = 0, channels: i
     return rng.uniform(-1, 1, (height, width, channels)).astype(kind)
 
 
+def image_of(problem: Problem, seed: int = 0) -> np.ndarray:
+    """A random picture of a problem's shape: of one channel where it has one."""
+    return random_image(problem.height, problem.width, problem.dtype, seed, problem.in_channels)
+
+
 def random_weights(channels: str = "mix", seed: int = 1) -> WeightSet:
     """Weights with no structure that a method could lean on."""
     rng = np.random.default_rng(seed)

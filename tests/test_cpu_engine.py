@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from cpu_problems import RANDOM, Case
-from problems import assert_right, random_bank, random_image, run_on_host
+from problems import assert_right, image_of, random_bank, random_image, run_on_host
 from selection import pairs_then_slow
 
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
@@ -93,7 +93,7 @@ CUT_UP = [
 def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypatch):
     """A picture cut into several tiles and strips, stored past the caches, by up to five threads."""
     problem = case.problem()
-    image = random_image(problem.height, problem.width, problem.dtype, channels=problem.in_channels)
+    image = image_of(problem)
     whole = run_on_host(method.prepare(problem, Options(threads=1)), image, problem)
     assert_right(whole)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
@@ -114,7 +114,7 @@ def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
     narrow = dataclasses.replace(here, vector_bytes=vector_bytes)
     monkeypatch.setattr(jit, "processor", lambda: narrow)
     problem = case.problem()
-    image = random_image(problem.height, problem.width, problem.dtype, channels=problem.in_channels)
+    image = image_of(problem)
     for tile_pixels in (300, 16384):
         monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", tile_pixels)
         for streaming_bytes in (0, 2**40):

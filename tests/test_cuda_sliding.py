@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, Case, geometry_cases
 from kernel_work import large_sliding
-from problems import assert_right, random_image, run_on_gpu
+from problems import assert_right, image_of, random_image, run_on_gpu
 
 from edgeconv.errors import UsageError
 from edgeconv.methods.cuda.sliding import CudaSliding
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 def check_on_gpu(case: Case, offset_samples: int = 0) -> None:
     problem = case.problem()
-    image = random_image(problem.height, problem.width, problem.dtype)
+    image = image_of(problem)
     try:
         for prepare in (CudaSliding().prepare, large_sliding):
             assert_right(run_on_gpu(prepare(problem, Options()), image, problem, offset_samples))

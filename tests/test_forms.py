@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import assert_right, random_image, run_on_host
+from problems import assert_right, image_of, random_image, run_on_host
 from selection import few_then_slow
 
 from edgeconv.api.convolve import plan as plan_of
@@ -309,7 +309,7 @@ def test_every_form_is_the_plain_sum(streaming: bool, examples: int) -> None:
 
 
 def form_is_the_plain_sum(streaming: bool, problem: Problem, seed: int, extreme: bool) -> None:
-    image = random_image(problem.height, problem.width, problem.dtype, seed, problem.in_channels)
+    image = image_of(problem, seed)
     if extreme:  # black and white alone drive every sum to its limits
         image = np.where(image > image.mean(), image.max(), image.min()).astype(problem.dtype)
     with pytest.MonkeyPatch.context() as patch:

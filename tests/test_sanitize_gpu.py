@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "sanitize_gpu.py"
 sys.path.insert(0, str(SCRIPT.parent))
 
+import kernel_table  # noqa: E402
 import sanitize_gpu  # noqa: E402
 
 CLEAN = "========= COMPUTE-SANITIZER\nran 309 cases of 280 kernels\n========= ERROR SUMMARY: 0 errors\n"
@@ -83,6 +85,16 @@ def test_a_record_is_written_after_each_tool(tmp_path: Path) -> None:
         sanitize_gpu.write_record(tmp_path / "found.json", {"gpu": "one"}, summaries[:count])
         record = json.loads((tmp_path / "found.json").read_text())
         assert (record["gpu"], [tool["tool"] for tool in record["tools"]]) == ("one", ["memcheck", "racecheck"][:count])
+
+
+def test_each_case_gets_a_picture_of_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of three channels where the plan reads one would be read past its rows, and the oracle would see other
+    pixels than the kernel."""
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    for work in kernel_table.works_for_a_gpu():
+        problem = work.case.problem()
+        image = sanitize_gpu._random_image(problem, work.offset_samples)
+        assert (image.shape, image.dtype) == (problem.input_shape, problem.dtype), work
 
 
 def test_without_the_tool_it_says_what_to_install(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ fake_cupy.install()
 
 import numpy as np  # noqa: E402
 from kernel_work import Work  # noqa: E402
-from problems import random_image  # noqa: E402
+from problems import image_of  # noqa: E402
 
 from edgeconv.core.problem import Problem  # noqa: E402
 from edgeconv.methods.base import Method, Plan  # noqa: E402
@@ -44,8 +44,7 @@ def run(work: Work) -> None:
     """Run and compare; raises AssertionError with the worst sample."""
     problem = work.case.problem()
     plan = make_plan(work, problem)
-    shape = (problem.height, problem.width, problem.dtype)
-    images = np.stack([random_image(*shape, seed)[..., : problem.in_channels] for seed in range(work.pictures)])
+    images = np.stack([image_of(problem, seed) for seed in range(work.pictures)])
     for descending in (False, True):
         fake_cupy.cupy.descending = descending
         source = fake_cupy.asarray(images, work.offset_samples)
