@@ -36,7 +36,17 @@ import numpy as np
 from script_options import PROJECT, Arguments
 
 TESTS = PROJECT / "tests"
-sys.path[:0] = [str(PROJECT), str(TESTS), str(TESTS / "fuzz")]
+sys.path[:0] = [str(PROJECT), str(TESTS)]
+
+from edgeconv.errors import UnavailableError  # noqa: E402
+from edgeconv.hardware.cuda.kernels import loaded_kernels  # noqa: E402
+from edgeconv.methods.cuda.kernel_args import sample_problems  # noqa: E402
+from edgeconv.methods.options import Options  # noqa: E402
+from edgeconv.runtime import check  # noqa: E402
+
+kernel_table: Any = import_module("kernel_table")
+kernel_work: Any = import_module("kernel_work")
+problems: Any = import_module("problems")
 
 TOOLS: dict[str, tuple[str, ...]] = {
     "memcheck": ("--padding", "256"),
@@ -117,26 +127,16 @@ def told_lines(text: str) -> list[str]:
 # --- the cases ------------------------------------------------------------------------------------------------------
 
 
-def make_plan(work: Any, problem: Any) -> Any:
-    """The plan of `work.maker` for `problem`, as tests/host_cuda makes it."""
-    module, _, name = work.maker.partition(":")
-    maker = getattr(import_module(module), name)
-    if isinstance(maker, type):
-        return maker().prepare(problem, work.options)
-    return maker(problem, work.options, *work.words)
-
-
 def stages_alone(problem: Any, channels: int) -> Any:
     """The plan of `cudnn` with nothing where cuDNN convolves: its own two kernels, before and after."""
-    cudnn: Any = import_module("edgeconv.methods.cuda.cudnn")
-    options = import_module("edgeconv.methods.base").Options()
+    from edgeconv.methods.cuda import cudnn
 
-    class StagesAlone(cudnn.CudnnPlan):  # type: ignore[misc]
+    class StagesAlone(cudnn.CudnnPlan):
         def _make_work(self, math: str) -> None:
-            self._work = SimpleNamespace(convolution=SimpleNamespace(set_math=lambda value: None))
+            self._work = SimpleNamespace(convolution=SimpleNamespace(set_math=lambda value: None))  # type: ignore[assignment]
 
         def _choose(self, options: Any) -> None:
-            self._taken = SimpleNamespace(math=None)
+            self._taken = SimpleNamespace(math=None)  # type: ignore[assignment]
             self._result.fill(0)
 
         def _describe(self, math: str) -> None:
@@ -148,14 +148,14 @@ def stages_alone(problem: Any, channels: int) -> Any:
         def _convolve(self, handle: Any, source: int, result: int) -> None:
             pass
 
-    return StagesAlone(problem, options, direct=False, channels=channels)
+    return StagesAlone(problem, Options(), direct=False, channels=channels)
 
 
 def _random_image(problem: Any, offset_samples: int = 0) -> Any:
     """A picture, so many samples into an allocation of its own that ends where it does."""
     import cupy
 
-    image = import_module("problems").image_of(problem)
+    image = problems.image_of(problem)
     memory = cupy.empty(offset_samples + image.size, image.dtype)
     memory[offset_samples:] = cupy.asarray(image).ravel()
     return memory[offset_samples:].reshape(image.shape)
@@ -168,14 +168,13 @@ def run_case(work: Any, zeroed: bool) -> None:
     problem = work.case.problem()
     if zeroed and "im2col" in work.maker:
         cupy.cuda.set_allocator(_zeroed)
-    plan = make_plan(work, problem)
+    plan = kernel_work.make_plan(work, problem)
     cupy.cuda.set_allocator(None)
     out = cupy.empty(problem.output_shape, problem.output_dtype)
     out.data.memset(NEVER_WRITTEN, out.nbytes)
     image = _random_image(problem, work.offset_samples)
     plan.run(image, out)
-    verify: Any = import_module("edgeconv.runtime.check")
-    found = verify.check(image.get(), out.get(), problem, plan.arithmetic, 2000)
+    found = check.check(image.get(), out.get(), problem, plan.arithmetic, 2000)
     assert found.passed, f"{work}: {found.unexplained_samples} wrong samples, worst {found.worst}"
 
 
@@ -192,40 +191,34 @@ def one_pass() -> int:
     import cupy
 
     cupy.cuda.set_allocator(None)  # no pool
-    table: Any = import_module("kernel_table")
-    kernels: Any = import_module("edgeconv.hardware.cuda.kernels")
-    errors: Any = import_module("edgeconv.errors")
-    product: Any = import_module("edgeconv.methods.cuda.kernel_args")
     zeroed, ran = os.environ.get(TOOL_VARIABLE) == "initcheck", 0
-    for work in table.works_for_a_gpu():
+    for work in kernel_table.works_for_a_gpu():
         print(f"{CASE_LINE}{work}", flush=True)
         try:
             run_case(work, zeroed)
-        except errors.UnavailableError as reason:
+        except UnavailableError as reason:
             print(f"passed over: {work}: {reason}")
             continue
         except AssertionError as wrong:
             print(wrong)
             return EXIT_FOUND
         ran += 1
-    for problem in product.sample_problems():
+    for problem in sample_problems():
         for channels in (3, 4, 8):
             plan = stages_alone(problem, channels)
             plan.run(_random_image(problem), cupy.empty(problem.output_shape, problem.output_dtype))
             ran += 1
     cupy.cuda.Device().synchronize()
-    print(f"ran {ran} cases of {kernels.load.cache_info().currsize} kernels")
+    print(f"ran {ran} cases of {loaded_kernels()} kernels")
     return 0
 
 
 def compile_share(share: int, shares: int) -> None:
     """Compile what a part of the cases needs, into CuPy's cache; a process of its own."""
-    table: Any = import_module("kernel_table")
-    errors: Any = import_module("edgeconv.errors")
-    for work in table.works_for_a_gpu()[share::shares]:
+    for work in kernel_table.works_for_a_gpu()[share::shares]:
         try:
-            make_plan(work, work.case.problem())
-        except errors.UnavailableError:
+            kernel_work.make_plan(work, work.case.problem())
+        except UnavailableError:
             continue
 
 

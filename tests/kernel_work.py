@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from cpu_problems import Case
 
 from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
 from edgeconv.methods.cuda.sliding_tiles import StripTile
@@ -80,6 +81,20 @@ def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
 def cudnn_channels(problem: Problem, options: Options, channels: int) -> Plan:
     """cuDNN's convolution of bands with that many channels, as a maker."""
     return CudnnPlan(problem, options, direct=False, channels=channels)
+
+
+def make_plan(work: Work, problem: Problem) -> Plan:
+    """The plan of `work.maker` for `problem`."""
+    module, _, name = work.maker.partition(":")
+    maker = getattr(import_module(module), name)
+    if isinstance(maker, type) and issubclass(maker, Method):
+        if work.pictures == 1:
+            return maker().prepare(problem, work.options)
+        plan = maker().prepare_batch(problem, work.pictures, work.options)
+        assert plan is not None, "it takes no batches"
+        return plan
+    made: Plan = maker(problem, work.options, *work.words)
+    return made
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,6 +86,21 @@ def test_a_record_is_written_after_each_tool(tmp_path: Path) -> None:
         sanitize_gpu.write_record(tmp_path / "found.json", {"gpu": "one"}, summaries[:count])
         record = json.loads((tmp_path / "found.json").read_text())
         assert (record["gpu"], [tool["tool"] for tool in record["tools"]]) == ("one", ["memcheck", "racecheck"][:count])
+
+
+def test_a_pass_says_how_many_cases_it_ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    works = kernel_table.works_for_a_gpu()[:3]
+    given: list[object] = []
+    cuda = SimpleNamespace(set_allocator=lambda allocator: None, Device=lambda: SimpleNamespace(synchronize=int))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(sanitize_gpu.kernel_table, "works_for_a_gpu", lambda: works)
+    monkeypatch.setattr(sanitize_gpu, "sample_problems", list)
+    monkeypatch.setattr(sanitize_gpu, "run_case", lambda work, zeroed: given.append(work))
+    assert sanitize_gpu.one_pass() == 0
+    assert given == works
+    ran = sanitize_gpu.RAN.search(capsys.readouterr().out)
+    assert ran is not None
+    assert int(ran[1]) == len(works)
 
 
 def test_each_case_gets_a_picture_of_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-from importlib import import_module
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -19,25 +18,10 @@ import fake_cupy  # noqa: E402
 fake_cupy.install()
 
 import numpy as np  # noqa: E402
-from kernel_work import Work  # noqa: E402
+from kernel_work import Work, make_plan  # noqa: E402
 from problems import image_of  # noqa: E402
 
-from edgeconv.core.problem import Problem  # noqa: E402
-from edgeconv.methods.base import Method, Plan  # noqa: E402
 from edgeconv.runtime import check  # noqa: E402
-
-
-def make_plan(work: Work, problem: Problem) -> Plan:
-    """The plan of `work.maker` for `problem`."""
-    module, _, name = work.maker.partition(":")
-    maker = getattr(import_module(module), name)
-    if isinstance(maker, type) and issubclass(maker, Method):
-        if work.pictures == 1:
-            return maker().prepare(problem, work.options)
-        plan = maker().prepare_batch(problem, work.pictures, work.options)
-        assert plan is not None, "it takes no batches"
-        return plan
-    return maker(problem, work.options, *work.words)
 
 
 def run(work: Work) -> None:

@@ -70,6 +70,11 @@ def _load(variant: KernelVariant) -> Any:
     return module.get_function(variant.entry)
 
 
+def loaded_kernels() -> int:
+    """How many kernels this process has compiled or taken from CuPy's store."""
+    return _load.cache_info().currsize
+
+
 def resident_blocks(kernel: Any, threads: int) -> int:
     """Blocks of so many threads that run at once on the current GPU, without dynamic shared memory.
 
