@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attackers.edgeconv_attackers import ATTACKS, Trick
-from bench_records import FEW, FakeDevice, TimedMethod, measured, use
+from bench_records import FEW, FakeDevice, TimedMethod, grid, measured, use
 from selection import pairs_then_slow
 
 from edgeconv.bench import runner
@@ -28,6 +28,7 @@ from edgeconv.bench.referee.trials import Trials
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import INPUT_DTYPES, Problem
 from edgeconv.core.request import make_request
+from edgeconv.core.timing import Budget
 from edgeconv.methods import find, reference
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
@@ -109,6 +110,38 @@ def test_a_floor_that_was_disturbed_is_taken_again(monkeypatch: pytest.MonkeyPat
     record = measured(monkeypatch, TimedMethod("fast", [0.6e-3]))
     assert row_of(record, "fast").status == "measured"
     assert row_of(record, "copy").timings["warm"].median_seconds == 0.5e-3
+
+
+def test_a_verdict_stands_on_more_than_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a run has time for one sample, and others took the cores in two of three of the floor's."""
+    floor = FakeDevice.floor
+
+    def disturbed(self, read_bytes: int, written_bytes: int):
+        call = floor(self, read_bytes, written_bytes)
+        self.seconds_of[call] = cycle([1e-3, 1e-3, 0.5e-3])
+        return call
+
+    monkeypatch.setattr(FakeDevice, "floor", disturbed)
+    use(monkeypatch, TimedMethod("fast", [0.6e-3]), TimedMethod("impossible", [0.3e-3]))
+    one = replace(FEW, budget=Budget(min_samples=1, max_samples=1))
+    record = runner.run(runner.BenchRun(grid(8), one))
+    assert row_of(record, "fast").status == "measured"
+    assert row_of(record, "impossible").fault == "impossible time"
+
+
+def test_the_fastest_series_of_both_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is twice as slow at times takes as much longer for the floor as for a candidate."""
+    floor, speeds = FakeDevice.floor, cycle([1, 2])
+    first = [0.3e-3] * FEW.budget.max_samples
+
+    def at_a_speed(self, read_bytes: int, written_bytes: int):
+        call = floor(self, read_bytes, written_bytes)
+        self.seconds_of[call] = repeat(0.5e-3 * next(speeds))
+        return call
+
+    monkeypatch.setattr(FakeDevice, "floor", at_a_speed)
+    record = measured(monkeypatch, TimedMethod("impossible", [*first, *(second * 2 for second in first)]))
+    assert row_of(record, "impossible").fault == "impossible time"
 
 
 HAS_FLOOR = [

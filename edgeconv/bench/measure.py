@@ -27,7 +27,7 @@ from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status, rounded
 from edgeconv.bench.referee.faults import Fault, FaultError
-from edgeconv.bench.referee.floors import expect_possible, has_floor, is_impossible
+from edgeconv.bench.referee.floors import evidence, expect_possible, has_floor, is_impossible
 from edgeconv.bench.referee.pictures import TimedPictures
 from edgeconv.bench.referee.surroundings import Surroundings, expect_clocks_agree, expect_nothing_replaced
 from edgeconv.bench.referee.trials import Trials
@@ -442,15 +442,18 @@ def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: Tim
         for runner in runners:
             if state not in runner.series or state not in floor.series or runner is floor:
                 continue
+            taken, floors = [runner.series[state]], [floor.series[state]]
             for _ in range(RETAKES):
-                if not is_impossible(runner.series[state], floor.series[state]):
+                if not is_impossible(taken, floors):
                     break
                 _guarded(floor, floor.choose_again)
-                _take_turns([floor, runner], state, rules.budget, watch)
+                _take_turns([floor, runner], state, evidence(rules.budget), watch)
                 if not runner.status == floor.status == "measured":
                     break
+                taken.append(runner.series[state])
+                floors.append(floor.series[state])
             if runner.status == floor.status == "measured":
-                _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
+                _guarded(runner, partial(expect_possible, taken, floors))
 
 
 def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:
