@@ -2,15 +2,15 @@
 
     python3 scripts/benchmark_gpus.py [--side 2048] [--pictures 2048] [--rounds 3]
 
-Clusters of `edgeconv batch --devices` with one GPU and with all, by turns, each with the same number of threads a
-GPU (the host's cores over its GPUs, as a host with one GPU would have them), warmed up and then timed from the first
-picture handed out to the last outcome back. Two works, laplacian8 by channel, 8 bits in and out:
+Clusters of `edgeconv batch --devices` with one GPU and with all, by turns, each with the same number of threads per
+GPU (the host's cores over its GPUs), warmed up, then timed from the first picture handed out to the last outcome. Of
+laplacian8 by channel, 8 bits in and out:
 
     memory   pictures in the worker's ordinary memory → GPU → kernel → ordinary memory; nothing else
     files    a whole batch: NPY files of a RAM disk are read and hashed, filtered, hashed and written as NPY, with a
-             ledger; what is left out is only the compression
+             ledger; only compression is left out
 
-The goal is ≥ 1.8 times one GPU with two, on `memory`.
+The goal is 1.8 times one GPU with two, on `memory`.
 """
 
 from __future__ import annotations

@@ -518,6 +518,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "lot-h200": lambda: surface_tables.lot("h200", 0),
     "lot-h200-parts": lambda: surface_tables.lot_parts("h200", "cuda"),
     "lot-h200-worst": lambda: surface_tables.lot("h200", 1),
+    "lot-16-cores": lambda: surface_tables.lot("h200", 0, "surface_cpu"),
     "lot-two-cores": lambda: surface_tables.lot("two-core-xeon-avx512", 0),
     "lot-two-cores-worst": lambda: surface_tables.lot("two-core-xeon-avx512", 1),
     "survey": lambda: surface_tables.survey("survey_two_cores"),

@@ -73,9 +73,9 @@ def checkouts(name: str) -> str:
     return lines_of(header, rows)
 
 
-def lot(machine: str, number: int) -> str:
+def lot(machine: str, number: int, name: str = "surface") -> str:
     """A table of a record of the grid `surface`: 0 is the distribution, 1 the worst cases."""
-    table = surface.tables_of(read_record(committed.RESULTS / "bench" / machine / "surface.json.xz"))[number]
+    table = surface.tables_of(read_record(committed.RESULTS / "bench" / machine / f"{name}.json.xz"))[number]
     return lines_of(table.header, table.rows)
 
 

@@ -6,8 +6,7 @@
 
 What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py, or into sliding_bank.py. Compiles in
 as many processes as there are processors; then each tile is timed as a CUDA graph of runs on arrays that together
-exceed the L2, in turn with what takes as long as the fewest bytes must: first the whole grid with one strip height,
-then the fastest with other heights.
+exceed the L2, in turn with the floor: first the whole grid with one strip height, then the fastest with others.
 
 The floor of strides 1 to 3 is a device copy of as many bytes, between arrays of whole kilobytes: of others the copy
 itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the
@@ -17,15 +16,14 @@ output.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
-from multiprocessing import Pool
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from script_options import Arguments
@@ -34,7 +32,7 @@ from edgeconv.core.choices import BORDERS
 from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.filters import CHANNEL_COUNTS, RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem, make_problem
+from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import one_line
 from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
@@ -46,8 +44,8 @@ from edgeconv.methods.cuda.sliding_bank import LANES, BankCut, BankPlan, BankSha
 from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, StripTile
 from edgeconv.runtime import check as verify
 
-REAL, WHOLE = "random real", "random whole"
-"""Weights; any other word is the name of a filter."""
+REAL = "real"
+"""Random weights that are no whole numbers; 8-bit pictures have whole ones where no word says so."""
 LARGEST_WHOLE = 9
 SEED = 3
 ROTATED_BYTES = 512 * 2**20
@@ -56,82 +54,17 @@ CHECKED_SAMPLES = 600_000
 COPY_BYTES = 1024
 """The size of what the floor moves is a multiple of it."""
 
-WORKS: dict[str, tuple[str, Any, str, int]] = {
-    "float32 mix": ("float32", "mix", REAL, 1),
-    "float32 mix stride 2": ("float32", "mix", REAL, 2),
-    "float32 mix stride 3": ("float32", "mix", REAL, 3),
-    "float32 each": ("float32", "each", REAL, 1),
-    "float32 sobel": ("float32", "each", "sobel", 1),
-    "float64 mix": ("float64", "mix", REAL, 1),
-    "float64 mix stride 2": ("float64", "mix", REAL, 2),
-    "float64 mix stride 3": ("float64", "mix", REAL, 3),
-    "float64 mix stride 4": ("float64", "mix", REAL, 4),
-    "float64 mix stride 5": ("float64", "mix", REAL, 5),
-    "float64 mix stride 6": ("float64", "mix", REAL, 6),
-    "float64 each": ("float64", "each", REAL, 1),
-    "float64 each sobel": ("float64", "each", "sobel", 1),
-    "float64 mix sobel": ("float64", "mix", "sobel", 1),
-    "float64 luma laplacian8": ("float64", "luma", "laplacian8", 1),
-    "uint8 each": ("uint8", "each", WHOLE, 1),
-    "uint8 each stride 2": ("uint8", "each", WHOLE, 2),
-    "uint8 mix": ("uint8", "mix", WHOLE, 1),
-    "uint8 mix real": ("uint8", "mix", REAL, 1),
-    "uint8 sobel": ("uint8", "each", "sobel", 1),
-    "uint8 sobel stride 2": ("uint8", "each", "sobel", 2),
-    "uint16 each": ("uint16", "each", REAL, 1),
-    "uint16 each stride 2": ("uint16", "each", REAL, 2),
-    "uint16 each stride 3": ("uint16", "each", REAL, 3),
-    "uint8 each stride 3": ("uint8", "each", WHOLE, 3),
-    "uint16 sobel": ("uint16", "each", "sobel", 1),
-    "float16 mix": ("float16", "mix", REAL, 1),
-    "float16 sobel": ("float16", "each", "sobel", 1),
-    "uint8 scharr": ("uint8", "each", "scharr", 1),
-    "uint8 kirsch": ("uint8", "each", "kirsch", 1),
-    "uint8 robinson": ("uint8", "each", "robinson", 1),
-    "uint8 mix sobel": ("uint8", "mix", "sobel", 1),
-    "uint8 mix kirsch": ("uint8", "mix", "kirsch", 1),
-    "uint8 luma laplacian8": ("uint8", "luma", "laplacian8", 1),
-    "uint8 luma sobel": ("uint8", "luma", "sobel", 1),
-    "uint8 luma kirsch": ("uint8", "luma", "kirsch", 1),
-    "uint8 luma": ("uint8", "luma", WHOLE, 1),
-    "uint16 luma": ("uint16", "luma", REAL, 1),
-    "uint16 mix": ("uint16", "mix", REAL, 1),
-    "float16 luma": ("float16", "luma", REAL, 1),
-    "float32 luma": ("float32", "luma", REAL, 1),
-    "uint8 luma stride 2": ("uint8", "luma", WHOLE, 2),
-    "float16 each stride 2": ("float16", "each", REAL, 2),
-    "float32 luma stride 2": ("float32", "luma", REAL, 2),
-    "float32 luma stride 4": ("float32", "luma", REAL, 4),
-    "float16 mix stride 4": ("float16", "mix", REAL, 4),
-    "uint16 scharr": ("uint16", "each", "scharr", 1),
-    "uint16 kirsch": ("uint16", "each", "kirsch", 1),
-    "uint16 mix laplacian8": ("uint16", "mix", "laplacian8", 1),
-    "uint16 mix sobel": ("uint16", "mix", "sobel", 1),
-    "float16 kirsch": ("float16", "each", "kirsch", 1),
-    "float16 mix kirsch": ("float16", "mix", "kirsch", 1),
-    "float16 mix robinson stride 2": ("float16", "mix", "robinson", 2),
-    "float16 luma kirsch": ("float16", "luma", "kirsch", 1),
-    "float32 kirsch": ("float32", "each", "kirsch", 1),
-    "float32 mix robinson": ("float32", "mix", "robinson", 1),
-    "float32 mix robinson stride 2": ("float32", "mix", "robinson", 2),
-    "float32 mix robinson stride 3": ("float32", "mix", "robinson", 3),
-    "float32 mix sobel": ("float32", "mix", "sobel", 1),
-    "float32 luma sobel": ("float32", "luma", "sobel", 1),
-    "float32 luma kirsch": ("float32", "luma", "kirsch", 1),
-    "uint8 luma robinson": ("uint8", "luma", "robinson", 1),
-    "uint8 each laplacian8": ("uint8", "each", "laplacian8", 1),
-    "uint8 mix laplacian8": ("uint8", "mix", "laplacian8", 1),
-    "uint8 each stride 4": ("uint8", "each", WHOLE, 4),
-    "uint8 mix stride 4": ("uint8", "mix", WHOLE, 4),
-    "uint16 each stride 4": ("uint16", "each", REAL, 4),
-    "float32 mix stride 4": ("float32", "mix", REAL, 4),
-    "uint8 each stride 8": ("uint8", "each", WHOLE, 8),
-    "uint16 each stride 8": ("uint16", "each", REAL, 8),
-    "float32 mix stride 8": ("float32", "mix", REAL, 8),
-    "uint8 each stride 16": ("uint8", "each", WHOLE, 16),
-    "uint16 each stride 16": ("uint16", "each", REAL, 16),
-    "float32 mix stride 16": ("float32", "mix", REAL, 16),
-}
+WORKS = tuple(
+    f"{dtype} {rest}"
+    for dtype, rest in product(
+        INPUT_DTYPES,
+        (
+            *("each", "mix", "luma", "each sobel", "mix sobel", "luma sobel", "each kirsch", "mix robinson"),
+            *(f"{channels} stride {stride}" for channels, stride in product(("each", "mix"), (2, 3, 4))),
+        ),
+    )
+)
+"""Where nothing is asked for."""
 
 THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (0, 1, 2), (1, 2, 4, 8)
 RESIDENT_THREADS = (512, 768)
@@ -158,21 +91,26 @@ def shape_named(text: str) -> Shape:
 
 
 def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
-    """The problem of a work for pictures of one height and width."""
-    dtype, channels, weights, stride = WORKS[work]
-    if weights not in (REAL, WHOLE):
-        weighted = weight_set(named_filter(weights), channels)
+    """The problem of a work for pictures of one height and width: `float32 mix`, `uint8 each sobel stride 2`.
+
+    A sample type, how channels meet, `real` weights or a filter's name, a stride.
+    """
+    words, _, stride = work.partition(" stride ")
+    dtype, channels, *named = cast("list[Any]", words.split())
+    is_luma, groups = channels == "luma", RGB_CHANNELS if channels == "each" else 1
+    if named and named[0] != REAL:
+        weighted = weight_set(named_filter(named[0]), channels)
     else:
         rng = np.random.default_rng(SEED)
-        groups = RGB_CHANNELS if channels == "each" else 1
         oihw = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
         real = rng.uniform(-1, 1, oihw)
         whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, oihw, endpoint=True)
-        drawn = (real if weights == REAL else whole).astype(np.float32)
-        is_luma = channels == "luma"
+        drawn = (whole if dtype == "uint8" and not named else real).astype(np.float32)
         weighted = weight_set(custom_filter(drawn[0, 0, 0]), "luma") if is_luma else WeightSet(drawn, groups)
     mode: Any = "raw" if dtype.startswith("float") else "abs"
-    return make_problem((*shape, RGB_CHANNELS), dtype, weighted, stride=stride, border=border, output_mode=mode)
+    return make_problem(
+        (*shape, RGB_CHANNELS), dtype, weighted, stride=int(stride or 1), border=border, output_mode=mode
+    )
 
 
 def tiles(problem: Problem) -> Iterator[StripTile]:
@@ -361,7 +299,7 @@ def best_banks(filters: int, size: int, channels: int, stride: int, dtype: str) 
 def main() -> None:
     """Sweep what is asked for, print the best, write all that was printed."""
     parser = Arguments(__doc__)
-    parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS), help="Only these cases. Default: all.")
+    parser.add_argument("--work", nargs="*", default=list(WORKS), help="Only these: `float32 mix sobel stride 2` ….")
     parser.add_argument("--banks", help="Numbers of filters, with commas: sweep banks of them alone.")
     parser.add_argument(
         "--bank-channels", type=int, choices=CHANNEL_COUNTS, default=3, help="Of the pictures of --banks."
@@ -375,7 +313,7 @@ def main() -> None:
         "--border", choices=BORDERS, default="zero", help="What stands outside the pictures: {choices}."
     )
     parser.add_argument("--shipped", action="store_true", help="Time what `sliding` takes, and no grid.")
-    parser.add_argument("--output", type=Path, help="Write the figures to this file, as JSON.")
+    parser.add_argument("--output", type=Path, help="A file for the figures, as JSON.")
     arguments = parser.parse_args()
     results = []
     if arguments.banks:
@@ -386,23 +324,25 @@ def main() -> None:
             show(results[-1], "shape")
         arguments.work = []
     cases = list(product(arguments.work, arguments.sizes.split(",")))
-    problems = [problem_of(work, shape_named(size), arguments.border) for work, size in cases]
-    if arguments.shipped:
-        with Pool(os.cpu_count()) as pool:
-            pool.map(prepare, problems, chunksize=1)
-    for (work, size), problem in zip(cases, problems, strict=True):
-        import cupy
-
+    try:
+        problems = [problem_of(work, shape_named(size), arguments.border) for work, size in cases]
+    except (ValueError, TypeError) as error:
+        parser.error(one_line(error))
+    with get_context("spawn").Pool() as pool:  # processes that share nothing with this one's use of the GPU
         if arguments.shipped:
-            found = [TileBench(problem).measure(None, REPEATS, check=True)]
-        else:
-            grid = list(tiles(problem))
-            with Pool(os.cpu_count()) as pool:
+            pool.map(prepare, problems, chunksize=1)
+        for (work, size), problem in zip(cases, problems, strict=True):
+            import cupy
+
+            if arguments.shipped:
+                found = [TileBench(problem).measure(None, REPEATS, check=True)]
+            else:
+                grid = list(tiles(problem))
                 good = pool.map(compiles, [(problem, tile) for tile in grid], chunksize=4)
-            found = best(problem, [tile for tile, usable in zip(grid, good, strict=True) if usable])
-        cupy.get_default_memory_pool().free_all_blocks()
-        results.append({"work": work, "size": size, "border": arguments.border, "best": found})
-        show(results[-1], "tile")
+                found = best(problem, [tile for tile, usable in zip(grid, good, strict=True) if usable])
+            cupy.get_default_memory_pool().free_all_blocks()
+            results.append({"work": work, "size": size, "border": arguments.border, "best": found})
+            show(results[-1], "tile")
     if arguments.output:
         arguments.output.write_text(
             json.dumps({"benchmark": "sweep_cuda_sliding", "results": results}, indent=1) + "\n"

@@ -116,6 +116,12 @@ SUMS = (
     WayToSum(
         "planes float32, weighted", Case("kirsch", "luma", "float32", "raw", border="replicate"), everywhere=False
     ),
+    WayToSum("planes float64", Case("kirsch", "each", "float64", "raw", border="replicate"), everywhere=False),
+    WayToSum("planes float64, channel sum", Case("robinson", "mix", "float64", "abs"), everywhere=False),
+    WayToSum("planes float64, weighted", Case("kirsch", "luma", "float64", "raw"), everywhere=False),
+    WayToSum("planes float64, gradient", Case("scharr", "mix", "float64", "raw"), everywhere=False),
+    WayToSum("planes float64, four sizes", Case(NO_RING_OPPOSITE, "each", "float64", "abs"), everywhere=False),
+    WayToSum("planes float64, eight directions", Case(NO_RING, "mix", "float64", "raw"), everywhere=False),
     WayToSum("planes float32, gradient", Case("scharr", "mix", "float32", "raw"), everywhere=False),
     WayToSum("planes, weighted differences", Case("robinson", "luma", "uint8", "clip"), everywhere=False),
     WayToSum("planes, eight directions", Case(NO_RING, "luma", "uint8", "abs"), everywhere=False),

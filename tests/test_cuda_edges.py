@@ -5,6 +5,7 @@ Rows of more than 2³¹ samples stand in fuzz/test_fuzz.py; threads and several 
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,14 @@ def run_own(method: str, problem: Problem, image: np.ndarray, **options: Any) ->
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", ["laplacian8", "sobel"])
+@pytest.mark.parametrize("name", ["laplacian8", "sobel", "kirsch", "robinson"])
 @pytest.mark.parametrize("channels", ["mix", "each"])
 @pytest.mark.parametrize(
     ("method", "dtype", "options"),
     [
         ("sliding", "float16", {}),
         ("sliding", "float32", {}),
+        ("sliding", "float64", {}),
         ("im2col", "float32", {}),
         ("textbook", "float32", {}),
         ("implicit", "float32", {}),
@@ -84,13 +86,22 @@ def test_whole_sums_beyond_float32_are_exact(method: str, stride: int) -> None:
             assert_right(run_on_gpu(plan, image, problem))
 
 
-@pytest.mark.parametrize("method", OWN_METHODS)
-@pytest.mark.parametrize("size", [1e-42, 1e-30, 1e19, 2e37])
-def test_magnitudes_neither_vanish_nor_overflow_and_denormals_stay(method: str, size: float) -> None:
-    image = (random_image(*LARGE_ENOUGH_FOR_STRIPS[:2], "float32") * np.float32(size)).astype(np.float32)
-    for name in ("sobel", "identity", "kirsch"):
-        problem = make_problem(image.shape, "float32", weight_set(named_filter(name), "each"))
+@pytest.mark.parametrize("channels", ["each", "mix"])
+@pytest.mark.parametrize(
+    ("method", "dtype", "size"),
+    [
+        *product(OWN_METHODS, ["float32"], [1e-42, 1e-30, 1e19, 2e37]),
+        *product([name for name in OWN_METHODS if name != "implicit"], ["float64"], [1e-320, 1e-200, 1e160, 1e307]),
+    ],
+)
+def test_magnitudes_neither_vanish_nor_overflow_and_denormals_stay(
+    method: str, dtype: str, size: float, channels: str
+) -> None:
+    image = (random_image(*LARGE_ENOUGH_FOR_STRIPS[:2], "float64") * size).astype(dtype)
+    for name in ("sobel", "identity", "kirsch", "robinson"):
+        problem = make_problem(image.shape, dtype, weight_set(named_filter(name), channels))
         out = run_own(method, problem, image)
-        assert np.isfinite(out).all() or name == "kirsch"  # whose weights make numbers beyond the range of float32
-        if name == "identity":
+        beyond = name in ("kirsch", "robinson") or channels == "mix"  # weights that make numbers past the type's range
+        assert np.isfinite(out).all() or beyond
+        if name == "identity" and channels == "each":
             assert np.array_equal(out, image)

@@ -42,7 +42,10 @@ WHITE = 255
         (NO_RING, "each", "float32", "planes", ()),
         (NO_RING, "luma", "uint8", "planes", ("weighted channel",)),
         (NO_RING_OPPOSITE, "mix", "float16", "planes", ("channel sum", "equal outputs", "opposite directions")),
-        ("kirsch", "each", "float64", None, None),
+        ("kirsch", "each", "float64", "planes64", ("ring of three",)),
+        ("robinson", "mix", "float64", "planes64", ("channel sum", "equal outputs", "ring of differences")),
+        ("kirsch", "luma", "float64", "planes64", ("weighted channel", "ring of three")),
+        (NO_RING_OPPOSITE, "each", "float64", "planes64", ("opposite directions",)),
         ("sobel", "each", "float32", "fma", None),
         ("sobel", "mix", "float32", "planes", ("channel sum", "equal outputs", "gradient")),
         ("sobel", "luma", "float16", "planes", ("weighted channel", "gradient")),
@@ -55,7 +58,9 @@ WHITE = 255
         ("laplacian8", "mix", "uint16", "planes", ("channel sum", "equal outputs")),
         ("laplacian8", "each", "uint16", "fma", None),
         ("laplacian8", "mix", "float32", "fma", None),
-        ("sobel", "luma", "float64", "fma64", None),
+        ("sobel", "luma", "float64", "planes64", ("weighted channel", "gradient")),
+        ("sobel", "each", "float64", "fma64", None),
+        ("laplacian8", "mix", "float64", "fma64", None),
         (RANDOM, "mix", "uint8", "mma", None),
         (RANDOM, "mix", "uint16", "fma", None),
         (RANDOM_WHOLE, "mix", "uint8", "mma", None),
@@ -72,7 +77,7 @@ def test_which_form_a_problem_takes(
         assert arithmetic_for(problem) == arithmetic
 
 
-@pytest.mark.parametrize("change", [{"stride": 9}, {"dtype": "float64"}], ids=str)
+@pytest.mark.parametrize("change", [{"stride": 9}, {"dtype": "float64", "filter": "sobel"}], ids=str)
 def test_what_takes_no_form(change: dict[str, Any]) -> None:
     assert form_for(replace(Case("kirsch", "each", "uint8", "abs"), **change).problem()) is None
 

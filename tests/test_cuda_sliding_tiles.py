@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -9,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from bank_problems import BankCase
+from command import PROJECT
 from cpu_problems import NO_RING, RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +38,10 @@ from edgeconv.methods.cuda.sliding_tiles import (
     tiles_of,
 )
 
+sys.path.insert(0, str(PROJECT / "scripts"))
+
+import sweep_cuda_sliding
+
 WORD_BYTES = 4
 MODES = {
     "uint8": ("abs", "clip", "raw"),
@@ -53,7 +59,6 @@ WORKS = [
         range(1, LARGEST_STRIP_STRIDE + 1),
     )
     for mode in modes
-    if dtype != "float64" or name not in ("kirsch", NO_RING)
 ]
 OTHERS = [
     *(
@@ -184,3 +189,12 @@ def test_short_sums_are_those_whose_squares_stay_whole_floats():
     assert np.float32(2 * SHORT_LARGEST**2 + np.float32(2**23).view(np.int32)) < np.float32(np.inf).view(np.int32)
     assert not has_short_sums(Case("laplacian8", "each", "uint8", "abs").problem())
     assert not has_short_sums(Case("sobel", "each", "uint16", "abs").problem())
+
+
+def test_a_sweep_names_its_works_in_words() -> None:
+    problem = sweep_cuda_sliding.problem_of("float64 mix sobel stride 2", (7, 9))
+    assert (problem.dtype, problem.stride, problem.combine, problem.groups) == (np.float64, 2, "magnitude", 1)
+    assert {sweep_cuda_sliding.problem_of(work, (7, 9)).dtype.name for work in sweep_cuda_sliding.WORKS} == set(MODES)
+    whole, real = (sweep_cuda_sliding.problem_of(f"uint8 each{word}", (7, 9)).weights for word in ("", " real"))
+    assert (whole == np.rint(whole)).all()
+    assert (real != np.rint(real)).all()

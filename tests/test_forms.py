@@ -246,6 +246,14 @@ def test_what_no_form_saves_is_counted(name: str, channels: str, dtype: str, exp
     assert forms.operation_bytes_per_pixel(problem) == expected
 
 
+@pytest.mark.parametrize(("name", "operations"), [("kirsch", forms.RING_OPERATIONS), ("robinson", 19)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_method_that_mends_needs_fewer_operations_of_float_pictures(name: str, operations: int, dtype: str) -> None:
+    problem = make_problem((8, 8, 3), dtype, weight_set(named_filter(name), "each"))
+    plain, fewer = (forms.operations_per_pixel(problem, mends=mends)[0] for mends in (False, True))
+    assert fewer == 3 * operations < plain
+
+
 # --- against the plain sum ----------------------------------------------------------------------------------------
 
 

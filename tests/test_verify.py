@@ -14,6 +14,7 @@ from edgeconv.core.exactness import FLOAT32, HALF
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
+from edgeconv.methods.cpu.sliding import CpuSliding
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
@@ -79,6 +80,20 @@ def test_nan_in_the_picture_spoils_its_own_windows_and_no_others() -> None:
 def test_a_picture_of_nan_alone_is_not_called_checked() -> None:
     image, out, problem = solved("float32", "raw")
     assert check(np.full_like(image, np.inf), out, problem).checked_share == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 2e37), ("float64", 1e307)])
+@pytest.mark.parametrize("name", ["sobel", "kirsch", "laplacian8"])
+@pytest.mark.parametrize("channels", ["each", "mix"])
+def test_values_past_the_range_of_their_type_warn_of_nothing(dtype: str, size: float, name: str, channels: str) -> None:
+    """Beside a report a warning of NumPy would be a second line that says nothing."""
+    image = (random_image(20, 30, "float64") * size).astype(dtype)
+    problem = make_problem(image.shape, dtype, weight_set(named_filter(name), channels))
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    plan = CpuSliding().prepare(problem, Options())
+    plan.run(image, out)
+    assert check(image, out, problem, plan.arithmetic).passed
 
 
 @pytest.mark.parametrize("weight", [3e6, 1e8, 1e30])

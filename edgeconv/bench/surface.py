@@ -215,7 +215,8 @@ def _operand_bytes(row: BenchRow) -> float:
         output_mode=case.output_mode,
     )
     problem = request.problem((case.height, case.width, bench_channels(case.filter)), np.dtype(case.dtype))
-    return float(operation_bytes_per_pixel(problem)) * problem.output_height * problem.output_width
+    of_pixel = operation_bytes_per_pixel(problem, mends=row.device == "cuda")
+    return float(of_pixel) * problem.output_height * problem.output_width
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,11 @@ def needs_exact_root(problem: Problem) -> bool:
     return problem.combine == "magnitude" and problem.output_dtype == np.uint16 and is_whole(problem)
 
 
+_NO_LIMIT = np.errstate(over="ignore", invalid="ignore")
+"""Sums past the range of float64 have no bound: infinite, or no number, on the way."""
+
+
+@_NO_LIMIT
 def bound(problem: Problem, arithmetic: Arithmetic, largest_sample: float | None = None) -> NDArray[np.float64]:
     """The largest |error| of a value before it is stored, for each output channel, in output units.
 
@@ -152,6 +157,7 @@ def bound(problem: Problem, arithmetic: Arithmetic, largest_sample: float | None
     return join_bounds(response_bound(problem, arithmetic, sums, samples), sums, problem)
 
 
+@_NO_LIMIT
 def response_bound(
     problem: Problem, arithmetic: Arithmetic, sums: NDArray[np.float64], samples: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -181,6 +187,7 @@ def response_bound(
     return result
 
 
+@_NO_LIMIT
 def join_bounds(errors: NDArray[np.float64], sums: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
     """The largest |error| of values, given those of the responses that they are combined from (first axis)."""
     if problem.combine == "magnitude":

@@ -236,7 +236,7 @@ def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring |
         return None
     if not ((rings == largest) | (rings == least)).all():
         return None
-    near = float(np.float32(largest - least))
+    near = float(kernels.dtype.type(largest - least))
     if roundings_left is None:
         return Ring(plane, near, least) if near == largest - least else None
     of_near = (RING_ROUNDINGS_NEAR + (near != largest - least)) * near + RING_ROUNDINGS_FAR * abs(least)
@@ -399,12 +399,13 @@ def reduced(problem: Problem, weights: Weights | None = None, *, mends: bool = F
     return Reduction(kernels, channel_sum, weighted, results, directions, left)
 
 
-def operations_per_pixel(problem: Problem) -> tuple[int, int]:
+def operations_per_pixel(problem: Problem, *, mends: bool = False) -> tuple[int, int]:
     """What no form here saves of an output pixel: operations, and those that roots count for (in float).
 
-    Additions, multiply-adds and maxima count as one operation. Rounding, storing and fetching are left out.
+    Additions, multiply-adds and maxima count as one operation. Rounding, storing and fetching are left out. `mends` as
+    for `fewer_directions`.
     """
-    found = reduced(problem)
+    found = reduced(problem, mends=mends)
     before = problem.in_channels - 1 if found.channel_sum else problem.in_channels if found.weighted is not None else 0
     left = found.directions
     operations = before + _taps(left.kernels, problem.dtype.kind == "u") + sum(ring.operations for ring in left.rings)
@@ -417,12 +418,12 @@ def operations_per_pixel(problem: Problem) -> tuple[int, int]:
     return operations, root
 
 
-def operation_bytes_per_pixel(problem: Problem) -> int:
+def operation_bytes_per_pixel(problem: Problem, *, mends: bool = False) -> int:
     """`operations_per_pixel`, each times the bytes of the type that it is done in.
 
     Divided by the bytes of a register it is a number of instructions. The type has 16 bits where those hold the sums.
     """
-    operations, root = operations_per_pixel(problem)
+    operations, root = operations_per_pixel(problem, mends=mends)
     float_bytes = 8 if problem.dtype == np.float64 else 4
     fits_16_bits = is_whole(problem) and float(largest_sums(problem).max()) <= np.iinfo(np.int16).max
     return operations * (2 if fits_16_bits else float_bytes) + root * float_bytes

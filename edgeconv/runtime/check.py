@@ -1,6 +1,6 @@
 """Correctness: the one rule by which reports, tests and benchmarks check an output.
 
-Outputs are compared with the float64 oracle (methods/reference.py), sample by sample:
+Each sample is compared with that of the float64 oracle (methods/reference.py):
 
     exact      a whole-number picture with whole weights, in an arithmetic that represents its sums: equal to the oracle
     floats     |out − oracle| at most the forward error bound of this sample (core/exactness.py): the rounding errors
@@ -205,7 +205,7 @@ class _Oracle:
         self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
         self._exact = exactness.is_exact(problem, arithmetic)
         self._largest = 0.0 if self._exact else magnitude(finite_range(image))
-        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(problem.weights.dtype).max
+        may_overflow = self._largest * problem.weights[0, 0].size > float(np.finfo(problem.weights.dtype).max)
         self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
         rows = sum(stop - start for start, stop in blocks)
         self._keep = rows * problem.output_width * problem.output_channels <= STORED_SAMPLES

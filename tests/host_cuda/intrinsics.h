@@ -15,6 +15,13 @@ inline float larger_size_or_nan(float a, float b) {
     return y > x || y != y ? y : x;
 }
 inline float larger_or_nan(float a, float b) { return b > a || b != b ? b : a; }
+inline double fused_multiply_add(double a, double b, double c) { return fma(a, b, c); }
+inline double plain_multiply(double a, double b) { return a * b; }
+inline double plain_add(double a, double b) { return a + b; }
+inline double plain_subtract(double a, double b) { return a - b; }
+inline double larger_number(double a, double b) { return fmax(a, b); }
+inline double larger_or_nan(double a, double b) { return b > a || b != b ? b : a; }
+inline double larger_size_or_nan(double a, double b) { return larger_or_nan(fabs(a), fabs(b)); }
 inline float approximate_root(float value) { return sqrtf(value); }
 inline float clipped_multiply_add(float a, float b, float c) { return fminf(fmaxf(fmaf(a, b, c), 0.0f), 1.0f); }
 

@@ -11,6 +11,7 @@
 __device__ __forceinline__ bool is_finite(float value) {
     return (__float_as_uint(value) & EXPONENT_BITS) != EXPONENT_BITS;
 }
+__device__ __forceinline__ bool is_finite(double value) { return value - value == 0; }
 
 // The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
 // `weights` is (directions, out, in group, 3, 3).
@@ -23,8 +24,8 @@ __device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const Real *w
         const int o = static_cast<int>(i % OUT_CHANNELS);
         OUTPUT &place = out[(static_cast<long long>(y) * size.out_width + x) * OUT_SAMPLES + o];
         if (is_finite(to_real(place))) continue;
-        const float value = join([&](int d) {
-            const float *weight = weights + (d * OUT_CHANNELS + o) * IN_GROUP * KERNEL_SIZE * KERNEL_SIZE;
+        const Real value = join([&](int d) {
+            const Real *weight = weights + (d * OUT_CHANNELS + o) * IN_GROUP * KERNEL_SIZE * KERNEL_SIZE;
             Sum response = 0;
 #pragma unroll 1
             for (int tap = 0; tap < IN_GROUP * KERNEL_SIZE * KERNEL_SIZE; ++tap) {

@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ StripGeometry size,
             const __grid_constant__ Weights weights
 #ifdef MENDS
-            , const float *__restrict__ plain_weights
+            , const Real *__restrict__ plain_weights
 #endif
     ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];

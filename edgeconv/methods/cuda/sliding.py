@@ -134,7 +134,7 @@ def arithmetic_of_strips(problem: Problem) -> Arithmetic:
     chosen = arithmetic_for(problem)
     if chosen == "mma" and not has_int8_weights(problem):
         return TWOFOLD_HALF
-    return own_arithmetic(problem) if chosen in ("fma", "fma64", "planes") else WHOLE
+    return own_arithmetic(problem) if chosen in ("fma", "fma64", "planes", "planes64") else WHOLE
 
 
 def row_bytes(problem: Problem) -> tuple[int, int]:
@@ -179,6 +179,11 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("kirsch", "luma", "float16", border="reflect"),
         sample_problem("scharr", "mix", "float32"),
         sample_problem("robinson", "luma", "uint8", stride=3, output_mode="abs"),
+        sample_problem("kirsch", "each", "float64"),
+        sample_problem("robinson", "mix", "float64", output_mode="abs"),
+        sample_problem("robinson", "luma", "float64", stride=2),
+        sample_problem("kirsch", "each", "float64", stride=3, in_channels=1),
+        sample_problem(_NO_RING, "each", "float64"),
         sample_problem(_NO_RING, "each", "float32"),
         sample_problem(_NO_RING, "each", "float16"),
         sample_problem(_NO_RING, "each", "float16", stride=2),

@@ -7,10 +7,11 @@
               float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
     planes    one filter for every plane by a form of core/forms.py, float32 (sliding_forms.py): the largest of eight
               directions, magnitudes of 16 bits, and channels that are added before they are filtered
+    planes64  the same in float64, of float64 pictures
     pairs     the same, two samples of 8 bits in a register, as halves
 
-The maximum of eight directions that are not one filter for every plane, or of float64 pictures, is not for strips: the
-direct kernel computes it.
+The maximum of eight directions that are not one filter for every plane, or of whole numbers whose sums float32 does not
+hold, is not for strips: the direct kernel computes it.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
 
-StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "pairs"]
+StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "planes64", "pairs"]
 ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "fma": "float32 FMA",
     "fma64": "float64 FMA",
     "dp4a": "exact integers, dp4a",
     "mma": "tensor cores, {} weights and {} sums",
     "planes": "float32, one filter per plane",
+    "planes64": "float64, one filter per plane",
     "pairs": "whole numbers, two halves per register",
 }
 
@@ -121,9 +123,9 @@ def has_half_weights(problem: Problem) -> bool:
 
 def arithmetic_for(problem: Problem) -> StripArithmetic:
     """How the strips sum a problem."""
-    if sums_for(problem) == "float64":
-        return "fma64"
     form = form_for(problem)
+    if sums_for(problem) == "float64":
+        return "fma64" if form is None else "planes64"
     if form is not None:
         return "pairs" if holds_pairs(problem, form) else "planes"
     if has_int8_weights(problem):
@@ -147,9 +149,14 @@ def _saves_of_floats(problem: Problem) -> bool:
     return not (few_products or (_fits_fragments(problem) and has_half_weights(problem)))
 
 
+def _sums_as_wide_as_samples(problem: Problem) -> bool:
+    """Whether sums are in float32, or of float64 samples: not where whole numbers have sums past float32."""
+    return problem.dtype == np.float64 or sums_for(problem) == "float32"
+
+
 def form_for(problem: Problem) -> PlaneFilter | None:
     """The form that the strips take; None where other arithmetic is as fast or faster."""
-    if problem.stride > LARGEST_STRIP_STRIDE or sums_for(problem) != "float32":
+    if problem.stride > LARGEST_STRIP_STRIDE or not _sums_as_wide_as_samples(problem):
         return None
     in_bytes = has_int8_weights(problem)
     if problem.combine == "single" and (problem.groups > 1 or (in_bytes and problem.stride == 1)):
@@ -163,7 +170,7 @@ def form_for(problem: Problem) -> PlaneFilter | None:
 
 def mends(problem: Problem) -> bool:
     """Whether outputs that are not finite are computed again, by the plain sum (mend.cuh)."""
-    return problem.dtype.kind == "f" and arithmetic_for(problem) in ("mma", "planes")
+    return problem.dtype.kind == "f" and arithmetic_for(problem) in ("mma", "planes", "planes64")
 
 
 def _needs_mma(problem: Problem) -> bool:
@@ -188,9 +195,9 @@ def _suits_bank(problem: Problem) -> bool:
 
 
 def overlaps(problem: Problem) -> bool:
-    """Whether windows of one or two directions share samples, or touch; sums in float32, of float64 in float64."""
-    of_samples = problem.dtype == np.float64 or sums_for(problem) == "float32"
-    return problem.stride <= KERNEL_SIZE and problem.combine != "maximum" and of_samples
+    """Whether windows of one or two directions share samples, or touch."""
+    near = problem.stride <= KERNEL_SIZE
+    return near and problem.combine != "maximum" and _sums_as_wide_as_samples(problem)
 
 
 def is_small(problem: Problem) -> bool:
@@ -198,7 +205,7 @@ def is_small(problem: Problem) -> bool:
 
     It does where sums are exact, and in multiply-adds, as both add in the same order.
     """
-    if has_strips(problem) and arithmetic_for(problem) in ("mma", "planes") and not is_whole(problem):
+    if has_strips(problem) and arithmetic_for(problem) in ("mma", "planes", "planes64") and not is_whole(problem):
         return False
     limit = DIRECT_PIXELS
     if problem.dtype in (np.float32, np.float64) and problem.stride <= 2:

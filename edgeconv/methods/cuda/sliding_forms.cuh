@@ -3,7 +3,7 @@
 // A plane is a channel, or the sum of a pixel's channels, each times its share (CHANNEL_SUM). A thread keeps the last
 // three rows of its window as lanes, and makes each value of the nine lanes under the filter.
 //
-//     a lane         float32: one sample of a plane
+//     a lane         one sample of a plane: float32, or float64 of a float64 picture (Real)
 //     under PAIRS    two samples of a row of bytes, two bytes apart, as halves. A byte is the bits of its multiple of
 //                    2^-24, and so is every whole number up to 2,048: nothing is converted on either way. Sums of
 //                    halves take the pipe of the multiply-adds, maxima and bytes that of integers, both at a time.
@@ -26,8 +26,8 @@
 //     ring_of_differences     three of four responses have a sample in them, and a maximum keeps NaN and infinite sizes
 //     taps                    every response has every sample in it; a response that overflows downwards is not the largest
 //     gradient                no maximum drops anything: what is not finite stays so
-// Samples under zero weights alone are no part of the operation (runtime/check.py). Denormal numbers are kept, and
-// roundings are as few as forms.py counts.
+// Samples under zero weights alone are no part of the operation (runtime/check.py). Denormal numbers are kept;
+// forms.py counts the roundings.
 enum class Form { taps, gradient, ring_of_three, ring_of_differences };
 constexpr Form form = Form::FORM;
 
@@ -45,10 +45,10 @@ constexpr bool FLOAT_SAMPLES = is_float(static_cast<const INPUT *>(nullptr));
 constexpr int MOST_KERNELS = 8;
 
 struct Weights {
-    float share[3];                                     // times 2^126; of a float picture times what keeps `kernel` below 1
-    float near, far;                                    // of a ring; of a gradient beside the middle, and in it
+    Real share[3];                                      // times 2^126; of a float picture times what keeps `kernel` below 1
+    Real near, far;                                     // of a ring; of a gradient beside the middle, and in it
     unsigned near_halves, far_halves;                   // the same, twice in a word
-    float kernel[MOST_KERNELS][KERNEL_SIZE][KERNEL_SIZE];  // of taps
+    Real kernel[MOST_KERNELS][KERNEL_SIZE][KERNEL_SIZE];  // of taps
 };
 typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
@@ -65,11 +65,11 @@ __device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, La
     return multiply_add_halves(filter.far_halves, total, multiply_add_halves(filter.near_halves, largest, 0));
 }
 #else
-typedef float Lane;
+typedef Real Lane;
 __device__ __forceinline__ Lane add(Lane a, Lane b) { return plain_add(a, b); }
 __device__ __forceinline__ Lane subtract(Lane a, Lane b) { return plain_subtract(a, b); }
 __device__ __forceinline__ Lane larger_size(Lane a, Lane b) {
-    return FLOAT_SAMPLES ? larger_size_or_nan(a, b) : fmaxf(fabsf(a), fabsf(b));
+    return FLOAT_SAMPLES ? larger_size_or_nan(a, b) : fmax(fabs(a), fabs(b));
 }
 __device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_number(a, b); }
 __device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, Lane total) {
@@ -131,9 +131,9 @@ __device__ __forceinline__ constexpr unsigned ones(int word, int from) {
 }
 
 // The sum of the channels of pixel `i` of a window.
-__device__ __forceinline__ float add_channels(const Window &window, int i) {
+__device__ __forceinline__ Real add_channels(const Window &window, int i) {
     if (FLOAT_SAMPLES) {
-        float sum = window.sample(i * SUMMED);
+        Real sum = window.sample(i * SUMMED);
 #pragma unroll
         for (int c = 1; c < SUMMED; ++c) sum = plain_add(sum, window.sample(i * SUMMED + c));
         return sum;
@@ -148,14 +148,14 @@ __device__ __forceinline__ float add_channels(const Window &window, int i) {
 }
 
 // Sample `i` of a window, for a share to multiply it.
-__device__ __forceinline__ float term(const Window &window, int i) {
+__device__ __forceinline__ Real term(const Window &window, int i) {
     return FLOAT_SAMPLES ? window.sample(i) : window.sample_bits(i);
 }
 #endif
 
 struct PlaneRow {
     Lane lane[ROW_LANES];
-    float across[VALUES];  // of a gradient: right of the centre less left of it
+    Real across[VALUES];  // of a gradient: right of the centre less left of it
 
     __device__ __forceinline__ void take(const Window &window, const Filter &filter) {
 #ifdef PAIRS
@@ -193,26 +193,26 @@ struct PlaneRow {
 // --- from three rows to samples -------------------------------------------------------------------------------------------
 #ifndef PAIRS
 // Row `u` of kernel `d` over the window of a value, added to `sum`.
-__device__ __forceinline__ float add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, float sum) {
+__device__ __forceinline__ Real add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, Real sum) {
 #pragma unroll
     for (int v = 0; v < KERNEL_SIZE; ++v)
         sum = fused_multiply_add(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
     return sum;
 }
-__device__ __forceinline__ float taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
-                                      const PlaneRow &below, int value) {
-    return add_taps(filter, d, 2, below, value, add_taps(filter, d, 1, middle, value, add_taps(filter, d, 0, above, value, 0.0f)));
+__device__ __forceinline__ Real taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
+                                     const PlaneRow &below, int value) {
+    return add_taps(filter, d, 2, below, value, add_taps(filter, d, 1, middle, value, add_taps(filter, d, 0, above, value, 0)));
 }
 
 // The largest of the responses, or of their sizes.
-__device__ __forceinline__ float largest_of_taps(const Filter &filter, const PlaneRow &above, const PlaneRow &middle,
-                                                 const PlaneRow &below, int value) {
+__device__ __forceinline__ Real largest_of_taps(const Filter &filter, const PlaneRow &above, const PlaneRow &middle,
+                                                const PlaneRow &below, int value) {
 #ifdef BY_SIZE
-    float largest = 0.0f;
+    Real largest = 0;
 #pragma unroll
     for (int d = 0; d < DIRECTIONS / 2; ++d) largest = larger_size(largest, taps(filter, d, above, middle, below, value));
 #else
-    float largest = taps(filter, 0, above, middle, below, value);
+    Real largest = taps(filter, 0, above, middle, below, value);
 #pragma unroll
     for (int d = 1; d < DIRECTIONS; ++d) largest = larger(largest, taps(filter, d, above, middle, below, value));
 #endif
@@ -220,7 +220,7 @@ __device__ __forceinline__ float largest_of_taps(const Filter &filter, const Pla
 }
 
 // Three differences, as one direction of a gradient.
-__device__ __forceinline__ float smooth(const Filter &filter, float first, float middle, float last) {
+__device__ __forceinline__ Real smooth(const Filter &filter, Real first, Real middle, Real last) {
 #ifdef ONE_BESIDE
     return fused_multiply_add(filter.far, middle, add(first, last));
 #else
@@ -237,10 +237,10 @@ typedef Lane Value;
 
 // Put one row into the stage, as samples; `mark` becomes NaN with a value that is not finite (MENDS).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const PlaneRow &above, const PlaneRow &middle,
-                                          const PlaneRow &below, const Filter &filter, float &mark) {
+                                          const PlaneRow &below, const Filter &filter, Real &mark) {
     Value value[VALUES];
 #ifndef PAIRS
-    float down[ROW_LANES];
+    Real down[ROW_LANES];
     if (form == Form::gradient)
 #pragma unroll
         for (int i = 0; i < ROW_LANES; ++i) down[i] = subtract(below.lane[i], above.lane[i]);
@@ -264,7 +264,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
         } else if (combine == Combine::maximum) {
             value[n] = largest_of_taps(filter, above, middle, below, n);
         } else {
-            float first, second = 0.0f;
+            Real first, second = 0;
             if (form == Form::gradient) {
                 first = smooth(filter, above.across[n], middle.across[n], below.across[n]);
                 second = smooth(filter, down[left], down[centre], down[right]);
@@ -279,7 +279,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 #endif
         }
 #ifdef MENDS
-        mark = fused_multiply_add(value[n], 0.0f, mark);
+        mark = fused_multiply_add(value[n], Real(), mark);
 #elif !defined(EXACT_ROOT)
         if (HAS_SCALE) value[n] *= TWO_POW_23;
 #endif
@@ -288,21 +288,20 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 
     unsigned word[THREAD_OUT_WORDS];
 #pragma unroll
-    for (int i = 0; i < THREAD_OUT_WORDS; ++i) {
+    for (int i = 0; i < THREAD_SAMPLES / PACKED; ++i) {
 #ifdef PAIRS
         word[i] = __byte_perm(value[2 * i], value[2 * i + 1], 0x6240);
 #else
-        constexpr int PER_WORD = WORD / sizeof(OUTPUT);
-        Value sample[PER_WORD];
+        Value sample[PACKED];
 #pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) {
-            const int place = i * PER_WORD + k;  // outputs of a pixel are those of its planes, or all of its one plane
+        for (int k = 0; k < PACKED; ++k) {
+            const int place = i * PACKED + k;  // outputs of a pixel are those of its planes, or all of its one plane
             sample[k] = value[place / OUT_CHANNELS * PLANES + (PLANES == 1 ? 0 : place % OUT_CHANNELS)];
         }
 #ifdef EXACT_ROOT
         word[i] = pack_shorts(sample[0], sample[1]);
 #else
-        word[i] = pack(sample, static_cast<const OUTPUT *>(nullptr));
+        pack_into(word + i * PACKED_WORDS, sample);
 #endif
 #endif
     }
@@ -319,7 +318,7 @@ struct Column {
     __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
                                          const Filter &filter) {
         constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
-        float mark = 0.0f;
+        Real mark = 0;
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y)
 #pragma unroll

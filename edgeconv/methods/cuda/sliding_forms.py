@@ -1,6 +1,7 @@
 """Which forms of core/forms.py the strips of CUDA `sliding` take: problems that are one filter for every plane.
 
-    planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma
+    planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma;
+              of a float64 picture a float64 lane
     pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
 
 Float pictures take them too: where a form's sums overflow, or an infinity less itself is no number, the output is not
@@ -89,7 +90,7 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
         return None
     names, left = found.names, found.directions
     shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
-    empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
+    empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), weights.dtype)
     if problem.combine == "maximum":
         if left.rings:
             ring = left.rings[0]
@@ -172,12 +173,13 @@ def _is_whole_half(weight: float) -> bool:
 
 def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
     """The struct `Weights` of sliding_forms.cuh, as 32-bit words."""
+    real = filter_.kernels.dtype
     shares = (*filter_.shares, 0.0, 0.0, 0.0)[:RGB_CHANNELS]
-    pair = np.array((filter_.near, filter_.far), np.float32)
+    pair = np.array((filter_.near, filter_.far), real)
     with np.errstate(over="ignore"):
         twice = np.repeat(pair.astype(np.float16), 2).view(np.uint32)
-    kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), np.float32)
+    kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), real)
     kernels[: len(filter_.kernels)] = filter_.kernels
-    scaled = np.ldexp(np.array(shares, np.float32), filter_.share_exponent)
+    scaled = np.ldexp(np.array(shares, real), filter_.share_exponent)
     floats = np.concatenate([scaled, pair]).view(np.uint32)
     return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])

@@ -3,7 +3,7 @@
 fma     the weights themselves: (directions, out, in group, 3, 3) float32; fma64: float64
 dp4a    signed bytes, four to a 32-bit word, in each position within a word that a window can start at
 mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them, and a scale
-planes, pairs    one filter: sliding_forms.py
+planes, planes64, pairs    one filter: sliding_forms.py
 """
 
 from __future__ import annotations
@@ -108,5 +108,6 @@ _PACKERS: dict[StripArithmetic, Callable[[Problem, bool], NDArray[Any]]] = {
     "dp4a": dp4a_weights,
     "mma": mma_weights,
     "planes": plane_weights,
+    "planes64": plane_weights,
     "pairs": plane_weights,
 }

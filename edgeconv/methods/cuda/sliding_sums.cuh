@@ -68,6 +68,9 @@ struct Window {
         const int first = (LEAD - WINDOW_START + index * SAMPLE_BYTES) / WORD;
         return __hiloint2double(static_cast<int>(word[first + 1]), static_cast<int>(word[first]));
     }
+    // The same: no number of 8 bytes is whole.
+    __device__ __forceinline__ double sample_above(int index) const { return sample(index); }
+    __device__ __forceinline__ double sample_bits(int index) const { return sample(index); }
 #else
     // Sample `index` of the window as a float; `index` must be known to the compiler.
     __device__ __forceinline__ float sample(int index) const {
@@ -128,6 +131,21 @@ __device__ __forceinline__ void put(unsigned char *staged, int thread, const uns
             *reinterpret_cast<unsigned *>(to + i * WORD) = word[i];
     }
 }
+
+// Samples that are packed at a time, and the words that they make.
+constexpr int PACKED = sizeof(OUTPUT) < WORD ? WORD / sizeof(OUTPUT) : 1;
+constexpr int PACKED_WORDS = PACKED * sizeof(OUTPUT) / WORD;
+#ifdef USES_FLOAT64
+__device__ __forceinline__ void pack_into(unsigned *word, const double *value) {
+    float64 sample;
+    store_sample<store>(value[0], sample);
+    word[0] = static_cast<unsigned>(__double2loint(sample)), word[1] = static_cast<unsigned>(__double2hiint(sample));
+}
+#else
+__device__ __forceinline__ void pack_into(unsigned *word, const float *value) {
+    *word = pack(value, static_cast<const OUTPUT *>(nullptr));
+}
+#endif
 
 #ifdef FORM
 #include "sliding_forms.cuh"
@@ -217,21 +235,6 @@ __device__ __forceinline__ void clear(Responses &sum) {
 #pragma unroll
             for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
 }
-
-// Samples that are packed at a time, and the words that they make.
-constexpr int PACKED = sizeof(OUTPUT) < WORD ? WORD / sizeof(OUTPUT) : 1;
-constexpr int PACKED_WORDS = PACKED * sizeof(OUTPUT) / WORD;
-#ifdef USES_FLOAT64
-__device__ __forceinline__ void pack_into(unsigned *word, const double *value) {
-    float64 sample;
-    store_sample<store>(value[0], sample);
-    word[0] = static_cast<unsigned>(__double2loint(sample)), word[1] = static_cast<unsigned>(__double2hiint(sample));
-}
-#else
-__device__ __forceinline__ void pack_into(unsigned *word, const float *value) {
-    *word = pack(value, static_cast<const OUTPUT *>(nullptr));
-}
-#endif
 
 // Put one complete row of responses into the stage, as samples.
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const Responses &sum) {

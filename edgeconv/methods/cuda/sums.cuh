@@ -64,8 +64,7 @@ __device__ __forceinline__ unsigned whole_length(float first, float second) {
 }
 
 // The larger of two responses; a NaN stays one. (fmaxf would drop it, and -ftz=true make denormal numbers equal.)
-__device__ __forceinline__ float larger(float a, float b) { return larger_or_nan(a, b); }
-__device__ __forceinline__ double larger(double a, double b) { return b > a || b != b ? b : a; }
+__device__ __forceinline__ Sum larger(Sum a, Sum b) { return larger_or_nan(a, b); }
 
 // A value as a float that is stored as the value would be: past the range of whole samples their limit will do.
 template <typename Output>

@@ -1,4 +1,4 @@
-"""Pictures that are read in chunks: one table of kinds. A new kind is a file and a line."""
+"""Pictures that are read in chunks: one table of kinds. A new kind: a file and a line."""
 
 from __future__ import annotations
 
