@@ -28,7 +28,7 @@ from typing import Any, cast
 import numpy as np
 from script_options import Arguments
 
-from edgeconv.core.choices import BORDERS
+from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.filters import CHANNEL_COUNTS, RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -97,6 +97,8 @@ def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
     """
     words, _, stride = work.partition(" stride ")
     dtype, channels, *named = cast("list[Any]", words.split())
+    if channels not in CHANNELS or len(named) > 1:
+        raise ValueError(f"'{work}' is no work.")
     is_luma, groups = channels == "luma", RGB_CHANNELS if channels == "each" else 1
     if named and named[0] != REAL:
         weighted = weight_set(named_filter(named[0]), channels)
@@ -138,6 +140,16 @@ def compiles(asked: tuple[Problem, StripTile]) -> bool:
 def prepare(problem: Problem) -> None:
     """Compile what `sliding` takes for a problem, into CuPy's cache."""
     plan_for_large(problem)
+
+
+def compiled(problems: list[Problem], shipped: bool) -> list[list[StripTile]]:
+    """Of each problem the tiles that can be used, none where the shipped ones are asked for; all compiled."""
+    grids = [[] if shipped else list(tiles(problem)) for problem in problems]
+    asked = [(problem, tile) for problem, grid in zip(problems, grids, strict=True) for tile in grid]
+    with get_context("spawn").Pool() as pool:  # over before anything is timed
+        pool.map(prepare, problems if shipped else [], chunksize=1)
+        good = iter(pool.map(compiles, asked, chunksize=4))
+    return [[tile for tile in grid if next(good)] for grid in grids]
 
 
 def random_pictures(problem: Problem, count: int) -> Any:
@@ -328,21 +340,14 @@ def main() -> None:
         problems = [problem_of(work, shape_named(size), arguments.border) for work, size in cases]
     except (ValueError, TypeError) as error:
         parser.error(one_line(error))
-    with get_context("spawn").Pool() as pool:  # processes that share nothing with this one's use of the GPU
-        if arguments.shipped:
-            pool.map(prepare, problems, chunksize=1)
-        for (work, size), problem in zip(cases, problems, strict=True):
-            import cupy
+    for (work, size), usable in zip(cases, compiled(problems, arguments.shipped), strict=True):
+        import cupy
 
-            if arguments.shipped:
-                found = [TileBench(problem).measure(None, REPEATS, check=True)]
-            else:
-                grid = list(tiles(problem))
-                good = pool.map(compiles, [(problem, tile) for tile in grid], chunksize=4)
-                found = best(problem, [tile for tile, usable in zip(grid, good, strict=True) if usable])
-            cupy.get_default_memory_pool().free_all_blocks()
-            results.append({"work": work, "size": size, "border": arguments.border, "best": found})
-            show(results[-1], "tile")
+        problem = problem_of(work, shape_named(size), arguments.border)
+        found = best(problem, usable) if usable else [TileBench(problem).measure(None, REPEATS, check=True)]
+        cupy.get_default_memory_pool().free_all_blocks()
+        results.append({"work": work, "size": size, "border": arguments.border, "best": found})
+        show(results[-1], "tile")
     if arguments.output:
         arguments.output.write_text(
             json.dumps({"benchmark": "sweep_cuda_sliding", "results": results}, indent=1) + "\n"

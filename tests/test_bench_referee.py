@@ -129,21 +129,6 @@ def test_a_verdict_stands_on_more_than_one_sample(monkeypatch: pytest.MonkeyPatc
     assert row_of(record, "impossible").fault == "impossible time"
 
 
-def test_the_fastest_series_of_both_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is twice as slow at times takes as much longer for the floor as for a candidate."""
-    floor, speeds = FakeDevice.floor, cycle([1, 2])
-    first = [0.3e-3] * FEW.budget.max_samples
-
-    def at_a_speed(self, read_bytes: int, written_bytes: int):
-        call = floor(self, read_bytes, written_bytes)
-        self.seconds_of[call] = repeat(0.5e-3 * next(speeds))
-        return call
-
-    monkeypatch.setattr(FakeDevice, "floor", at_a_speed)
-    record = measured(monkeypatch, TimedMethod("impossible", [*first, *(second * 2 for second in first)]))
-    assert row_of(record, "impossible").fault == "impossible time"
-
-
 HAS_FLOOR = [
     ("identity", 1, True),
     ("identity", 2, False),

@@ -157,6 +157,9 @@ def test_a_ring_of_fractions_has_to_keep_within_the_bound() -> None:
     tiny = np.where(KIRSCH > 0, 0.0625, np.where(KIRSCH < 0, -4.0, 0.0)).astype(np.float32)
     assert forms.ring_of_three(tiny[:, np.newaxis], 9) is None
     assert forms.ring_of_three(tiny[:, np.newaxis]) is not None
+    for dtype in (np.float32, np.float64):  # where 8/7 is rounded once more than 5/7
+        sevenths = (KIRSCH.astype(dtype) / dtype(7))[:, np.newaxis]
+        assert [forms.ring_of_three(sevenths, left) is not None for left in (9, 10)] == [False, True]
 
 
 def test_rings_of_inexact_sums_are_for_methods_that_mend() -> None:

@@ -442,18 +442,15 @@ def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: Tim
         for runner in runners:
             if state not in runner.series or state not in floor.series or runner is floor:
                 continue
-            taken, floors = [runner.series[state]], [floor.series[state]]
             for _ in range(RETAKES):
-                if not is_impossible(taken, floors):
+                if not is_impossible(runner.series[state], floor.series[state]):
                     break
                 _guarded(floor, floor.choose_again)
                 _take_turns([floor, runner], state, evidence(rules.budget), watch)
                 if not runner.status == floor.status == "measured":
                     break
-                taken.append(runner.series[state])
-                floors.append(floor.series[state])
             if runner.status == floor.status == "measured":
-                _guarded(runner, partial(expect_possible, taken, floors))
+                _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
 
 
 def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -118,8 +119,8 @@ GRADIENT_ROUNDINGS = 3
 """Of a term, after its difference: of a sum of two, of its product, of the sum that joins them."""
 
 ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
-"""A square root of two responses, as so many multiply-adds: 4.5 cycles of a register where two of those are begun in
-each (docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
+"""A root of two responses, as multiply-adds: 4.5 cycles of a register where two of those are begun in each
+(docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
 
 MOST_ROUNDINGS_OF_A_SHARE = 8
 """By how much weights that were each rounded once or twice may differ from shares of one kernel."""
@@ -237,9 +238,10 @@ def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring |
     if not ((rings == largest) | (rings == least)).all():
         return None
     near = float(kernels.dtype.type(largest - least))
+    is_rounded = Fraction(near) != Fraction(largest) - Fraction(least)
     if roundings_left is None:
-        return Ring(plane, near, least) if near == largest - least else None
-    of_near = (RING_ROUNDINGS_NEAR + (near != largest - least)) * near + RING_ROUNDINGS_FAR * abs(least)
+        return None if is_rounded else Ring(plane, near, least)
+    of_near = (RING_ROUNDINGS_NEAR + is_rounded) * near + RING_ROUNDINGS_FAR * abs(least)
     of_near += RING_ROUNDINGS_LAST * abs(largest)
     of_far = RING_ROUNDINGS_FAR + RING_ROUNDINGS_LAST
     if of_near > roundings_left * abs(largest) or (least and of_far > roundings_left):
@@ -400,10 +402,10 @@ def reduced(problem: Problem, weights: Weights | None = None, *, mends: bool = F
 
 
 def operations_per_pixel(problem: Problem, *, mends: bool = False) -> tuple[int, int]:
-    """What no form here saves of an output pixel: operations, and those that roots count for (in float).
+    """What no form saves of an output pixel: operations, and those of roots (in float).
 
-    Additions, multiply-adds and maxima count as one operation. Rounding, storing and fetching are left out. `mends` as
-    for `fewer_directions`.
+    Additions, multiply-adds and maxima count as one. Rounding, storing and fetching are left out. `mends` as for
+    `fewer_directions`.
     """
     found = reduced(problem, mends=mends)
     before = problem.in_channels - 1 if found.channel_sum else problem.in_channels if found.weighted is not None else 0

@@ -19,7 +19,7 @@ inline double fused_multiply_add(double a, double b, double c) { return fma(a, b
 inline double plain_multiply(double a, double b) { return a * b; }
 inline double plain_add(double a, double b) { return a + b; }
 inline double plain_subtract(double a, double b) { return a - b; }
-inline double larger_number(double a, double b) { return fmax(a, b); }
+inline double larger_number(double a, double b) { return b > a ? b : a; }
 inline double larger_or_nan(double a, double b) { return b > a || b != b ? b : a; }
 inline double larger_size_or_nan(double a, double b) { return larger_or_nan(fabs(a), fabs(b)); }
 inline float approximate_root(float value) { return sqrtf(value); }

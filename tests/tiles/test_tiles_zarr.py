@@ -1,10 +1,9 @@
-"""Zarr and OME-Zarr, versions 2 and 3, of other axes and chunks than ours."""
+"""Zarr and OME-Zarr 2 and 3 of other axes and chunks than ours."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,19 +23,16 @@ HEIGHT, WIDTH = 91, 133
 
 
 def ome(path: Path, array: np.ndarray, axes: str, chunks: tuple[int, ...], version: int, levels: int = 1) -> None:
-    """An OME-Zarr of `array`, NGFF 0.4 for Zarr 2 and 0.5 for Zarr 3."""
+    """An OME-Zarr of `array`, of NGFF 0.4 or 0.5."""
     group = zarr.open_group(str(path), mode="w", zarr_format=version)
     for level in range(levels):
         part = array[..., :: 2**level] if level else array
         made = group.create_array(str(level), shape=part.shape, chunks=chunks, dtype=part.dtype)
         made[...] = part
-    scales: list[dict[str, Any]] = [
+    scales = [
         {"axes": [{"name": axis} for axis in axes], "datasets": [{"path": str(level)} for level in range(levels)]}
     ]
-    if version == 2:
-        group.attrs["multiscales"] = scales
-    else:
-        group.attrs["ome"] = {"version": "0.5", "multiscales": scales}
+    group.attrs.update({"multiscales": scales} if version == 2 else {"ome": {"version": "0.5", "multiscales": scales}})
 
 
 @pytest.mark.parametrize("version", [2, 3])

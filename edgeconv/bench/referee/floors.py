@@ -4,23 +4,21 @@ The floor is the plain candidate of the case (`copy` in records), which reads wh
 must write, in the same state of the last-level cache. A time is impossible where even the floor's fast samples (p10)
 take `CLEARLY` times as long as its median. Other programs may have disturbed the floor, or the shape that it has may be
 of several threads whose cores others took since. So both are taken again, some times, before that is said: with the
-samples of `evidence`, the floor in the shape that is the fastest by then; the fastest series of each counts.
+samples of `evidence`, the floor in the shape that is the fastest by then. The time must be impossible each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from edgeconv.bench.referee.faults import FaultError
 from edgeconv.core.problem import Problem
-from edgeconv.core.timing import Budget, Series, Statistics
+from edgeconv.core.timing import Budget, Series
 from edgeconv.core.units import seconds_text
 
 CLEARLY = 1.25
-EVIDENCE_SAMPLES = 9
-EVIDENCE_SECONDS = 0.2
-"""Of each series that a verdict stands on, at least."""
+EVIDENCE_SAMPLES, EVIDENCE_SECONDS = 9, 0.2
+"""What each further series has, at least: so many samples, or what there is time for, and never fewer than three."""
 
 
 def has_floor(problem: Problem) -> bool:
@@ -38,17 +36,13 @@ def evidence(budget: Budget) -> Budget:
     )
 
 
-def is_impossible(taken: Sequence[Series], floors: Sequence[Series]) -> bool:
-    """Whether no candidate can have taken so little: the fastest of its series beside the floor's."""
-    return _fastest(taken).median_seconds * CLEARLY < min(floor.statistics.p10_seconds for floor in floors)
+def is_impossible(series: Series, floor: Series) -> bool:
+    """Whether no candidate can have taken so little."""
+    return series.statistics.median_seconds * CLEARLY < floor.statistics.p10_seconds
 
 
-def expect_possible(taken: Sequence[Series], floors: Sequence[Series]) -> None:
+def expect_possible(series: Series, floor: Series) -> None:
     """Raises FaultError for an impossible time."""
-    if is_impossible(taken, floors):
-        seconds, least = (seconds_text(_fastest(series).median_seconds) for series in (taken, floors))
-        raise FaultError("impossible time", f"{seconds}, and reading and writing the bytes alone takes {least}")
-
-
-def _fastest(series: Sequence[Series]) -> Statistics:
-    return min((each.statistics for each in series), key=lambda statistics: statistics.median_seconds)
+    if is_impossible(series, floor):
+        taken, least = (seconds_text(each.statistics.median_seconds) for each in (series, floor))
+        raise FaultError("impossible time", f"{taken}, and reading and writing the bytes alone takes {least}")

@@ -39,7 +39,7 @@ __device__ __forceinline__ float plain_subtract(float a, float b) {
     return result;
 }
 
-// The same in double, where nothing turns denormal numbers into zeros. The compiler joins none of them.
+// The same in double, where nothing turns denormal numbers into zeros. The compiler fuses no product with a sum.
 __device__ __forceinline__ double fused_multiply_add(double a, double b, double c) { return fma(a, b, c); }
 __device__ __forceinline__ double plain_multiply(double a, double b) { return __dmul_rn(a, b); }
 __device__ __forceinline__ double plain_add(double a, double b) { return __dadd_rn(a, b); }

@@ -150,7 +150,7 @@ def _saves_of_floats(problem: Problem) -> bool:
 
 
 def _sums_as_wide_as_samples(problem: Problem) -> bool:
-    """Whether sums are in float32, or of float64 samples: not where whole numbers have sums past float32."""
+    """Whether sums have the samples' width: not those of whole numbers that need float64."""
     return problem.dtype == np.float64 or sums_for(problem) == "float32"
 
 

@@ -68,7 +68,7 @@ struct Window {
         const int first = (LEAD - WINDOW_START + index * SAMPLE_BYTES) / WORD;
         return __hiloint2double(static_cast<int>(word[first + 1]), static_cast<int>(word[first]));
     }
-    // The same: no number of 8 bytes is whole.
+    // For code that whole samples share; no whole sample has 8 bytes.
     __device__ __forceinline__ double sample_above(int index) const { return sample(index); }
     __device__ __forceinline__ double sample_bits(int index) const { return sample(index); }
 #else
