@@ -40,7 +40,7 @@ from edgeconv.methods.cuda.sliding_tiles import (
 
 sys.path.insert(0, str(PROJECT / "scripts"))
 
-from sweep_cuda_sliding import WORKS, problem_of
+import sweep_cuda_sliding as sweep
 
 WORD_BYTES = 4
 MODES = {
@@ -192,12 +192,12 @@ def test_short_sums_are_those_whose_squares_stay_whole_floats():
 
 
 def test_a_sweep_names_its_works_in_words() -> None:
-    problem = problem_of("float64 mix sobel stride 2", (7, 9))
+    problem = sweep.problem_of("float64 mix sobel stride 2", (7, 9))
     assert (problem.dtype, problem.stride, problem.combine, problem.groups) == (np.float64, 2, "magnitude", 1)
-    assert {problem_of(work, (7, 9)).dtype.name for work in WORKS} == set(MODES)
-    whole, real = (problem_of(f"uint8 each{word}", (7, 9)).weights for word in ("", " real"))
+    assert {sweep.problem_of(work, (7, 9)).dtype.name for work in sweep.WORKS} == set(MODES)
+    whole, real = (sweep.problem_of(f"uint8 each{word}", (7, 9)).weights for word in ("", " real"))
     assert (whole == np.rint(whole)).all()
     assert (real != np.rint(real)).all()
     for wrong in ("uint8", "uint8 sobel", "float32 mix sobel stride2", "float32 mix soble"):
         with pytest.raises((ValueError, TypeError)):
-            problem_of(wrong, (7, 9))
+            sweep.problem_of(wrong, (7, 9))
