@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from script_options import PROJECT, Arguments
 
@@ -25,18 +26,18 @@ os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
 
 import numpy as np
 from PIL import Image
-from PySide6.QtCore import QEventLoop, QTimer
-from PySide6.QtGui import QImage, QPixmap
 
 from edgeconv import convolve
 from edgeconv.io.image import read_image, write_image
 from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.qt.app import open_window
-from edgeconv.view.qt.memory import PLACE_VARIABLE
-from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import find_mode
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPixmap
+
+    from edgeconv.view.qt.window import ViewWindow
 
 PICTURE = PROJECT / "images" / "input_1024.png"
 SIZE = (1280, 800)
@@ -53,6 +54,8 @@ PARTS = {"pixels": ("canvas", EXACT), "panel": ("tabs", SHARP)}
 
 def wait_for(condition: Callable[[], bool]) -> None:
     """Let the window live until `condition` holds."""
+    from PySide6.QtCore import QEventLoop, QTimer
+
     loop, looking = QEventLoop(), QTimer()
     looking.timeout.connect(lambda: loop.quit() if condition() else None)
     looking.start(LOOK_MILLISECONDS)
@@ -67,6 +70,8 @@ def settle(window: ViewWindow) -> None:
 
 def keep(shot: QPixmap, path: Path) -> None:
     """A small WebP of what was grabbed."""
+    from PySide6.QtGui import QImage
+
     image = shot.toImage().convertToFormat(QImage.Format.Format_RGB888)
     rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
     pixels = rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3)
@@ -139,6 +144,9 @@ def main() -> int:
     parser = Arguments(__doc__)
     parser.add_argument("--folder", type=Path, default=PROJECT / "docs" / "view", help="Where the pictures go.")
     folder = parser.parse_args().folder
+    from edgeconv.view.qt.app import open_window
+    from edgeconv.view.qt.memory import PLACE_VARIABLE
+
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as settings:
         os.environ[PLACE_VARIABLE] = str(Path(settings) / "settings.ini")

@@ -74,6 +74,17 @@ def check_typography(text: str, usage: str, columns: int) -> dict[str, list[tupl
     return listed
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_a_script_explains_itself_without_any_extra(path: Path) -> None:
+    """What it imports before it reads its options is there with the base dependencies."""
+    there = {*sys.stdlib_module_names, *(source.stem for source in SOURCES), "edgeconv", "numpy", "cv2", "PIL", "typer"}
+    nodes = ast.parse(path.read_text(encoding="utf-8")).body
+    names = {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    names |= {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    assert {name.partition(".")[0] for name in names} <= there
+    assert not [name for name in names if name.startswith("edgeconv.view.qt") and not name.endswith(".actions")]
+
+
 @pytest.mark.parametrize("columns", [72, 120])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_help_of_a_script(

@@ -42,7 +42,7 @@ HEIGHT, WIDTH = 141, 203
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with an 8-bit, a 16-bit and a float TIFF."""
+    """An 8-bit, a 16-bit and a float TIFF."""
     for dtype, name in (("uint8", "photo.tif"), ("uint16", "deep.tif"), ("float32", "field.tif")):
         tifffile.imwrite(
             tmp_path / name, random_image(HEIGHT, WIDTH, dtype), photometric="rgb", tile=(48, 64), compression="lzw"
@@ -56,20 +56,9 @@ def names(folder: Path) -> set[str]:
 
 def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(folder: Path) -> None:
     done = edgeconv(
-        "run",
-        "photo.tif",
-        "--tile",
-        64,
-        "--stride",
-        2,
-        "-f",
-        "sobel",
-        "--device",
-        "cpu",
-        "--verify-tiles",
-        "-v",
+        "run", "photo.tif", "--tile", 64, "--stride", 2, "-f", "sobel", "--device", "cpu", "--verify-tiles", "-v",
         cwd=folder,
-    )
+    )  # fmt: skip
     assert (done.code, done.err) == (0, "")
     assert names(folder) == {
         "photo.tif", "deep.tif", "field.tif", "photo_sobel_sliding_s2.tiff", "photo_sobel_sliding_s2.json"
@@ -95,7 +84,7 @@ def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(
     ),
 )
 def test_every_mode_and_type_is_that_of_the_whole_picture(folder: Path, source: str, mode: str) -> None:
-    """Both commands, file to file, so that the door for pixels is compared too."""
+    """Both commands, file to file: so what pixels go through is compared."""
     common = ("run", source, "--output-mode", mode, "--method", "im2col", "--device", "cpu", "--border", "reflect")
     whole = edgeconv(*common, "-o", "whole.tif", "--samples", 0, cwd=folder)
     if source == "field.tif" and mode == "clip":
