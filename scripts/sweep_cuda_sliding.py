@@ -23,7 +23,7 @@ from functools import partial
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from script_options import Arguments
@@ -96,9 +96,12 @@ def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
     A sample type, how channels meet, `real` weights or a filter's name, a stride.
     """
     words, _, stride = work.partition(" stride ")
-    dtype, channels, *named = cast("list[Any]", words.split())
-    if channels not in CHANNELS or len(named) > 1:
-        raise ValueError(f"'{work}' is no work.")
+    parts: list[Any] = words.split()
+    if not (2 <= len(parts) <= 3 and parts[1] in CHANNELS):
+        raise ValueError(
+            f"'{work}' is no work: use a type, one of {', '.join(CHANNELS)}, if wanted a filter or 'real'."
+        )
+    dtype, channels, *named = parts
     is_luma, groups = channels == "luma", RGB_CHANNELS if channels == "each" else 1
     if named and named[0] != REAL:
         weighted = weight_set(named_filter(named[0]), channels)
