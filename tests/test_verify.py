@@ -87,7 +87,7 @@ def test_a_picture_of_nan_alone_is_not_called_checked() -> None:
 @pytest.mark.parametrize("name", ["sobel", "kirsch", "laplacian8"])
 @pytest.mark.parametrize("channels", ["each", "mix"])
 def test_values_past_the_range_of_their_type_warn_of_nothing(dtype: str, size: float, name: str, channels: str) -> None:
-    """Beside a report a warning of NumPy would be a second line that says nothing."""
+    """NumPy's warning about an overflow would tell the user nothing."""
     image = (random_image(20, 30, "float64") * size).astype(dtype)
     problem = make_problem(image.shape, dtype, weight_set(named_filter(name), channels))
     out = np.empty(problem.output_shape, problem.output_dtype)
