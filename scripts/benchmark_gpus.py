@@ -3,14 +3,14 @@
     python3 scripts/benchmark_gpus.py [--side 2048] [--pictures 2048] [--rounds 3]
 
 Clusters of `edgeconv batch --devices` with one GPU and with all, by turns, each with the same number of threads per
-GPU (the host's cores over its GPUs), warmed up, then timed from the first picture handed out to the last outcome. Of
+GPU (the host's cores over its GPUs), warmed up, then timed from the first picture to the last outcome. Two works,
 laplacian8 by channel, 8 bits in and out:
 
     memory   pictures in the worker's ordinary memory → GPU → kernel → ordinary memory; nothing else
     files    a whole batch: NPY files of a RAM disk are read and hashed, filtered, hashed and written as NPY, with a
              ledger; only compression is left out
 
-The goal is 1.8 times one GPU with two, on `memory`.
+The goal: two GPUs ≥ 1.8 times one, on `memory`.
 """
 
 from __future__ import annotations

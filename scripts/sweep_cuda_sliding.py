@@ -64,7 +64,7 @@ WORKS = tuple(
         ),
     )
 )
-"""Where nothing is asked for."""
+"""What is swept where no work is asked for."""
 
 THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (0, 1, 2), (1, 2, 4, 8)
 RESIDENT_THREADS = (512, 768)
@@ -99,7 +99,7 @@ def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
     parts: list[Any] = words.split()
     if not (2 <= len(parts) <= 3 and parts[1] in CHANNELS):
         raise ValueError(
-            f"'{work}' is no work: use a type, one of {', '.join(CHANNELS)}, if wanted a filter or 'real'."
+            f"Work '{work}' is not known: use a sample type, one of {', '.join(CHANNELS)}, and perhaps a filter."
         )
     dtype, channels, *named = parts
     is_luma, groups = channels == "luma", RGB_CHANNELS if channels == "each" else 1
@@ -145,14 +145,20 @@ def prepare(problem: Problem) -> None:
     plan_for_large(problem)
 
 
-def compiled(problems: list[Problem], shipped: bool) -> list[list[StripTile]]:
-    """Of each problem the tiles that can be used, none where the shipped ones are asked for; all compiled."""
-    grids = [[] if shipped else list(tiles(problem)) for problem in problems]
+def usable_tiles(problems: list[Problem]) -> list[list[StripTile]]:
+    """The tiles of the grid that compile for each problem."""
+    grids = [list(tiles(problem)) for problem in problems]
     asked = [(problem, tile) for problem, grid in zip(problems, grids, strict=True) for tile in grid]
-    with get_context("spawn").Pool() as pool:  # over before anything is timed
-        pool.map(prepare, problems if shipped else [], chunksize=1)
-        good = iter(pool.map(compiles, asked, chunksize=4))
+    good = iter(in_processes(compiles, asked))
     return [[tile for tile in grid if next(good)] for grid in grids]
+
+
+def in_processes(call: Callable[[Any], Any], asked: list[Any]) -> list[Any]:
+    """What `call` gives for each; by processes that have ended, with their use of the GPU, before anything is timed."""
+    if not asked:
+        return []
+    with get_context("spawn").Pool() as pool:
+        return pool.map(call, asked, chunksize=4)
 
 
 def random_pictures(problem: Problem, count: int) -> Any:
@@ -343,11 +349,13 @@ def main() -> None:
         problems = [problem_of(work, shape_named(size), arguments.border) for work, size in cases]
     except (ValueError, TypeError) as error:
         parser.error(one_line(error))
-    for (work, size), usable in zip(cases, compiled(problems, arguments.shipped), strict=True):
+    if arguments.shipped:
+        in_processes(prepare, problems)
+    grids = [None] * len(cases) if arguments.shipped else usable_tiles(problems)
+    for (work, size), problem, grid in zip(cases, problems, grids, strict=True):
         import cupy
 
-        problem = problem_of(work, shape_named(size), arguments.border)
-        found = best(problem, usable) if usable else [TileBench(problem).measure(None, REPEATS, check=True)]
+        found = [TileBench(problem).measure(None, REPEATS, check=True)] if grid is None else best(problem, grid)
         cupy.get_default_memory_pool().free_all_blocks()
         results.append({"work": work, "size": size, "border": arguments.border, "best": found})
         show(results[-1], "tile")

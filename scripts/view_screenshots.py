@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from script_options import PROJECT, Arguments
+from script_options import PROJECT, Arguments, stopped
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
@@ -28,6 +28,7 @@ import numpy as np
 from PIL import Image
 
 from edgeconv import convolve
+from edgeconv.core.optional import import_problem
 from edgeconv.io.image import read_image, write_image
 from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import Parameters
@@ -144,6 +145,8 @@ def main() -> int:
     parser = Arguments(__doc__)
     parser.add_argument("--folder", type=Path, default=PROJECT / "docs" / "view", help="Where the pictures go.")
     folder = parser.parse_args().folder
+    if problem := import_problem("PySide6.QtWidgets"):
+        raise stopped(f"{problem}. Use: pip install 'edgeconv[gui]'")
     from edgeconv.view.qt.app import open_window
     from edgeconv.view.qt.memory import PLACE_VARIABLE
 

@@ -38,6 +38,9 @@ ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "pairs": "whole numbers, two halves per register",
 }
 
+REORDERED: tuple[StripArithmetic, ...] = ("mma", "planes", "planes64")
+"""Those that add in another order than the plain sum: inexact sums differ from it by roundings."""
+
 INT8_LARGEST = 127
 SHORT_LARGEST = 20_000
 """Two squares of no more, added to the bits of 2^23, are the bits of a finite float (sliding.cu, length_byte)."""
@@ -170,7 +173,7 @@ def form_for(problem: Problem) -> PlaneFilter | None:
 
 def mends(problem: Problem) -> bool:
     """Whether outputs that are not finite are computed again, by the plain sum (mend.cuh)."""
-    return problem.dtype.kind == "f" and arithmetic_for(problem) in ("mma", "planes", "planes64")
+    return problem.dtype.kind == "f" and arithmetic_for(problem) in REORDERED
 
 
 def _needs_mma(problem: Problem) -> bool:
@@ -205,7 +208,7 @@ def is_small(problem: Problem) -> bool:
 
     It does where sums are exact, and in multiply-adds, as both add in the same order.
     """
-    if has_strips(problem) and arithmetic_for(problem) in ("mma", "planes", "planes64") and not is_whole(problem):
+    if has_strips(problem) and arithmetic_for(problem) in REORDERED and not is_whole(problem):
         return False
     limit = DIRECT_PIXELS
     if problem.dtype in (np.float32, np.float64) and problem.stride <= 2:
