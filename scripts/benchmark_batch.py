@@ -81,7 +81,7 @@ def pictures(folder: Path) -> list[Path]:
 
 def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCodec = "host") -> dict[str, Any]:
     """The batch itself, in this process; its summary."""
-    choice = choose(AUTO, device, "many pictures")
+    choice = choose(AUTO, device)
     request = make_request(FILTER, channels="each", output_mode="abs")
     names = Names("{stem}{ext}", request.filter.name, choice.method, request.stride)
     found = plan.find_tasks([source], recursive=False)
@@ -186,7 +186,7 @@ def main() -> int:
         }
         skipped = {}
         if arguments.format == "jpg":
-            on_cpu = choose(AUTO, arguments.device, "many pictures").device == "cpu"
+            on_cpu = choose(AUTO, arguments.device).device == "cpu"
             reason = "the pictures are filtered on the CPU" if on_cpu else gpu_jpeg_unavailable_reason()
             if reason is None:
                 entrants[ON_GPU] = lambda: edgeconv_batch(source, target, arguments.device, "gpu")

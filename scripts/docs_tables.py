@@ -33,6 +33,7 @@ from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.referee.faults import FAULTS
 from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.cost import share_of_limit
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
 from edgeconv.core.units import seconds_text
@@ -143,7 +144,7 @@ def run_reports(machine: str) -> str:
                     f"{speed.kernel_gflops:,.1f}",
                     f"{speed.end_to_end_gflops:,.1f}",
                     f"{speed.gigabytes_per_second:,.1f}",
-                    percent(speed.memory_floor_share),
+                    percent(share_of_limit(speed.memory_floor_share)),
                     seconds_text(end_to_end.median_seconds),
                     f"{check.relative_error:.1g}",
                 ]
@@ -160,30 +161,6 @@ def calls(name: str) -> str:
     return lines_of(("µs from call to call", *(f"{side}×{side}" for side in sides)), rows)
 
 
-def auto_choices(machines: dict[str, str]) -> str:
-    """What `auto` took beside the best single choice, of scripts/benchmark_auto.py."""
-    rows = []
-    for name, machine in machines.items():
-        record = committed.record(name)
-        for part, words in AUTO_PARTS.items():
-            found = [row for row in record["rows"] if row["part"] == part]
-            worst = max(found, key=lambda row: row["ratio"])
-            within = sum(row["ratio"] <= record["goal"] for row in found)
-            taken = ", ".join(sorted({f"`{row['taken'].split()[0]}` {row['taken'].split(' ', 1)[1]}" for row in found}))
-            cell = f"{worst['ratio']:.2f}" if worst["ratio"] > 1 else "1.00"
-            rows.append(
-                [
-                    committed.link(name, machine),
-                    words,
-                    f"{within} of {len(found)}",
-                    cell,
-                    taken,
-                ]
-            )
-    return lines_of(("machine", "job", "within 1.15 of the best", "worst", "taken"), rows)
-
-
-AUTO_PARTS = {"calls": "calls with NumPy arrays", "file": "one file", "batch": "a folder of PNGs"}
 """The jobs of such a record, in words."""
 
 
@@ -500,9 +477,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "run-h200": lambda: run_reports("h200"),
     "calls-gpu": lambda: calls("calls_h200"),
     "calls-cpu": lambda: calls("calls_h200_host"),
-    "auto": lambda: auto_choices(
-        {"auto_h200": "one NVIDIA H200 and its host", "auto_two_cores": "two cores of an AMD EPYC"}
-    ),
     "batches": lambda: batches("calls_h200"),
     "forms": surface_tables.forms,
     "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths"),

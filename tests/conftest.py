@@ -17,10 +17,6 @@ from qt_here import qt_reason
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.runtime.devices.cpu import CpuDevice
-from edgeconv.runtime.profile import PLACE_VARIABLE
-
-os.environ[PLACE_VARIABLE] = os.devnull + ".none"
-"""No test depends on what `edgeconv tune` has measured for the person who runs it."""
 
 pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 """Loaded here and not by itself (see addopts): on a machine without Qt it would stop every test."""

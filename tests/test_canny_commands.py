@@ -63,10 +63,10 @@ def able(problem: ChainProblem) -> Iterator[tuple[str, DeviceName]]:
 @pytest.mark.parametrize(
     ("words", "name", "low", "high", "l2", "blur"),
     [
-        ("", "photo_canny_opencv_s1.png", None, None, False, 0),
-        ("--thresholds 50,150", "photo_canny_50-150_opencv_s1.png", 50, 150, False, 0),
-        ("--thresholds 150,50.5 --gradient l2", "photo_canny_l2_50.5-150_opencv_s1.png", 50.5, 150, True, 0),
-        ("--thresholds otsu --blur 3", "photo_canny_blur3_otsu_opencv_s1.png", None, None, False, 3),
+        ("", "photo_canny_sliding_s1.png", None, None, False, 0),
+        ("--thresholds 50,150", "photo_canny_50-150_sliding_s1.png", 50, 150, False, 0),
+        ("--thresholds 150,50.5 --gradient l2", "photo_canny_l2_50.5-150_sliding_s1.png", 50.5, 150, True, 0),
+        ("--thresholds otsu --blur 3", "photo_canny_blur3_otsu_sliding_s1.png", None, None, False, 3),
         ("--blur 5 --method reference", "photo_canny_blur5_reference_s1.png", None, None, False, 5),
     ],
 )
@@ -385,11 +385,11 @@ def test_opencv_has_its_threads_again_after_runs_that_overlapped() -> None:
 
 
 def test_auto_takes_what_computes_the_chain() -> None:
-    assert choose("auto", "cpu", "one picture", _problem()).method == "opencv"
+    assert choose("auto", "cpu", _problem()).method == "sliding"
     generic = chain_problem((9, 9, 3), np.uint8, make_chain("sobel,thin"), "abs")
-    assert choose("auto", "cpu", "calls", generic).method == "reference"
+    assert choose("auto", "cpu", generic).method == "reference"
     with pytest.raises(UnavailableError, match="cannot compute the chain"):
-        choose("im2col", "cpu", "calls", _problem())
+        choose("im2col", "cpu", _problem())
 
 
 @pytest.mark.parametrize("samples", [None, 2000])

@@ -1,57 +1,107 @@
-"""Which method a word and a device lead to, on machines with and without a GPU, of any profile."""
+"""Which method and device two words lead to, on machines with and without a GPU: a table."""
 
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+from batch_folders import draw_photos
+from command import edgeconv
+
+from edgeconv.batch import auto as batch_auto
+from edgeconv.batch import ledger
+from edgeconv.core.chains import chain_problem, make_chain
+from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.runtime import auto
+from edgeconv.runtime.auto import Choice, choose
+
+NO_GPU = "no driver"
+PROBLEMS: dict[str, Any] = {
+    "filter": make_request("sobel", channels="each").picture_problem((9, 9, 3), "uint8"),
+    "canny": chain_problem((9, 9, 3), np.uint8, make_chain("canny", low=50, high=150), "abs"),
+    "chain": chain_problem((9, 9, 3), np.uint8, make_chain("sobel,thin"), "abs"),
+}
 
 
 @pytest.mark.parametrize(
-    ("device", "reason", "one", "many"),
+    ("method", "device", "gpu", "problem", "expected"),
     [
-        ("cuda", None, ("sliding", "cuda"), ("sliding", "cuda")),
-        ("auto", None, ("sliding", "cuda"), ("sliding", "cuda")),
-        ("cpu", None, ("opencv", "cpu"), ("sliding", "cpu")),
-        ("auto", "no driver", ("opencv", "cpu"), ("sliding", "cpu")),
-        ("cpu", "no driver", ("opencv", "cpu"), ("sliding", "cpu")),
-        ("cuda", "no driver", None, None),
+        ("auto", "auto", None, "filter", ("sliding", "cpu", "where the pixels are; --device cuda takes the GPU")),
+        ("auto", "auto", NO_GPU, "filter", ("sliding", "cpu", "where the pixels are")),
+        ("auto", "cpu", None, "filter", ("sliding", "cpu", "cpu asked for")),
+        ("auto", "cuda", None, None, ("sliding", "cuda", "cuda asked for")),
+        ("auto", "cuda", NO_GPU, "filter", "--device cuda cannot be used here: no driver. Use --device cpu"),
+        ("auto", "auto", NO_GPU, "canny", ("sliding", "cpu", "where the pixels are")),
+        ("auto", "auto", NO_GPU, "chain", ("reference", "cpu", "sliding does not compute this chain")),
+        ("sliding", "auto", None, "filter", ("sliding", "cuda", "an NVIDIA GPU is present")),
+        ("sliding", "auto", NO_GPU, "filter", ("sliding", "cpu", "asked for by name; on the CPU, as no driver")),
+        ("sliding", "cpu", None, "filter", ("sliding", "cpu", "asked for by name")),
+        ("opencv", "auto", None, "filter", ("opencv", "cpu", "it is a CPU method")),
+        ("cudnn", "cuda", None, "filter", ("cudnn", "cuda", "asked for by name")),
+        ("im2col", "cpu", NO_GPU, "chain", "cannot compute the chain"),
     ],
 )
-def test_auto_takes_the_gpu_where_there_is_one(
-    device: str,
-    reason: str | None,
-    one: tuple[str, str] | None,
-    many: tuple[str, str] | None,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_method_and_a_device_lead_to_one_choice(
+    method: str, device: str, gpu: str | None, problem: str | None, expected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: reason)
-    monkeypatch.setattr(auto, "require", lambda name, device, *more: asked.append((name, device)))
-    for purpose, chosen in (("one picture", one), ("many pictures", many)):
-        asked.clear()
-        if chosen is None:
-            with pytest.raises(UnavailableError, match=r"--device cuda cannot be used here: no driver\. Use --dev"):
-                auto.choose("auto", device, purpose)
-            continue
-        choice = auto.choose("auto", device, purpose)
-        assert (choice.method, choice.device) == chosen
-        if choice.device == "cpu":
-            assert choice.why.startswith("CPU asked for" if device == "cpu" else "CPU, as no driver")
-        assert asked in ([], [chosen])
+    monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: gpu)
+    monkeypatch.setattr(auto, "cuda_missing_reason", lambda: gpu)
+    find, real = auto.find, auto.require
+    ready = type("Ready", (), {"unavailable_reason": lambda self: None, "chain_reason": lambda self, problem: None})
+    there = type("Entry", (), {"device": "cuda", "load": lambda self: ready()})
+    monkeypatch.setattr(auto, "find", lambda name, device: there() if device == "cuda" else find(name, device))
+    monkeypatch.setattr(auto, "require", lambda name, device: ready() if device == "cuda" else real(name, device))
+    of = None if problem is None else PROBLEMS[problem]
+    if isinstance(expected, str):
+        with pytest.raises(UnavailableError, match=expected.replace(".", r"\.")):
+            choose(method, device, of)
+        return
+    choice = choose(method, device, of)
+    assert (choice.method, choice.device) == expected[:2]
+    assert choice.why.endswith(expected[2])
 
 
-def test_a_method_by_name_that_cannot_run_here_is_refused_and_not_only_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(auto, "require", lambda name, device, *more: asked.append((name, device)))
-    monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: None)
-    for method, device, chosen in (
-        ("sliding", "auto", ("sliding", "cuda")),
-        ("sliding", "cpu", ("sliding", "cpu")),
-        ("opencv", "auto", ("opencv", "cpu")),
-        ("cudnn", "cuda", ("cudnn", "cuda")),
-    ):
-        choice = auto.choose(method, device, "one picture")
-        assert ((choice.method, choice.device), asked.pop()) == (chosen, chosen)
-        assert asked == []
+# --- a batch has one method for all its pictures ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return draw_photos(tmp_path / "photos")
+
+
+def test_a_batch_that_is_resumed_stays_with_its_method(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("--device", "cpu", "--channels", "each")
+    assert edgeconv("batch", photos / "a.png", "-o", out, *words, "--method", "opencv").code == 0
+    again = edgeconv("batch", photos, "-o", out, *words, "--resume")
+    assert "1 done, 1 unchanged" in again.text
+    assert "opencv on cpu (as in the earlier run that this one resumes)" in again.text
+    assert len({row.parameters_sha256 for row in ledger.read_rows(out)}) == 1
+    named = edgeconv("batch", photos, "-o", out, *words, "--method", "reference", "--resume", "--json")
+    assert json.loads(named.text)["done"] == 2
+    changed = edgeconv("batch", photos, "-o", out, *words, "--resume", "--stride", 2)
+    assert "sliding on cpu (cpu asked for)" in changed.text
+
+
+@pytest.mark.parametrize(
+    ("words", "device"),
+    [((), "auto"), (("--jpeg-codec", "gpu"), "cuda"), (("--device", "cpu"), "cpu")],
+    ids=["nothing", "the GPU for JPEG", "the CPU"],
+)
+def test_jpeg_that_is_decoded_on_a_gpu_is_filtered_there(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], device: str
+) -> None:
+    seen: list[str] = []
+
+    def choose(method: str, device: str, problem: object) -> Choice:
+        seen.append(device)
+        return Choice("opencv", "cpu", "for a test")
+
+    monkeypatch.setattr(batch_auto, "cuda_missing_reason", lambda: None)
+    monkeypatch.setattr(batch_auto, "choose", choose)
+    edgeconv("batch", photos, "-o", tmp_path / "out", *words)
+    assert seen == [device]

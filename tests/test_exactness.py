@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -27,10 +26,7 @@ from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.runtime import auto as choose_module
 from edgeconv.runtime import check as verify
-from edgeconv.runtime import profile
-from edgeconv.runtime.auto import choose
 from edgeconv.runtime.session import Session
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
@@ -242,32 +238,6 @@ def test_bounds_by_hand() -> None:
     assert found == pytest.approx(expected, rel=0.011)
     assert exactness.bound(problem, FLOAT64, 8.0).max() < 1e-6 * exactness.bound(problem, FLOAT32, 8.0).max()
     assert (exactness.bound(problem, HALF, 8.0) > 2.0**-10 * 8.0 * np.array([1, 7, 4.5])).all()
-
-
-def test_auto_passes_over_a_library_that_is_not_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two methods in a profile, the faster is not taken where its library's float32 sums do not hold the result."""
-    entries = {entry.name: entry for entry in METHODS if entry.device == "cpu"}
-    narrow = {"opencv": replace(entries["opencv"], float32_sums=True), "sliding": entries["sliding"]}
-    monkeypatch.setattr(choose_module, "find", lambda name, device: narrow[name])
-    curves = [
-        profile.Curve(name, "cpu", 1, "uint16", 0.0, (profile.Point(1, seconds, 0), profile.Point(10**9, seconds, 0)))
-        for name, seconds in (("opencv", 1e-9), ("sliding", 1e-3))
-    ]
-
-    class Profile:
-        def candidates(self, problem):
-            return curves
-
-    monkeypatch.setattr(profile, "read_profile", lambda facts: (Profile(), ""))
-    monkeypatch.setattr(choose_module.os.path, "exists", lambda path: True)
-    taken = {
-        weight: choose(
-            "auto", "cpu", "many pictures", make_problem((64, 64, 3), "uint16", one_weight(weight), output_mode="abs")
-        )
-        for weight in (3, 3_000)
-    }
-    assert (taken[3].method, taken[3_000].method) == ("opencv", "sliding")
-    assert "opencv on cpu sums in float32" in taken[3_000].why
 
 
 # --- arrays as people have them --------------------------------------------------------------------------------------

@@ -18,10 +18,8 @@ from problems import random_image
 from selection import few_then_slow
 
 from edgeconv.bench import record
-from edgeconv.bench import tune as tuning
 from edgeconv.cli import COMMANDS
 from edgeconv.io.image import read_image, write_image
-from edgeconv.runtime import profile
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, devices and pipes")
 SIGPIPE_EXIT = 141
@@ -35,7 +33,6 @@ PRINTING = {
     "diff": ["diff photo.png photo.png", "diff photo.png other.png"],
     "bench": ["bench compare bench.json bench.json"],
     "report": ["report bench.json"],
-    "tune": ["tune"],
     "resize": ["resize photo.png --sizes 8 -o small"],
     "filters": ["filters"],
     "doctor": ["doctor"],
@@ -72,10 +69,6 @@ def test_a_closed_pipe_ends_every_command_quietly(folder: Path, monkeypatch: pyt
         assert edgeconv(*["batch", "photo.png", "-m", "opencv", "-o", "done"]).code == 0
     if "bench.json" in words:
         Path("bench.json").write_bytes(record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))))
-    if words == "tune":
-        monkeypatch.setenv(profile.PLACE_VARIABLE, str(folder / "profile.json"))
-        monkeypatch.setattr(tuning, "run", lambda *_: measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
-        monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
     done = edgeconv(*words.split(), stdout=closed_pipe())
     assert (done.code, done.err) == (SIGPIPE_EXIT, "")
 
@@ -214,67 +207,6 @@ def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, wor
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     assert says in done.err
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
-
-
-@POSIX
-@pytest.mark.parametrize(
-    ("place", "reason"),
-    [
-        ("/proc/edgeconv/profile.json", "nothing can be made in /proc"),
-        ("/dev/null", "is a device or a pipe"),
-        ("/dev/null/profile.json", "there is a file of that name"),
-        ("photo.png/profile.json", "there is a file of that name"),
-        (".", "is a folder"),
-        ("a\0b/profile.json", "embedded null"),
-    ],
-)
-def test_tune_tries_its_place_before_it_measures(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, reason: str
-) -> None:
-    monkeypatch.setattr(profile, "profile_path", lambda: Path(place))
-    monkeypatch.setattr(tuning, "run", lambda *_: pytest.fail("measured, and could not save"))
-    done = edgeconv("tune")
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for words in (reason, "The profile cannot be written to '", f"set {profile.PLACE_VARIABLE} to a file"):
-        assert words in done.err
-    assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
-
-
-@POSIX
-def test_somebody_without_a_home_folder_can_run_and_is_told_by_tune(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in (profile.PLACE_VARIABLE, "XDG_CACHE_HOME", "HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
-    assert edgeconv("run", "photo.png", "--samples", "0", "--check", "none", "-o", "-").code == 0
-    done = edgeconv("tune")
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    assert "no home folder" in done.err
-    assert not Path("~").exists()
-
-
-def test_a_profile_that_cannot_be_saved_after_all_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = folder / "cache" / "profile.json"
-    monkeypatch.setenv(profile.PLACE_VARIABLE, str(place))
-
-    def measure(*_: object) -> object:
-        assert list(place.parent.iterdir()) == []  # tried, and nothing left of it
-        place.parent.rmdir()
-        place.parent.write_bytes(b"in the way")
-        return measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
-
-    monkeypatch.setattr(tuning, "run", measure)
-    monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
-    done = edgeconv("tune")
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    assert "there is a file of that name" in done.err
-
-
-@POSIX
-def test_a_profile_that_is_a_device_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(profile.PLACE_VARIABLE, "/dev/zero")
-    assert profile.read_profile({})[1].startswith("the profile /dev/zero cannot be read")
 
 
 def test_a_closed_connection_is_no_closed_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

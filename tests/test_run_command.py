@@ -94,8 +94,8 @@ def test_the_schema_itself_is_sound_and_refuses_what_is_not_a_report(folder: Pat
 def test_auto_says_what_it_took_and_why(folder: Path) -> None:
     record = json.loads(edgeconv("run", "photo.png", "--device", "cpu", "--json", cwd=folder).text)
     assert record["method"]["asked_for"] == "auto"
-    assert record["method"]["name"] == "opencv"
-    assert "CPU asked for" in record["method"]["why"]
+    assert record["method"]["name"] == "sliding"
+    assert "cpu asked for" in record["method"]["why"]
 
 
 def test_16_bits_stay_16_bits(folder: Path) -> None:

@@ -126,7 +126,6 @@ def test_a_mistake_is_one_line(name: str, capsys: pytest.CaptureFixture[str], mo
 def needed(name: str) -> list[str]:
     """What a script asks for, so that nothing else is wrong."""
     return {
-        "benchmark_auto": ["--output", "x"],
         "benchmark_calls": ["--output", "x"],
         "benchmark_canny": ["--output", "x"],
         "benchmark_canny_passes": ["--output", "x"],

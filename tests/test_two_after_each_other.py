@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import json
 import pickle
 import re
 import sys
@@ -23,7 +22,6 @@ import pytest
 from batch_folders import settings_for
 from command import PROJECT
 from problems import random_image, random_weights
-from test_tune import curve, keep
 
 import edgeconv
 from edgeconv.api import convolve as door
@@ -57,8 +55,8 @@ from edgeconv.methods.options import Options
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
-from edgeconv.runtime import devices, profile
-from edgeconv.runtime.auto import Choice, choose
+from edgeconv.runtime import devices
+from edgeconv.runtime.auto import Choice
 from edgeconv.view import compute as view_work
 from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
@@ -341,32 +339,6 @@ def test_the_window_shows_what_was_asked_last(tmp_path: Path, name: str) -> None
 
 
 # --- what is read, loaded and compiled -------------------------------------------------------------------------------
-
-
-def test_a_profile_is_read_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    problem = make_request().problem((64, 64, 3), "uint8")
-    for fastest, other in (("opencv", "sliding"), ("sliding", "opencv"), ("im2col", "sliding")):
-        keep(monkeypatch, tmp_path, curve(fastest, 1e-3), curve(other, 2e-3))
-        assert choose("auto", "cpu", "many pictures", problem).method == fastest
-    path = profile.profile_path()
-    record = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**record, "edgeconv_version": "0"}), encoding="utf-8")
-    assert "another edgeconv" in choose("auto", "cpu", "many pictures", problem).why
-
-
-def test_the_choice_is_by_all_of_the_problem_that_a_curve_names(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    fast = {"opencv": (1, "uint8"), "sliding": (3, "uint8"), "im2col": (1, "float32")}
-    curves = [
-        curve(method, 1e-3 if own == place else 1.0, stride=place[0], dtype=place[1])
-        for place in fast.values()
-        for method, own in fast.items()
-    ]
-    keep(monkeypatch, tmp_path, *curves)
-    for method, (stride, dtype) in (*fast.items(), *reversed(fast.items())):
-        problem = make_request(stride=stride).problem((1024, 1024, 3), dtype)
-        assert choose("auto", "cpu", "many pictures", problem).method == method
 
 
 def test_each_entry_of_a_table_is_its_own_class() -> None:

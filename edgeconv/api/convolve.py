@@ -182,8 +182,7 @@ def _make_plan(
     if len(shape) == 4 and shape[0] < 1:
         raise UsageError("A batch must have at least one picture.")
     problem = request.picture_problem(picture_shape(shape), dtype)
-    pictures = shape[0] if len(shape) == 4 else 1
-    choice = choose(method, device, "calls", problem, pictures, options.threads)
+    choice = choose(method, device, problem)
     return ConvolutionPlan(request, shape, problem.dtype, choice, options, asked_for=method)
 
 

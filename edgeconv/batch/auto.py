@@ -1,13 +1,11 @@
 """What `auto` means for a batch, which has one method and one device for all its pictures.
 
 A resumed batch keeps the method of its ledger, since another method means other parameters, and every picture would be
-filtered again. A new one is decided for its first picture, which represents all: by the profile of `edgeconv tune`, or
-by what the number of pictures and the start of a method make of it.
+filtered again. A chain is settled for the first picture, which represents all.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 
 from edgeconv.batch.engines.cluster import Cluster
@@ -22,7 +20,6 @@ from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason
 from edgeconv.io.image import decode_image
 from edgeconv.methods import METHODS
-from edgeconv.runtime import profile
 from edgeconv.runtime.auto import Choice, choose
 
 MOST_TRIED = 8
@@ -40,26 +37,21 @@ def settle(
     def chosen(method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
         if cluster is not None:
             return cluster.choose(method, device, problem)
-        return choose(method, device, "many pictures", problem, pictures, draft.options.threads)
+        return choose(method, device, problem)
 
     draft = settings_for(Choice(method, "cpu", "not settled yet"))
-    tasks = list(tasks)
-    pictures = max(1, len(tasks) // draft.share[1])
     if draft.jpeg_codec == "gpu" and device == AUTO and cuda_missing_reason() is None:
         device = "cuda"  # pictures that are decoded on a GPU do not cross the bus
     chain = draft.request.chain is not None
-    if method != AUTO:  # only some methods compute chains, which is said before the first picture
-        return settings_for(chosen(method, device, _first_problem(tasks, draft) if chain else None))
-    if draft.resume:
+    if method == AUTO and draft.resume:
         for choice in _of_earlier_run(draft.output, device, settings_for):
             try:
                 chosen(choice.method, choice.device, None)
             except UnavailableError:
                 continue
             return settings_for(choice)
-    may_differ = device == AUTO and cuda_missing_reason() is None
-    asked = chain or cluster is not None or may_differ or os.path.exists(profile.profile_path())
-    return settings_for(chosen(method, device, _first_problem(tasks, draft) if asked else None))
+    # Only some methods compute chains, which is said before the first picture.
+    return settings_for(chosen(method, device, _first_problem(tasks, draft) if chain else None))
 
 
 def _of_earlier_run(output: str, device: str, settings_for: Callable[[Choice], Settings]) -> list[Choice]:

@@ -13,7 +13,6 @@
     compare.py    two records: same, faster, slower, unsteady or ambiguous
     goals.py      the bars that the project sets itself, and what a record says about them
     ladders/      matrix products beside cuBLAS and convolutions beside a copy, step by step
-    tune.py       a quick measured profile for `--method auto`
 
 Importing the package loads no array library.
 """

@@ -24,7 +24,6 @@ COMMANDS: dict[str, str] = {
     "diff": "edgeconv.cli.diff:diff",
     "bench": "edgeconv.cli.bench:COMMANDS",
     "report": "edgeconv.cli.report:report",
-    "tune": "edgeconv.cli.tune:tune",
     "resize": "edgeconv.cli.resize:resize",
     "filters": "edgeconv.cli.filters:filters",
     "doctor": "edgeconv.cli.doctor:doctor",

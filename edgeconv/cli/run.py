@@ -84,7 +84,7 @@ def run(
     )
     tiles = _tile_options(tiling) if tiling.asked else None
     if len(pictures) > 1 and choice.method != AUTO:  # what is wrong for all of them is said once
-        found = choose(choice.method, choice.device, "one picture")
+        found = choose(choice.method, choice.device)
         require(found.method, found.device, several.options)
     roofs: whole.Roofs = {}
     records: list[RunReport] = []

@@ -42,16 +42,31 @@ class Counts:
 
 @dataclass(frozen=True)
 class Roof:
-    """The measured limits of this machine; `how` states the method of measurement."""
+    """The measured limits of this machine; `how` states the method of measurement.
+
+    `cache_bytes` is the size of the last cache, in which repeated runs find their data where picture and output fit:
+    the copy of large arrays is no limit for them. None where it is not known, and where runs begin with it emptied.
+    """
 
     copy_bytes_per_second: float
     fma_flops_per_second: float
     how: str
+    cache_bytes: int | None = None
+
+    def copy_seconds(self, moved_bytes: int) -> float | None:
+        """The least time to move so many bytes; None where the measured copy is no limit for them."""
+        in_cache = self.cache_bytes is not None and moved_bytes <= self.cache_bytes
+        return None if in_cache else moved_bytes / self.copy_bytes_per_second
+
+
+def share_of_limit(share: float | None) -> float | None:
+    """The share of a limit that a run reached; None above 1, where it was no limit of this run."""
+    return None if share is None or share > 1 else share
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Rates of a measured time, and shares of the roof."""
+    """Rates of a measured time, and shares of the roof where it is a limit."""
 
     kernel_gflops: float
     useful_gflops: float
@@ -110,10 +125,11 @@ class Throughput:
 
 def throughput(problem: ChainProblem, counts: Counts, seconds: float, roof: Roof | None) -> Throughput:
     """Rates of one run that took `seconds`, and its share of the time of a copy of the fewest bytes."""
+    floor = None if roof is None else roof.copy_seconds(counts.fewest_bytes)
     return Throughput(
         pixels_per_second=problem.height * problem.width / seconds,
         gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
-        memory_floor_share=None if roof is None else counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
+        memory_floor_share=None if floor is None else share_of_limit(floor / seconds),
     )
 
 
@@ -198,11 +214,11 @@ def speed(counts: Counts, seconds: float, roof: Roof | None) -> Speed:
     """GFLOPS, GB/s and shares of the floor for one run that took `seconds`."""
     memory_share = roofline_share = None
     bound_by = None
-    if roof is not None:
-        memory_floor = counts.fewest_bytes / roof.copy_bytes_per_second
+    memory_floor = None if roof is None else roof.copy_seconds(counts.fewest_bytes)
+    if roof is not None and memory_floor is not None:
         arithmetic_floor = counts.useful_flops / roof.fma_flops_per_second
-        memory_share = memory_floor / seconds
-        roofline_share = max(memory_floor, arithmetic_floor) / seconds
+        memory_share = share_of_limit(memory_floor / seconds)
+        roofline_share = share_of_limit(max(memory_floor, arithmetic_floor) / seconds)
         bound_by = "memory" if memory_floor >= arithmetic_floor else "arithmetic"
     return Speed(
         kernel_gflops=counts.nominal_flops / seconds / 1e9,

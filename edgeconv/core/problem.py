@@ -47,7 +47,6 @@ The glossary of the project: each word has one meaning in code, messages and doc
     roof         what the machine was measured to do at most: copy bandwidth and multiply-adds. The floor is the time
                  below which no method can come, by the roof.
     report       what `edgeconv run` writes beside a picture; a record is what bench, ladders and diff write as JSON.
-    profile      what `edgeconv tune` measured of this machine, by which `auto` chooses.
     ledger       the lines, one a picture, that a batch keeps in its output folder.
 """
 

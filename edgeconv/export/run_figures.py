@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from edgeconv.core.cost import share_of_limit
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.export.colours import INK, SERIES
 from edgeconv.export.figures import Drawing, ink, legend, literal, stacked_bars
@@ -58,7 +59,11 @@ def gflops(reports: Sequence[RunReport]) -> list[Drawing]:
 
 def shares(reports: Sequence[RunReport]) -> list[Drawing]:
     """Shares of the memory floor and of the roofline, where the roof was measured."""
-    timed = [(name, speed) for name, speed in _timed(reports) if speed.roofline_share is not None]
+    timed = [
+        (name, speed)
+        for name, speed in _timed(reports)
+        if share_of_limit(speed.roofline_share) is not None and share_of_limit(speed.memory_floor_share) is not None
+    ]
     if not timed:
         return []
     figure, axis = _bars([name for name, _ in timed])
@@ -69,7 +74,7 @@ def shares(reports: Sequence[RunReport]) -> list[Drawing]:
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axis.set_xlabel("share of what this machine was measured to do")
     legend(figure, [axis])
-    caption = "Above 100 %: the picture lay in a cache, or the arithmetic was not that of the measured float32 roof."
+    caption = "Runs that the measured roof does not limit, as their data lie in a cache, have no bars."
     return [Drawing("run_roof", "Share of the roof", caption, figure)]
 
 

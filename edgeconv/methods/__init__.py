@@ -56,7 +56,6 @@ METHODS: tuple[MethodEntry, ...] = (
         "cuda",
         "edgeconv.methods.cuda.cudnn:CuDNN",
         "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7",
-        float32_sums=True,
     ),
 )
 

@@ -27,8 +27,6 @@ class MethodEntry:
     summary: str
     to_compare: bool = False
     """Whether it is there only to compare others with, so that `auto` never takes it."""
-    float32_sums: bool = False
-    """Whether its library sums in float32 whatever the problem needs: then `auto` passes it over (exactness.py)."""
     package: str = ""
     """Name and version of the package that offers it; empty for a method of edgeconv itself."""
 

@@ -11,11 +11,7 @@ from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, ProblemPart, RunReport, ThroughputPart
 
-ABOVE_THE_ROOF = {
-    "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
-    "arithmetic": "above the roof: 8-bit arithmetic, or a machine that was busy while its float32 roof was measured",
-}
-
+NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
 
 MOST_NAMES = 4
 """Files of a bank that are named in a line."""
@@ -189,13 +185,12 @@ def _speed_rows(report: RunReport) -> list[tuple[str, str]]:
             f"{digits_text(speed.gigabytes_per_second, 4)} GB/s",
         )
     ]
-    roof, share, bound_by = speed.roof, speed.roofline_share, speed.bound_by
-    if roof is not None and share is not None and bound_by is not None:
+    roof, share, memory = speed.roof, speed.roofline_share, speed.memory_floor_share
+    if roof is not None:
         copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
-        shares = f"{share:.0%} (bound by {bound_by}), memory {speed.memory_floor_share:.0%}"
+        of_memory = "" if memory is None else f", memory {_share(memory)}"
+        shares = NO_LIMIT if share is None else f"{_share(share)} (bound by {speed.bound_by}){of_memory}"
         rows.append(("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
-        if share > 1:
-            rows.append(("note", ABOVE_THE_ROOF[bound_by]))
     return [*rows, ("workspace", f"{workspace:,} bytes")]
 
 

@@ -84,7 +84,7 @@ class WholeRun(Run):
         with self._watch.phase("set_up"):
             job = self._job = replace(job, request=job.request.settled(pixels))
             self._problem = job.request.picture_problem(pixels.shape, pixels.dtype)
-            self._choice = choose(job.method, job.device, "one picture", self._problem, threads=job.options.threads)
+            self._choice = choose(job.method, job.device, self._problem)
             self._format = job.format or FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
         problem_record = plain(report.describe_problem(job.request, self._problem))

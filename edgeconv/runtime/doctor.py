@@ -5,31 +5,15 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-import numpy as np
-
 from edgeconv import __version__
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem
-from edgeconv.core.request import make_request
 from edgeconv.core.safe_text import visible
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import all_methods, method_faults
-from edgeconv.runtime import profile as profiles
 from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.forecast import Purpose
-
-SIDES = (256, 1024, 4096)
-"""Of the pictures for which `auto` is asked."""
-
-PICTURES = 100
-PURPOSES: dict[Purpose, str] = {
-    "one picture": "one picture",
-    "many pictures": f"{PICTURES} pictures",
-    "calls": "calls with arrays",
-}
 
 MODULES = {"opencv-python-headless": "cv2"}
 """The module name of a library, where it differs from the name of its package."""
@@ -58,7 +42,8 @@ def text() -> str:
         origin = f" (package {entry.package})" if entry.package and reason is None else ""
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}{origin}")
     lines += [f"  left out: {fault}" for fault in method_faults()]
-    lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
+    choice = choose(AUTO, AUTO)
+    lines += [f"  {AUTO} takes {choice.method} on {choice.device} ({choice.why})", "", "devices"]
     lines += _facts(get_device("cpu").describe())
     reason, remedy = cuda_unavailable_reason(), cuda_remedy()
     if reason is None:
@@ -71,20 +56,6 @@ def text() -> str:
         f"  conflict: {' and '.join(names)}: {advice}" for names, advice in CONFLICTS if all(map(_installed, names))
     ]
     return "\n".join(map(visible, lines))
-
-
-def _auto() -> list[str]:
-    """The profile of `edgeconv tune`, whether it is valid, and what `auto` chooses by size and purpose."""
-    profile, note = profiles.read_profile(profiles.machine_facts(get_device("cpu").describe()))
-    state = "holds for this machine" if profile else note or "is not there yet: run 'edgeconv tune'"
-    return [f"  profile {profiles.profile_path()}: {state}", *(_taken(p, s) for p in PURPOSES for s in SIDES)]
-
-
-def _taken(purpose: Purpose, side: int) -> str:
-    """What `auto` chooses for pictures of `side` by `side` pixels."""
-    problem = make_request().problem((side, side, RGB_CHANNELS), np.uint8)
-    choice = choose(AUTO, AUTO, purpose, problem, PICTURES if purpose == "many pictures" else 1)
-    return f"  {AUTO} for {PURPOSES[purpose]} of {side}×{side}: {choice.method} on {choice.device} ({choice.why})"
 
 
 def _facts(facts: dict[str, object]) -> list[str]:

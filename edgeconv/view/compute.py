@@ -270,7 +270,7 @@ class Workshop:
             watch.phases_seconds["decode"] = decode_seconds
             settled = request.settled(picture.pixels)
             problem = settled.picture_problem(picture.pixels.shape, picture.pixels.dtype)
-            choice = choose(asked.method, asked.device, "one picture", problem)
+            choice = choose(asked.method, asked.device, problem)
             with listening(self._computations.listener(key)):
                 filtered = whole.filter_picture(picture, settled, problem, choice, options, watch)
             filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
@@ -348,7 +348,7 @@ class Workshop:
         """The default name of the output of `edgeconv run`."""
         pixels, request = self.decode(path).pixels, parameters.request()
         problem = request.settled(pixels).picture_problem(pixels.shape, pixels.dtype)
-        method = choose(parameters.method, parameters.device, "one picture", problem).method
+        method = choose(parameters.method, parameters.device, problem).method
         output_format = FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
         return default_name(Job(path, request), method, output_format)
 

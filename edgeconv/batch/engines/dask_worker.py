@@ -89,7 +89,7 @@ def look(terms: Terms) -> None:
 def choose_here(terms: Terms, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
     """What this worker would take. Raises UnavailableError."""
     terms.check()
-    return choose(method, device, "many pictures", problem)
+    return choose(method, device, problem)
 
 
 def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -> WorkerReply:

@@ -222,7 +222,7 @@ class TiledRun(Run):
         """The method, for a tile and not for the whole picture, which may not fit in any memory."""
         sides = (min(problem.height, TYPICAL_SIDE), min(problem.width, TYPICAL_SIDE), problem.in_channels)
         typical = self._job.request.picture_problem(sides, problem.dtype)
-        choice = choose(self._job.method, self._job.device, "many pictures", typical, threads=self._job.options.threads)
+        choice = choose(self._job.method, self._job.device, typical)
         if isinstance(problem, ChainProblem):  # whole numbers, the same wherever a pixel lies
             return choice
         return settle(choice, self._job.method, problem)

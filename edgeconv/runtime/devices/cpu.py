@@ -121,6 +121,7 @@ class CpuDevice(Device):
             copy_bytes_per_second=_copy_rate(),
             fma_flops_per_second=_fma_rate(threads),
             how=f"copy of {COPY_BYTES >> 20} MiB, and float32 multiply-adds in registers, by {threads} threads",
+            cache_bytes=last_level_cache_bytes(),
         )
 
     def peak_bytes(self) -> int | None:

@@ -74,8 +74,11 @@ def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
         lines.append(("end to end", seconds_text(timing.end_to_end.median_seconds)))
     if speed is not None:
         roof = speed.roof
-        lines.append(("memory", f"{speed.gigabytes_per_second:,.4g} GB/s, {speed.memory_floor_share:.0%} of the floor"))
-        lines.append(("roofline", f"{speed.roofline_share:.0%}, bound by {speed.bound_by}"))
+        memory, share = speed.memory_floor_share, speed.roofline_share
+        of_floor = "" if memory is None else f", {memory:.0%} of the floor"
+        lines.append(("memory", f"{speed.gigabytes_per_second:,.4g} GB/s{of_floor}"))
+        if share is not None:
+            lines.append(("roofline", f"{share:.0%}, bound by {speed.bound_by}"))
         if roof is not None:
             rates = f"{roof.copy_bytes_per_second / 1e9:,.4g} GB/s, {roof.fma_flops_per_second / 1e9:,.4g} GFLOPS"
             lines.append(("roof here", rates))
