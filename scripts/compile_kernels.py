@@ -25,6 +25,7 @@ from zlib import crc32
 
 from script_options import Arguments
 
+from edgeconv.core.optional import install
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError, one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
@@ -181,7 +182,7 @@ def failures(compiled: Iterable[CompiledKernel]) -> list[str]:
 
 def _nvrtc() -> tuple[Any, str]:
     """The binding, and the folder of CUDA's headers."""
-    way_out = "pip install 'edgeconv[dev]'"
+    way_out = install("dev")
     try:
         from cuda.bindings import nvrtc
         from cuda.pathfinder import find_nvidia_header_directory

@@ -28,7 +28,7 @@ import numpy as np
 from PIL import Image
 
 from edgeconv import convolve
-from edgeconv.core.optional import import_problem
+from edgeconv.core.optional import import_problem, install
 from edgeconv.io.image import read_image, write_image
 from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import Parameters
@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=PROJECT / "docs" / "view", help="Where the pictures go.")
     folder = parser.parse_args().folder
     if problem := import_problem("PySide6.QtWidgets"):
-        raise stopped(f"{problem}. Use: pip install 'edgeconv[gui]'")
+        raise stopped(f"{problem}. Use: {install('gui')}")
     from edgeconv.view.qt.app import open_window
     from edgeconv.view.qt.memory import PLACE_VARIABLE
 

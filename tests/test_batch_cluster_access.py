@@ -116,7 +116,7 @@ def test_without_the_library_that_makes_keys_no_cluster_is_made(
     done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", "local")
     assert (done.code, len(done.error_lines)) == (4, 1), done.err
     assert "cryptography" in done.err
-    assert "pip install 'edgeconv[dask]'" in done.err
+    assert "pip install '.[dask]'" in done.err
     assert not (tmp_path / "out").exists()
 
 

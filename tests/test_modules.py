@@ -64,7 +64,7 @@ def test_a_source_by_tiles_names_the_broken_library_and_its_extra(broken, kind, 
     with pytest.raises(UnavailableError) as error:
         sources.require(kind)
     assert f"{kind.packages[-1]} is installed but cannot be imported" in str(error.value)
-    assert f"pip install 'edgeconv[{kind.extra}]'" in str(error.value)
+    assert f"pip install '.[{kind.extra}]'" in str(error.value)
     assert is_one_line(str(error.value))
 
 
@@ -82,7 +82,7 @@ def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
     with pytest.raises(error) as caught:
         sources.open_source(tmp_path / name)
     assert "pyvips is installed but cannot be imported" in str(caught.value)
-    assert "pip install 'edgeconv[vips]'" in str(caught.value)
+    assert "pip install '.[vips]'" in str(caught.value)
     assert is_one_line(str(caught.value))
 
 
@@ -121,7 +121,7 @@ def test_formats_of_a_bench_name_the_broken_library(broken) -> None:
         assert (reason is None) == (exporter.needs is None)
         if reason is not None:
             assert NO_LIBRARY in reason
-            assert "edgeconv[plot]" in reason
+            assert "pip install '.[plot]'" in reason
 
 
 def test_a_worker_says_zlib_where_isal_does_not_start(broken) -> None:
@@ -137,7 +137,7 @@ def test_a_perceptual_figure_names_the_broken_library(broken, name: str, module:
     with pytest.raises(UnavailableError) as error:
         perceptual.PERCEPTUAL[name](picture, picture, 255.0)
     assert f"{module} is installed but cannot be imported" in str(error.value)
-    assert "pip install 'edgeconv[diff]'" in str(error.value)
+    assert "pip install '.[diff]'" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -175,5 +175,5 @@ def test_flip_is_refused_with_the_reason_where_its_package_has_no_wheel(
     with pytest.raises(UnavailableError) as error:
         perceptual.flip(picture, picture, 255.0)
     assert ("which has no wheel for Python" in str(error.value)) is not has
-    assert ("pip install 'edgeconv[diff]'" in str(error.value)) is has
+    assert ("pip install '.[diff]'" in str(error.value)) is has
     assert str(error.value).startswith("--flip needs the package flip-evaluator")

@@ -12,6 +12,11 @@ from importlib.util import find_spec
 from edgeconv.errors import one_line
 
 
+def install(extra: str) -> str:
+    """How to add an extra to a checkout, as a clause: no package index has edgeconv."""
+    return f"in edgeconv's folder python3 scripts/bootstrap.py run --extras {extra}, or pip install '.[{extra}]'"
+
+
 def import_problem(module: str) -> str | None:
     """Why `module` cannot be imported, as a phrase without a full stop, or None where it is imported now."""
     package = module.partition(".")[0]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.optional import import_problem
+from edgeconv.core.optional import import_problem, install
 from edgeconv.errors import UnavailableError, UsageError
 
 SSIM_WINDOW = 7
@@ -74,9 +74,7 @@ def _require(option: str, module: str, package: str) -> None:
             f"{option} needs the package {package}, which has no wheel for {place} (only for {FLIP_WHEELS}): leave "
             f"{option} out, or build the package with a C++ compiler (pip install {package})."
         )
-    raise UnavailableError(
-        f"{option} needs the package {package} ({problem}): install it with pip install 'edgeconv[diff]'."
-    )
+    raise UnavailableError(f"{option} needs the package {package} ({problem}): {install('diff')}.")
 
 
 def flip_has_wheel() -> bool:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgeconv.core.optional import import_problem
+from edgeconv.core.optional import import_problem, install
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.io.files import make_folder, write_bytes_atomically
 
@@ -37,7 +37,7 @@ class Exporter:
     def unavailable_reason(self) -> str | None:
         """Why it cannot be made here, or None."""
         problem = None if self.needs is None else import_problem(self.needs)
-        return None if problem is None else f"{problem} (pip install 'edgeconv[plot]')"
+        return None if problem is None else f"{problem} ({install('plot')})"
 
     def load(self) -> Callable[[Sequence[AnyRecord]], Files]:
         """The function that makes the files."""

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from edgeconv import __version__
 from edgeconv.core.option import AUTO
-from edgeconv.core.optional import import_problem
+from edgeconv.core.optional import import_problem, install
 from edgeconv.core.safe_text import visible
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
@@ -18,7 +18,7 @@ from edgeconv.runtime.devices import get_device
 MODULES = {"opencv-python-headless": "cv2"}
 """The module name of a library, where it differs from the name of its package."""
 
-REMEDIES = {"pyvips": "pip install 'edgeconv[vips]', which brings libvips"}
+REMEDIES = {"pyvips": f"{install('vips')}, which brings libvips"}
 """What to do about a library that is installed and cannot be loaded; others are reinstalled."""
 
 CONFLICTS = (

@@ -22,7 +22,7 @@ def view(
     """Open a window with controls, edges and speed.
 
     Turn the controls, see edges and speed at once, compare methods side by side. Parameters that are not given are
-    those of last time. Needs PySide6: pip install 'edgeconv[gui]'.
+    those of last time. Needs PySide6: pip install '.[gui]' in edgeconv's folder.
     """
     from edgeconv.errors import UsageError
     from edgeconv.io.files import is_standard_stream

@@ -34,7 +34,7 @@ def view(**environment: str) -> Finished:
 def test_without_pyside_one_line_says_how_to_get_it() -> None:
     done = run_python(WITHOUT_PYSIDE, "view")
     assert done.code == UNAVAILABLE
-    assert done.error_lines == ["edgeconv: error: edgeconv view needs PySide6: pip install 'edgeconv[gui]'."]
+    assert done.error_lines == ["edgeconv: error: edgeconv view needs PySide6: pip install '.[gui]'."]
 
 
 def test_help_needs_no_qt() -> None:

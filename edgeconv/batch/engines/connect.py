@@ -9,9 +9,10 @@ from typing import Any
 
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
+from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, UsageError, one_line
 
-INSTALL = "pip install 'edgeconv[dask]'"
+INSTALL = install("dask")
 CONNECT_SECONDS = 10
 
 TLS_SCHEME = "tls://"

@@ -15,6 +15,7 @@ from typing import Any
 
 from edgeconv.batch.stores.base import EmptyFileError, Store, refuse_foreign
 from edgeconv.batch.task import Task
+from edgeconv.core.optional import install
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError, one_line_with_class
 from edgeconv.io.files import NameTakenError
 from edgeconv.io.formats import SUFFIXES
@@ -165,7 +166,7 @@ def _open(place: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise UnavailableError(f"{place}: needs fsspec: pip install 'edgeconv[remote]'.") from None
+        raise UnavailableError(f"{place}: needs fsspec: {install('remote')}.") from None
     try:
         files, path = url_to_fs(place, use_listings_cache=False)
     except ImportError as error:

@@ -7,9 +7,10 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 
+from edgeconv.core.optional import install
 from edgeconv.errors import one_line
 
-INSTALL_CUPY = "pip install 'edgeconv[cuda13]', or 'edgeconv[cuda12]' for older drivers"
+INSTALL_CUPY = f"{install('cuda13')}; cuda12 for older drivers"
 """What `edgeconv doctor` advises where there is no CuPy. Reasons do not repeat it: they stand in every report."""
 DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvgpu")
 """What the driver shows on Linux: of a computer, under Windows, and of the Jetson boards."""

@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 
 LIBRARY_NAMES = ("cudnn64_9.dll",) if sys.platform == "win32" else ("libcudnn.so.9",)
@@ -236,7 +237,7 @@ def unavailable_reason() -> str | None:
     try:
         library()
     except (OSError, AttributeError) as error:
-        return f"cuDNN 9 is not installed (pip install 'edgeconv[cuda13]'): {error}"
+        return f"cuDNN 9 is not installed ({install('cuda13')}): {error}"
     return None
 
 

@@ -21,6 +21,7 @@ from queue import Empty, LifoQueue
 from typing import Any
 
 from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
@@ -33,7 +34,7 @@ NARROWEST = 8
 """In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; GPUs do."""
 MADE_AT_ONCE = 4
 """Decoders that are set up side by side; that takes a second or two, and the driver does little of it in parallel."""
-INSTALL = "pip install 'edgeconv[nvimgcodec13]', or 'edgeconv[nvimgcodec12]' beside CuPy for CUDA 12"
+INSTALL = f"{install('nvimgcodec13')}; nvimgcodec12 beside CuPy for CUDA 12"
 
 
 def nvimgcodec_version() -> str:

@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError
 
 NEED = "edgeconv view needs"
@@ -65,7 +66,7 @@ def require_qt() -> None:
     try:
         from PySide6 import QtGui, QtSvg, QtWidgets  # noqa: F401  # only whether they can be imported
     except ModuleNotFoundError:
-        raise UnavailableError(f"{NEED} PySide6: pip install 'edgeconv[gui]'.") from None
+        raise UnavailableError(f"{NEED} PySide6: {install('gui')}.") from None
     except ImportError as error:
         raise UnavailableError(f"{NEED} {missing_library(str(error))}.") from None
     if _gives_back_too_much():
@@ -73,7 +74,7 @@ def require_qt() -> None:
 
         raise UnavailableError(
             f"{NEED} another PySide6: {__version__} ends Python {sys.version_info.major}.{sys.version_info.minor} "
-            "after some thousand calls. pip install 'edgeconv[gui]' takes one that does not, or use Python 3.12."
+            f"after some thousand calls. One that does not: {install('gui')}. Or use Python 3.12."
         )
     if sys.platform == "linux":
         reason = _platform_reason()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeconv.core.optional import import_problem
+from edgeconv.core.optional import import_problem, install
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.run.tiled.sources import vips
@@ -74,7 +74,9 @@ def open_source(path: Path, rgb: bool = False) -> TileSource:
         if not path.exists():
             raise ImageReadError(f"{path}: there is no such file: check the name.")
         problem = import_problem("pyvips")
-        beyond = f" ({problem}: JPEG 2000, JPEG XL and slides need pip install 'edgeconv[vips]')" if problem else ""
+        beyond = (
+            f" ({problem}: JPEG 2000, JPEG XL and slides need the extra vips: {install('vips')})" if problem else ""
+        )
         raise ImageReadError(
             f"{path}: is not a picture that can be read by tiles: convert it to TIFF, or leave the tile options out"
             f"{beyond}."
@@ -97,6 +99,4 @@ def require(kind: SourceKind) -> None:
     """Raise UnavailableError where a package that `kind` needs is not installed or does not start."""
     problems = [problem for problem in map(import_problem, kind.packages) if problem]
     if problems:
-        raise UnavailableError(
-            f"{kind.name} by tiles: {' and '.join(problems)}: pip install 'edgeconv[{kind.extra}]'{kind.brings}."
-        )
+        raise UnavailableError(f"{kind.name} by tiles: {' and '.join(problems)}: {install(kind.extra)}{kind.brings}.")
