@@ -46,6 +46,45 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     assert all((picture.parent / name).stat().st_size > 0 for name in ("c.html", "c.png", "c.xml"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "picture_number", "changed", "code"),
+    [
+        ("", 0, "", 0),
+        ("--stride 2", 0, "", 2),
+        ("--rtol 0.1", 0, "", 2),
+        ("", 1, "", 2),
+        *(("", 0, name, 2) for name in ("c.html", "c.png", "c.xml")),
+    ],
+    ids=[
+        "the same",
+        "another stride",
+        "another allowance",
+        "another picture",
+        "edited HTML",
+        "edited PNG",
+        "edited XML",
+    ],
+)
+def test_only_unchanged_outputs_of_the_same_picture_and_settings_are_replaced(
+    picture: Path, settings: str, picture_number: int, changed: str, code: int
+) -> None:
+    folder = picture.parent
+    words = ("--html", "c.html", "--contact-sheet", "c.png", "--junit", "c.xml", "--pictures", "c")
+    assert edgeconv("compare", "in.png", *words, cwd=folder).code == 0
+    if picture_number:
+        write_image(random_image(40, 50, "uint8", 1), picture)
+    if changed:
+        data = bytearray((folder / changed).read_bytes())
+        data[60] ^= 1  # of the same length
+        (folder / changed).write_bytes(data)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    again = edgeconv("compare", "in.png", *settings.split(), *words, cwd=folder)
+    assert again.code == code, again.err
+    if code:
+        assert "exists: pass --overwrite to replace it" in again.err
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf])
 def test_a_float_picture_that_holds_no_number_somewhere_is_judged_by_the_rest(tmp_path: Path, odd: float) -> None:
     pixels = random_image(40, 50, "float32")

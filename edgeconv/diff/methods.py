@@ -96,6 +96,7 @@ def run(
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
+    described_input, problem_record = report.describe_pixels(pixels), report.describe_problem(request, problem)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     failed: list[tuple[str, DeviceName, str]] = []
     reference, *others = run_all(pixels, problem, request, options, failed)
@@ -119,15 +120,14 @@ def run(
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
         remarks=[*picture.notes, *order, *not_run(failed)],
         protect=(source,),
+        follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.perceptual)),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
     described = fields_of(done.record) | {"kind": "compare"}
     record = CompareRecord(
         **described,
-        input=InputPart(
-            file=source, format=picture.format, notes=list(picture.notes), **report.describe_pixels(pixels)
-        ),
-        problem=report.describe_problem(request, problem),
+        input=InputPart(file=source, format=picture.format, notes=list(picture.notes), **described_input),
+        problem=problem_record,
         versions=installed_versions(),
         methods=[
             CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)

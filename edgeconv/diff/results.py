@@ -69,13 +69,14 @@ def run(
     title: str = "",
     remarks: Sequence[str] = (),
     protect: Sequence[str] = (),
+    follows_from: str | None = None,
 ) -> DiffOutcome:
     """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
 
     `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
-    inputs themselves.
+    inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
     """
-    outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite)
+    outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from)
     for path in (wanted.html, wanted.junit, wanted.contact_sheet):
         if path is not None:
             outputs.reserve_file(path)

@@ -11,6 +11,7 @@ import pytest
 from command import PROJECT, Finished
 from qt_here import qt_reason
 
+from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError
 from edgeconv.view.qt import start
 from edgeconv.view.qt.start import DEBIAN_PACKAGES, missing_library
@@ -34,7 +35,7 @@ def view(**environment: str) -> Finished:
 def test_without_pyside_one_line_says_how_to_get_it() -> None:
     done = run_python(WITHOUT_PYSIDE, "view")
     assert done.code == UNAVAILABLE
-    assert done.error_lines == ["edgeconv: error: edgeconv view needs PySide6: pip install '.[gui]'."]
+    assert done.error_lines == [f"edgeconv: error: edgeconv view needs PySide6: {install('gui')}."]
 
 
 def test_help_needs_no_qt() -> None:
