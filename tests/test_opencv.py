@@ -8,6 +8,8 @@ import pytest
 from problems import random_image
 from selection import pairs_then_slow
 
+import edgeconv
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UsageError
 from edgeconv.methods import require
 from edgeconv.methods.options import Options
@@ -50,3 +52,29 @@ def test_refuses_what_is_not_contiguous():
     wide = random_image(8, 16, "uint8")
     with pytest.raises(UsageError, match="C-contiguous"):
         plan.run(wide[:, ::2], np.empty(problem.output_shape, np.uint8))
+
+
+SHARES = {"bt601": (0.299, 0.587, 0.114), "bt709": (0.2126, 0.7152, 0.0722)}
+SMOOTHINGS = {"sobel": (1, 2, 1), "prewitt": (1, 1, 1)}
+
+
+def exact_luma(image, filter, luma):
+    """The magnitudes of all pixels with a whole window, float64, by slices and without the package."""
+    plane = image.astype(np.float64) @ np.array(SHARES[luma])
+    along_x = np.outer(SMOOTHINGS[filter], (-1, 0, 1))
+    windows = np.lib.stride_tricks.sliding_window_view(plane, (3, 3))
+    return np.hypot(*((windows * kernel).sum(axis=(2, 3)) for kernel in (along_x, along_x.T)))
+
+
+@pytest.mark.parametrize("luma", SHARES)
+@pytest.mark.parametrize("dtype", INPUT_DTYPES)
+@pytest.mark.parametrize("filter", SMOOTHINGS)
+def test_luma_is_one_plane_and_keeps_the_stated_bound(filter, dtype, luma):
+    image = random_image(37, 41, dtype)
+    rules = {"filter": filter, "channels": "luma", "luma": luma, "output_mode": "raw"}
+    plan = edgeconv.plan(image.shape, dtype, method="opencv", **rules)
+    found = plan(image).reshape(37, 41)[1:-1, 1:-1]
+    stored = np.spacing(np.abs(found).max())  # of rounding to the output's type
+    errors = np.abs(found.astype(np.float64) - exact_luma(image, filter, luma))
+    assert errors.max() <= plan.bound[0] + stored
+    assert plan.method_plan.choice["collapsed"]

@@ -182,6 +182,13 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
     return WeightedChannel(tuple(map(float, shares)), kernels.astype(weights.dtype), of_sum)
 
 
+def weighted_channel_of(problem: Problem) -> WeightedChannel | None:
+    """`weighted channel`, where sums are not exact integers, which shares would make inexact."""
+    if is_whole(problem):
+        return None
+    return weighted_channel(problem.dense_weights(), whole_samples=problem.dtype.kind == "u")
+
+
 def opposite_directions(weights: Weights) -> tuple[int, ...] | None:
     """Condition of `opposite directions`: those to compute, one of each pair, or None.
 

@@ -2,6 +2,7 @@
 
     uint8 a channel, whole weights   filter2D to int16 (exact), then convertScaleAbs
     kernels equal for all inputs     cv2.transform sums the input channels, then one filter2D for each different output
+    luma                             the same with a sum of shares of the channels
     everything else                  filter2D for every pair of channels that meet, summed
 
 Sums are float32, or float64 where the picture is float64 or float32 does not hold them (exactness.py). A grey picture
@@ -21,7 +22,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core import exactness, progress
+from edgeconv.core import exactness, forms, progress
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
@@ -66,9 +67,14 @@ class OpenCVPlan(Plan):
         self._int16_kernel = _kernel_exact_in_int16(problem)
         self._own_kernel = _kernel_of_every_channel(problem)
         weights = problem.dense_weights()
-        alike = bool((weights == weights[:, :, :1]).all())
-        self._channel_sum = problem.groups == 1 and problem.in_channels > 1 and alike
-        self._kernels = weights[:, :, :1] if self._channel_sum else weights
+        weighted = forms.weighted_channel_of(problem) if problem.groups == 1 else None
+        self._channel_sum: tuple[float, ...] = ()
+        """What of each input channel is summed before the filter; empty where channels are filtered apart."""
+        if problem.groups == 1 and forms.has_equal_channels(weights):
+            self._channel_sum, weights = (1.0,) * problem.in_channels, weights[:, :, :1]
+        elif weighted is not None:
+            self._channel_sum, weights = weighted.shares, weighted.kernels
+        self._kernels = weights
         self._first_alike = _first_alike(self._kernels)
         self._band_rows = max(1, min(problem.output_height, BAND_BYTES // (row_bytes * problem.stride)))
         self._bands = -(-problem.output_height // self._band_rows)
@@ -79,7 +85,7 @@ class OpenCVPlan(Plan):
             "band_rows": self._band_rows,
             "threads": self._threads,
             "arithmetic": self._float.name if self._int16_kernel is None else "int16",
-            "collapsed": self._channel_sum,
+            "collapsed": bool(self._channel_sum),
             "different_outputs": len(set(self._first_alike)),
         }
 
@@ -148,8 +154,8 @@ class OpenCVPlan(Plan):
         if self._own_kernel is not None:
             return _hwc(self._join([self._filter(source, kernel, self._depth) for kernel in self._own_kernel]))
         if self._channel_sum:
-            ones = np.ones((1, self.problem.in_channels), self._float)
-            planes = [_hwc(cv2.transform(source.astype(self._float, copy=False), ones))]
+            shares = np.array([self._channel_sum], self._float)
+            planes = [_hwc(cv2.transform(source.astype(self._float, copy=False), shares))]
         else:
             planes = [_hwc(plane) for plane in cv2.split(source)]
         values: dict[int, NDArray[np.floating[Any]]] = {}

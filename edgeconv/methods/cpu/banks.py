@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core import forms
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.layout import PassFields, RowLayout
-from edgeconv.methods.cpu.lowering import Lowering, weighted_channel_of
+from edgeconv.methods.cpu.lowering import Lowering
 
 
 def tables(
@@ -27,7 +28,7 @@ def tables(
     if shape is None or bank is None:
         return np.zeros((0, len(PassFields)), np.int64), np.zeros(0, sums)
     planes = len(lowering.planes) // shape.groups
-    weighted = weighted_channel_of(problem) if lowering.shares else None
+    weighted = forms.weighted_channel_of(problem) if lowering.shares else None
     of_planes = problem.weights[:, :, :planes] if weighted is None else weighted.kernels
     kernels = of_planes.astype(sums)  # a collapsed set has one plane, and equal kernels
     taps = kernels.reshape(shape.directions, shape.groups, shape.outputs, -1)

@@ -188,7 +188,7 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
     flat = share and separate and problem.stride == 1 and _one_kernel(problem)
     mixed = share and not flat and problem.groups == 1 and channels > 1
     collapse = mixed and forms.has_equal_channels(weights)
-    weighted = None if collapse or not mixed else weighted_channel_of(problem)
+    weighted = None if collapse or not mixed else forms.weighted_channel_of(problem)
 
     planes: tuple[tuple[int, ...], ...]
     if flat:
@@ -245,13 +245,6 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
         stride=problem.stride,
         streaming=streaming,
     )
-
-
-def weighted_channel_of(problem: Problem) -> forms.WeightedChannel | None:
-    """`weighted channel`, where sums are not exact integers, which shares would make inexact."""
-    if exactness.is_whole(problem):
-        return None
-    return forms.weighted_channel(problem.dense_weights(), whole_samples=problem.dtype.kind == "u")
 
 
 def _grouped(
