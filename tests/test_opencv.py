@@ -78,3 +78,16 @@ def test_luma_is_one_plane_and_keeps_the_stated_bound(filter, dtype, luma):
     errors = np.abs(found.astype(np.float64) - exact_luma(image, filter, luma))
     assert errors.max() <= plan.bound[0] + stored
     assert plan.method_plan.choice["collapsed"]
+
+
+@pytest.mark.parametrize("method", ["opencv", "sliding", "im2col", "reference"])
+def test_wide_sums_of_luma_keep_the_bound_of_float64(method):
+    """Shares of float32 weights would lose as much as float32 sums do."""
+    image = random_image(40, 50, "uint16")
+    kernel = np.array([[1999, -1, 7], [-3, 1501, 900], [17, -2000, 1]], float)
+    rules = {"channels": "luma", "output_mode": "raw", "padding": 0, "device": "cpu"}
+    plan = edgeconv.plan(image.shape, "uint16", filter=kernel, method=method, **rules)
+    windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.float64), (3, 3), axis=(0, 1))
+    expected = (windows * plan.problem.weights[0, 0]).sum(axis=(2, 3, 4))
+    stored = np.spacing(np.float32(np.abs(expected).max())) / 2  # half a step of the float32 output
+    assert np.abs(plan(image).reshape(expected.shape) - expected).max() <= plan.bound[0] + stored

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, largest_sums, needs_exact_root
+from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, largest_sums, needs_exact_root, sums_for
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -183,8 +183,8 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
 
 
 def weighted_channel_of(problem: Problem) -> WeightedChannel | None:
-    """`weighted channel`, where sums are not exact integers, which shares would make inexact."""
-    if is_whole(problem):
+    """`weighted channel`, where shares lose nothing: not of exact integers, nor float32 weights of float64 sums."""
+    if is_whole(problem) or (problem.dtype.kind == "u" and sums_for(problem) == "float64"):
         return None
     return weighted_channel(problem.dense_weights(), whole_samples=problem.dtype.kind == "u")
 
