@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from damaged import JPEG, PNG, PROGRESSIVE, WEBP
+from damaged import JPEG, JPEG_2000, PNG, PROGRESSIVE, WEBP
 from picture_files import noisy, png, png_chunk, png_head, saved, tiff
 
 GIB = 2**30
@@ -136,6 +136,7 @@ def _npy(words: bytes, length: int | None = None) -> bytes:
 
 
 DAMAGED = "cut short"
+TOO_LONG = "no side may be above 1,000,000"
 BOMBS = (
     Bomb("JPEG whose EXIF entries share their bytes", "a.jpg", _exif_in_jpeg),
     Bomb("JPEG of 500 EXIF segments", "b.jpg", _many_exif_in_jpeg),
@@ -148,7 +149,7 @@ BOMBS = (
         "16,384 segments",
     ),
     Bomb("JPEG of 500,000 markers", "f.jpg", lambda: JPEG[:2] + b"\xff\x01" * 500_000 + JPEG[2:], "16,384 segments"),
-    Bomb("JPEG of fill bytes", "g.jpg", lambda: JPEG[:2] + b"\xff" * 2**25 + JPEG[2:]),
+    Bomb("JPEG of fill bytes", "g.jpg", lambda: JPEG[:2] + b"\xff" * 2**25 + JPEG[2:], "there is no marker"),
     Bomb("JPEG without an end in its data", "h.jpg", lambda: JPEG[:-2] + b"\xff\0" * 2**24, "does not end within"),
     Bomb(
         "JPEG of 65,500 × 65,500",
@@ -182,7 +183,7 @@ BOMBS = (
         lambda: png_head(4, 4) + png_chunk(b"IDAT", bytes(2**23)) + png_chunk(b"IEND", b""),
         "are more than 4×4 pixels can take",
     ),
-    Bomb("PNG of 2^31 × 2^31", "g.png", lambda: png_head(2**31 - 1, 2**31 - 1) + png_chunk(b"IEND", b""), DAMAGED),
+    Bomb("PNG of 2^31 × 2^31", "g.png", lambda: png_head(2**31 - 1, 2**31 - 1) + png_chunk(b"IEND", b""), TOO_LONG),
     Bomb("TIFF of entries that share their bytes", "a.tif", lambda: _many_entries(tiff(noisy(500, 500)))),
     Bomb("TIFF of entries, 16 bits", "b.tif", lambda: _many_entries(tiff(noisy(400, 400).astype(np.uint16)))),
     Bomb(
@@ -204,7 +205,13 @@ BOMBS = (
         "BMP of 2^31 × 2^31",
         "a.bmp",
         lambda: b"BM" + struct.pack("<IIIIiiHHII", 9, 0, 54, 40, 2**31 - 1, 2**31 - 1, 1, 24, 0, 0),
-        DAMAGED,
+        TOO_LONG,
+    ),
+    Bomb(
+        "JPEG 2000 of 100,000 boxes in its header",
+        "a.jp2",
+        lambda: JPEG_2000[:12] + struct.pack(">I4s", 8 + 8 * 100_000, b"jp2h") + b"\0\0\0\x08teSt" * 100_000,
+        "65,536 boxes",
     ),
     Bomb("NPY with a header of 4 GiB", "a.npy", lambda: _npy(b"{", 2**32 - 1), "its NPY header is damaged"),
     Bomb("NPY with a header nested 60,000 deep", "b.npy", lambda: _npy(b"(" * 60_000), "its NPY header is damaged"),
@@ -212,7 +219,7 @@ BOMBS = (
         "NPY of 10^15 pixels",
         "c.npy",
         lambda: _npy(b"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000, 1000000000, 3), }\n"),
-        DAMAGED,
+        TOO_LONG,
     ),
     Bomb("text of 512 MiB", "a.txt", lambda: b"a" * 2**29, "is not a picture that edgeconv reads"),
 )

@@ -272,9 +272,16 @@ BAD_FILES = (
         "absurd PNG header",
         "huge.png",
         png_head(900_000, 900_000) + png_chunk(b"IDAT", bytes(2**20)) + png_chunk(b"IEND", b""),
-        "cannot hold 900,000×900,000 pixels",
+        "its header says 900,000×900,000 pixels",
+        "raise --max-pixels",
     ),
-    BadFile("absurd BMP header", "huge.bmp", _bmp_head(2_000_000, 2_000_000, 24) + bytes(64), "the file is cut short"),
+    BadFile(
+        "absurd BMP header",
+        "huge.bmp",
+        _bmp_head(2_000_000, 2_000_000, 24) + bytes(64),
+        "no side may be above 1,000,000",
+        "cut it into parts",
+    ),
     BadFile(
         "a side that no decoder takes",
         "long.npy",

@@ -40,7 +40,7 @@ from edgeconv.errors import (
 )
 from edgeconv.io import junit
 from edgeconv.io.contained_paths import ForeignFileError, place_inside
-from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.io.files import are_same, make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -224,9 +224,8 @@ def _refuse_outside(folder: Path, name: str) -> None:
 
 
 def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, ...], wanted: Wanted) -> Pair:
-    most_bytes = wanted.rules.max_bytes
     try:
-        if read_bytes(before, most_bytes) == read_bytes(after, most_bytes):
+        if are_same(before, after):
             return Pair(name, "same", "the files are equal byte for byte")
         inputs = (FileInput(str(path), conversions, wanted.rules, all_pages=True) for path in (before, after))
         comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.perceptual)

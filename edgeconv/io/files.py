@@ -29,6 +29,8 @@ STANDARD_STREAM = "-"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
 IS_A_FOLDER = "is a folder: name a picture in it, or use 'edgeconv batch' for all of its pictures"
 
+PIECE_BYTES = 2**20
+"""Of a file that is not read whole, held at once."""
 SMALL_BYTES = 2**20
 """Most bytes of a kernel or grid file, which people write by hand."""
 RECORD_BYTES = 2**28
@@ -102,6 +104,14 @@ def read_bytes(source: Path | str, limit: int) -> bytes:
     if not data:
         raise empty(source)
     return data
+
+
+def are_same(one: Path | str, other: Path | str) -> bool:
+    """Whether two files hold the same bytes, and some: they are compared in pieces. Raises ImageReadError."""
+    with opened(one) as (left, size), opened(other) as (right, other_size):
+        if size is None or size != other_size:
+            return False
+        return all(left.read(PIECE_BYTES) == right.read(PIECE_BYTES) for _ in range(0, size, PIECE_BYTES))
 
 
 def read_small_bytes(path: Path, limit: int, *, plain: bool = True) -> bytes:

@@ -48,7 +48,7 @@ from edgeconv.io.formats import (
     tiff,
 )
 from edgeconv.io.formats.base import AGAIN, BadPicture, Header
-from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit
+from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit, sides_of
 from edgeconv.io.formats.decoder_messages import LISTENER
 from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
 from edgeconv.io.formats.unread import name_of
@@ -57,8 +57,8 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
 
-UNKNOWN_BYTES = 2**24
-"""A file that begins like no picture is read all the same if it is no larger: a ledger knows it again by its hash."""
+HASHED_BYTES = 2**24
+"""A file that is no larger is read before it is looked at, so that a ledger knows by its hash what was refused."""
 
 STREAM_NAME = "standard input"
 
@@ -151,26 +151,28 @@ def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
 def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
     """All of a picture file, or as much of a stream as belongs to the picture.
 
-    The size of a file is known and compared with the limit before it is read. A pipe, a device or standard input may
-    have no end: there the format's reader requests what the header states, up to the limit. Raises ImageReadError.
+    The size of a file is known and compared with the limit before it is read, and its header with that of pixels, but
+    for small files. A pipe, a device or standard input may have no end: there the format's reader requests what the
+    header states, up to the limit. Raises ImageReadError, MemoryLimitError.
     """
     name = STREAM_NAME if is_standard_stream(source) else str(source)
     with opened(source) as (stream, size):
         begun = stream.read(SIGNATURE_BYTES)
         if not begun:
             raise empty(source)
-        if size is None or size > UNKNOWN_BYTES:
-            _format_of(begun, name)
         entry = format_of(begun)
         try:
-            if size is not None:
-                if size > rules.max_bytes:
-                    raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
-                stream.seek(-len(begun), os.SEEK_CUR)
-                return stream.read(size)
-            feed = StreamSource(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
-            _format_of(begun, name).read_header(feed)
-            return bytes(feed.data)
+            if size is None:
+                feed = StreamSource(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
+                _format_of(begun, name).read_header(feed)
+                return bytes(feed.data)
+            if size > rules.max_bytes:
+                raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
+            first = stream.seek(-len(begun), os.SEEK_CUR)
+            if size > HASHED_BYTES:
+                _check_sides(rules.max_pixels, *sides_of(_format_of(begun, name).read_header, stream, size))
+                stream.seek(first)
+            return stream.read(size)
         except BadPicture as bad:
             raise _refused(name, entry, bad) from None
         except MemoryError:
@@ -190,8 +192,7 @@ def decode_image(
     header: Header | None = None
     said: tuple[str, ...] = ()
     try:
-        header = entry.read_header(ByteSource(data))
-        _check_sides(rules.max_pixels, header.width, header.height)
+        header = entry.read_header(ByteSource(data, partial(_check_sides, rules.max_pixels)))
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
             pixels, said = LISTENER.during(partial(_decode_or_say_why, data, entry, header))
@@ -209,28 +210,13 @@ def decode_image(
 def longest_side(path: Path) -> int | None:
     """The larger of height and width, from the header of a file alone; None where there is no valid header."""
 
-    def tell(width: int, height: int) -> None:
-        raise _SidesFound(width, height)
-
     try:
-        with path.open("rb") as stream:
-            begun = stream.read(SIGNATURE_BYTES)
-            entry = format_of(begun)
-            if entry is not None:
-                entry.read_header(StreamSource(stream, begun, DEFAULT_RULES.max_bytes, tell))
-    except _SidesFound as found:
-        return found.longest
-    except (OSError, BadPicture):
-        pass
-    return None
-
-
-class _SidesFound(Exception):
-    """Stops reading a file once its header has been read."""
-
-    def __init__(self, width: int, height: int) -> None:
-        super().__init__()
-        self.longest = max(width, height)
+        with opened(path) as (stream, size):
+            entry = _format_of(stream.read(SIGNATURE_BYTES), str(path))
+            stream.seek(0)
+            return max(sides_of(entry.read_header, stream, size or 0))
+    except (ImageReadError, BadPicture):
+        return None
 
 
 def _format_of(data: bytes, name: str) -> Format:

@@ -46,10 +46,8 @@ def read_header(feed: ByteSource) -> Header:
         raise too_many("boxes", MOST_BOXES)
     if not feed.need(stop):
         raise cut_short(NOT_COMPLETE)
-    boxes = _all_below(feed.data, start + 4, stop)
-    sides = [
-        struct.unpack_from(">II", feed.data, place + 4) for place, end in boxes.get(b"ispe", []) if end - place >= 12
-    ]
+    boxes = _all_below(feed, start + 4, stop)
+    sides = [feed.unpack(">II", place + 4) for place, end in boxes.get(b"ispe", []) if end - place >= 12]
     if not sides:
         raise BadPicture("it holds no picture")
     width, height = max(sides, key=lambda both: both[0] * both[1])  # beside those of alpha, thumbnails and cells
@@ -82,29 +80,23 @@ def read_header(feed: ByteSource) -> Header:
 
 def _top_level(feed: ByteSource, position: int) -> tuple[bytes, int, int]:
     """Kind, start and end of the contents of the box at `position`, which need not be there yet."""
-    if not feed.need(position + 8):
-        raise cut_short(NOT_COMPLETE)
-    length, kind = struct.unpack_from(">I4s", feed.data, position)
+    length, kind = feed.unpack(">I4s", position, NOT_COMPLETE)
     start = position + 8
     if length == 1:
-        if not feed.need(position + 16):
-            raise cut_short(NOT_COMPLETE)
-        length, start = struct.unpack_from(">Q", feed.data, start)[0], start + 8
+        length, start = feed.unpack(">Q", start, NOT_COMPLETE)[0], start + 8
     if length == 0 and kind == b"mdat":
-        while feed.grow():
-            pass
-        length = len(feed.data) - position
+        length = feed.end() - position
     if position + length < start:  # 0 too, but for the last box
         raise BadPicture("the length of a box is wrong")
     return kind, start, position + length
 
 
-def _all_below(data: bytes | bytearray, start: int, stop: int) -> dict[bytes, list[tuple[int, int]]]:
+def _all_below(feed: ByteSource, start: int, stop: int) -> dict[bytes, list[tuple[int, int]]]:
     """Where the contents of each box inside `meta` begin and end, by kind; of those that hold boxes, their boxes."""
     found: dict[bytes, list[tuple[int, int]]] = {}
     waiting, boxes = [(start, stop)], 0
     while waiting:
-        for kind, place, end in _boxes(data, *waiting.pop()):
+        for kind, place, end in _boxes(feed, *waiting.pop()):
             boxes += 1
             if boxes > MOST_BOXES:
                 raise too_many("boxes", MOST_BOXES)
@@ -114,11 +106,11 @@ def _all_below(data: bytes | bytearray, start: int, stop: int) -> dict[bytes, li
     return found
 
 
-def _boxes(data: bytes | bytearray, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:
+def _boxes(feed: ByteSource, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:
     while start < stop:
         if start + 8 > stop:
             raise BadPicture("the length of a box is wrong")
-        length, kind = struct.unpack_from(">I4s", data, start)
+        length, kind = feed.unpack(">I4s", start)
         if length < 8 or start + length > stop:
             raise BadPicture("the length of a box is wrong")
         yield kind, start + 8, start + length

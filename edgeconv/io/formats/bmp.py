@@ -25,8 +25,7 @@ UNCOMPRESSED = (0, 3, 6)
 
 def read_header(feed: ByteSource) -> Header:
     """Read the headers of a whole BMP file. Raises BadPicture."""
-    feed.need(HEADER_BYTES)
-    data = feed.data
+    data = feed.part(0, HEADER_BYTES)
     try:
         start, header_bytes = struct.unpack_from("<II", data, 10)
         if header_bytes == OLD_HEADER_BYTES:
@@ -43,12 +42,12 @@ def read_header(feed: ByteSource) -> Header:
     row_bytes = (width * bits + 31) // 32 * 4
     needed = start + (row_bytes * height if compression in UNCOMPRESSED else stored)
     if not feed.need(needed):
-        raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
+        raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
     stop = needed
     if compression not in UNCOMPRESSED:  # what it says of its length is no more than a hint
         stop = max(needed, start + RUN_BYTES * (width + 1) * (height + 1))
         feed.need(stop)
-    grey = _has_palette_of_greys(data, start, header_bytes, bits)
+    grey = _has_palette_of_greys(feed.data, start, header_bytes, bits)
     return Header(width=width, height=height, bits=8, grey=grey, alpha=bits == 32, file_bytes=stop)
 
 

@@ -27,9 +27,7 @@ MOST_OTHER_BYTES = 2**21
 
 def read_header(feed: ByteSource) -> Header:
     """Walk the blocks of a GIF file up to its trailer, or to its second frame. Raises BadPicture."""
-    if not feed.need(SCREEN_BYTES):
-        raise cut_short("its header is not complete")
-    width, height, flags = struct.unpack_from("<HHB", feed.data, 6)
+    width, height, flags, _, _ = feed.unpack("<HHBBB", 6)
     feed.sides(width, height)
     position = SCREEN_BYTES + _table_bytes(flags)
     most_bytes = position + MOST_OTHER_BYTES

@@ -27,7 +27,8 @@ RESTART_FIRST, RESTART_LAST = 0xD0, 0xD7
 """These and 0x00 may follow an 0xFF inside compressed data, and another 0xFF, which fills up before a marker."""
 END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 """The first marker that is not part of compressed data."""
-FILL = re.compile(rb"\xff*")
+FILL_BYTES = 2**12
+"""Looked at in one step, where fill bytes precede a marker."""
 MOST_SEGMENTS = 2**14
 """A colour profile has at most 255, and a gigabyte of other data beside a picture as many as this."""
 MOST_SCANS = 100
@@ -46,6 +47,8 @@ FRAMES = tuple(marker for marker in range(0xC0, 0xD0) if marker not in (0xC4, 0x
 DCT_FRAMES = (0xC0, 0xC1, 0xC2)
 """Frames of 8×8 blocks in Huffman code: baseline, extended and progressive."""
 BLOCK = 8
+KIND_BYTES = 12
+"""Of a segment: they tell whose it is, and of Adobe's all that is needed."""
 EXIF = b"Exif\x00\x00"
 PROFILE = b"ICC_PROFILE\x00"
 ADOBE = b"Adobe"
@@ -75,32 +78,32 @@ def read_header(feed: ByteSource) -> Header:
             raise too_many("segments", MOST_SEGMENTS)
         if marker in ALONE:
             continue
-        if not feed.need(position + 2):
-            raise cut_short("a segment is not complete")
-        (length,) = struct.unpack_from(">H", feed.data, position)
-        stop = position + length
+        (length,) = feed.unpack(">H", position, "a segment is not complete")
+        start, stop = position + 2, position + length
         if length < 2 or not feed.need(stop):
             raise cut_short("a segment is not complete")
-        data = feed.data
+        kind = feed.part(start, min(stop, start + KIND_BYTES))
         if marker in FRAMES and length >= 8:
-            frame = struct.unpack_from(">BHHB", data, position + 2)
+            frame = struct.unpack_from(">BHHB", kind)
             feed.sides(frame[2], frame[1])
-            blocks_frame = bytes(data[position + 2 : stop]) if marker in DCT_FRAMES else b""
+            blocks_frame = feed.part(start, stop) if marker in DCT_FRAMES else b""
             as_they_come |= blocks_frame[6:15:3] == RGB_NAMES
         elif marker == RESTART_INTERVAL and length >= 4:
-            (interval,) = struct.unpack_from(">H", data, position + 2)
-        elif marker == APP1 and orientation is None and data.startswith(EXIF, position + 2):
-            orientation = orientation_of_exif(bytes(data[position + 2 : stop]))
-        elif marker == APP2 and data.startswith(PROFILE, position + 2):
+            (interval,) = struct.unpack_from(">H", kind)
+        elif marker == APP1 and orientation is None and kind.startswith(EXIF):
+            orientation = orientation_of_exif(feed.part(start, stop))
+        elif marker == APP2 and kind.startswith(PROFILE):
             profile = True
-        elif marker == APP14 and data.startswith(ADOBE, position + 2) and length > 2 + ADOBE_TRANSFORM:
-            as_they_come |= data[position + 2 + ADOBE_TRANSFORM] != YCBCR
+        elif marker == APP14 and kind.startswith(ADOBE) and len(kind) > ADOBE_TRANSFORM:
+            as_they_come |= kind[ADOBE_TRANSFORM] != YCBCR
         if marker == START_OF_SCAN:
             scans += 1
             if scans > MOST_SCANS:
                 raise too_many("scans", MOST_SCANS)
-            scan = bytes(data[position + 2 : stop])
-            samples = 0 if frame is None else frame[1] * frame[2] * frame[3]
+            if frame is None:
+                break
+            scan = feed.part(start, stop)
+            samples = frame[1] * frame[2] * frame[3]
             position = _end_of_scan(feed, stop, BYTES_A_SAMPLE * samples + SCAN_BYTES)
             if interval and blocks_frame:
                 expected = max(0, -(-_units(blocks_frame, scan) // interval) - 1)
@@ -127,17 +130,17 @@ def read_header(feed: ByteSource) -> Header:
 
 def _next_marker(feed: ByteSource, position: int) -> tuple[int, int]:
     """The code of the marker at `position`, which fill bytes (0xFF) may precede, and the place behind it."""
-    if feed.need(position + 1) and feed.data[position] != MARKER:
-        raise BadPicture(f"there is no marker at byte {position:,} where one must be")
-    while True:
-        filled = FILL.match(feed.data, position)
-        code = position if filled is None else filled.end()
-        if code < len(feed.data) and feed.data[code]:
-            return code + 1, feed.data[code]
-        if code < len(feed.data) or code - position > SCAN_BYTES:  # 0xFF and 0x00 are no marker
+    code, step = position, 2
+    while piece := feed.part(code, code + step):
+        fill = len(piece) - len(piece.lstrip(b"\xff"))
+        code += fill
+        is_marker = piece[fill : fill + 1] != b"\0"
+        if code == position or code - position > SCAN_BYTES or not is_marker:
             raise BadPicture(f"there is no marker at byte {position:,} where one must be")
-        if not feed.grow():
-            raise cut_short("no end-of-image marker")
+        if fill < len(piece):
+            return code + 1, piece[fill]
+        step = FILL_BYTES
+    raise cut_short("no end-of-image marker")
 
 
 def _end_of_scan(feed: ByteSource, start: int, most_bytes: int) -> int:

@@ -15,21 +15,20 @@ FILE_SIGNATURE = b"\x00\x00\x00\x0cjP  \r\n\x87\n"
 STREAM_SIGNATURE = b"\xff\x4f\xff\x51"
 SIZ, SOT, END = 0xFF51, 0xFF90, b"\xff\xd9"
 SOT_BYTES = 12
-SIZ_BYTES = 38
-"""Up to and with the number of components."""
+SIZ_FORMAT = ">4s4x4I16xH"
+"""Marker SOC and segment SIZ: signature, length and capabilities, picture area, tiles, and the number of components."""
 MOST_PARTS = 2**21
 """65,535 tiles of a few parts each."""
 MOST_BOXES = 2**16
 RGB_COLOURS, GREY_COLOURS, YCC_COLOURS = 16, 17, 18
 CONVERT = "convert it to PNG or TIFF"
 SUPERBOX = b"jp2h"
+NOT_COMPLETE = "it ends before its picture"
 
 
 def read_header(feed: ByteSource) -> Header:
     """Find the codestream and walk it to its end. Raises BadPicture."""
-    if not feed.need(len(FILE_SIGNATURE)):
-        raise cut_short(f"{len(feed.data)} bytes")
-    if bytes(feed.data[:4]) == STREAM_SIGNATURE:
+    if feed.part(0, 4) == STREAM_SIGNATURE:
         return _codestream(feed, 0, None, {})
     position, facts = 0, dict[str, int]()
     for _ in range(MOST_BOXES):
@@ -70,14 +69,10 @@ def _boxed(kind: bytes, body: bytes) -> bytes:
 
 def _box(feed: ByteSource, position: int) -> tuple[bytes, int, int | None]:
     """Kind of the box at `position`, where its contents begin and where they end; None for the end of the file."""
-    if not feed.need(position + 8):
-        raise cut_short("it ends before its picture")
-    length, kind = struct.unpack_from(">I4s", feed.data, position)
+    length, kind = feed.unpack(">I4s", position, NOT_COMPLETE)
     start = position + 8
     if length == 1:
-        if not feed.need(position + 16):
-            raise cut_short("it ends before its picture")
-        length, start = struct.unpack_from(">Q", feed.data, start)[0], start + 8
+        length, start = feed.unpack(">Q", start, NOT_COMPLETE)[0], start + 8
     if length == 0:
         return kind, start, None
     if position + length < start:
@@ -89,35 +84,33 @@ def _colours(feed: ByteSource, start: int, stop: int, facts: dict[str, int]) -> 
     """Colour space, profile and palette of a JP2 header box."""
     if not feed.need(stop):
         raise cut_short("its header box is not complete")
-    while start < stop:
+    for _ in range(MOST_BOXES):
+        if start >= stop:
+            return
         kind, body, end = _box(feed, start)
         if end is None or end > stop:
             raise BadPicture("the length of a box is wrong")
         if kind == b"colr" and end - body >= 3:
-            if feed.data[body] == 1 and end - body >= 7:
-                facts.setdefault("space", struct.unpack_from(">I", feed.data, body + 3)[0])
-            elif feed.data[body] == 2:
+            (method,) = feed.unpack("B", body)
+            if method == 1 and end - body >= 7:
+                facts.setdefault("space", feed.unpack(">I", body + 3)[0])
+            elif method == 2:
                 facts["profile"] = 1
         elif kind == b"pclr":
             facts["palette"] = 1
         start = end
+    raise too_many("boxes", MOST_BOXES)
 
 
 def _codestream(feed: ByteSource, start: int, stop: int | None, facts: dict[str, int]) -> Header:
     """The header of the codestream at `start`, once all of it is there; `stop` is the end of its box, if stated."""
-    if not feed.need(start + 4 + SIZ_BYTES):
-        raise cut_short("its header is not complete")
-    data = feed.data
-    if bytes(data[start : start + 4]) != STREAM_SIGNATURE:
+    begun, right, bottom, left, top, components = feed.unpack(SIZ_FORMAT, start)
+    if begun != STREAM_SIGNATURE:
         raise BadPicture("its codestream does not begin like one")
-    right, bottom, left, top = struct.unpack_from(">4I", data, start + 8)
     width, height = right - left, bottom - top
-    components = struct.unpack_from(">H", data, start + 40)[0]
     if components not in (1, 2, 3, 4):
         raise BadPicture(f"a picture of {components} components is not supported", CONVERT)
-    if not feed.need(start + 42 + 3 * components):
-        raise cut_short("its header is not complete")
-    kinds = {tuple(data[start + 42 + 3 * each : start + 45 + 3 * each]) for each in range(components)}
+    kinds = {feed.unpack("3B", start + 42 + 3 * each) for each in range(components)}
     depth, across, down = min(kinds)
     bits = depth + 1
     if len(kinds) > 1 or (across, down) != (1, 1) or not 0 < bits <= 16:

@@ -36,15 +36,15 @@ def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 def read_header(feed: ByteSource) -> Header:
     """Read the shape and type of a whole NPY file. Raises BadPicture."""
-    if not feed.need(12):
+    begun = feed.part(0, 12)
+    if len(begun) < 12:
         raise BadPicture("its NPY header is damaged")
-    length, start = (struct.unpack_from("<H", feed.data, 8)[0], 10)
-    if feed.data[6] > 1:
-        length, start = (struct.unpack_from("<I", feed.data, 8)[0], 12)
+    length, start = (struct.unpack_from("<H", begun, 8)[0], 10)
+    if begun[6] > 1:
+        length, start = (struct.unpack_from("<I", begun, 8)[0], 12)
     if length > MOST_HEADER_BYTES:
         raise BadPicture("its NPY header is damaged")
-    feed.need(start + length)
-    stream = io.BytesIO(feed.data[: start + length])
+    stream = io.BytesIO(feed.part(0, start + length))
     shape, dtype = _read_shape(stream)
     if dtype.name not in DTYPES:
         raise BadPicture(f"an array of {dtype} is not a picture", RESAVE)

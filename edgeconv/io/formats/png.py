@@ -24,6 +24,9 @@ LARGEST_DEFLATE_RATIO = 1032
 MOST_CHUNKS = 2**18
 """As many as 2 GiB in the 8 KiB that libpng writes at once."""
 MOST_CHUNK_BYTES = 2**31 - 1
+IHDR_BYTES = 13
+CHECKED_BYTES = 2**20
+"""Of a chunk whose checksum is compared, read at once."""
 WASTE = 2
 """Pixel data of more than twice the size of its pixels plus this is not from deflate, which adds at most 0.03 %."""
 WASTE_BYTES = 2**16
@@ -42,22 +45,18 @@ def read_header(feed: ByteSource) -> Header:
         chunks += 1
         if chunks > MOST_CHUNKS:
             raise too_many("chunks", MOST_CHUNKS)
-        if not feed.need(position + 12):
-            raise cut_short("no IEND chunk at its end")
-        length, kind = struct.unpack_from(">I4s", feed.data, position)
+        length, kind, _ = feed.unpack(">I4sI", position, "no IEND chunk at its end")
         stop = position + 8 + length
         if length > MOST_CHUNK_BYTES or not kind.isalpha():
             raise BadPicture(f"there is no chunk at byte {position:,} where one must be")
-        if not feed.need(stop + 4):
-            raise cut_short(f"chunk {kind.decode('latin-1')!r} is not complete")
-        (checksum,) = struct.unpack_from(">I", feed.data, stop)
-        with memoryview(feed.data) as view, view[position + 4 : stop] as checked:
-            is_right = zlib.crc32(checked) == checksum
-        if not is_right:
+        if chunks == 1 and (kind, length) != (b"IHDR", IHDR_BYTES):
+            raise BadPicture("its header is not a PNG header")
+        (checksum,) = feed.unpack(">I", stop, f"chunk {kind.decode('latin-1')!r} is not complete")
+        if _checksum(feed, position + 4, stop) != checksum:
             raise BadPicture(f"chunk {kind.decode('latin-1')!r} is damaged (its checksum is wrong)")
         body = position + 8
-        if kind == b"IHDR" and length >= 10:
-            width, height, bits, colour_type = struct.unpack_from(">IIBB", feed.data, body)
+        if chunks == 1:
+            width, height, bits, colour_type = feed.unpack(">IIBB", body)
             feed.sides(width, height)
         elif kind == b"IDAT":
             stored += length
@@ -68,9 +67,9 @@ def read_header(feed: ByteSource) -> Header:
         elif kind == b"iCCP":
             profile = True
         elif kind == b"eXIf" and orientation is None:
-            orientation = orientation_of_exif(bytes(feed.data[body : min(stop, body + EXIF_BYTES)]))
+            orientation = orientation_of_exif(feed.part(body, min(stop, body + EXIF_BYTES)))
         elif kind == b"acTL" and length >= 4:
-            (frames,) = struct.unpack_from(">I", feed.data, body)
+            (frames,) = feed.unpack(">I", body)
         ended = kind == b"IEND"
         position = stop + 4
     if colour_type not in CHANNELS or not bits:
@@ -87,6 +86,14 @@ def read_header(feed: ByteSource) -> Header:
         frames=max(1, frames),
         profile=profile,
     )
+
+
+def _checksum(feed: ByteSource, start: int, stop: int) -> int:
+    """The CRC-32 of some bytes that are there."""
+    found = 0
+    for position in range(start, stop, CHECKED_BYTES):
+        found = zlib.crc32(feed.part(position, min(stop, position + CHECKED_BYTES)), found)
+    return found
 
 
 def check_end(stream: IO[bytes]) -> None:

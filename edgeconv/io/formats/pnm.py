@@ -69,8 +69,7 @@ def decode(data: bytes, header: Header) -> NDArray[Any]:
 
 def _parts(feed: ByteSource) -> tuple[int, int, int, int, int]:
     """Kind, width, height, maximum, and the place of the first sample."""
-    feed.need(2)
-    kind = feed.data[1] - ord("0")
+    kind = feed.part(1, 2)[0] - ord("0")
     position, numbers = 2, []
     for _ in range(2 if kind in BITMAPS else 3):
         text, position = _token(feed, position)
@@ -78,7 +77,7 @@ def _parts(feed: ByteSource) -> tuple[int, int, int, int, int]:
             raise BadPicture(DAMAGED)
         numbers.append(int(text))
     width, height, largest = numbers if kind not in BITMAPS else (*numbers, 1)
-    if not 0 < largest <= MOST_MAXIMUM or feed.data[position] not in SPACE:
+    if not 0 < largest <= MOST_MAXIMUM or feed.part(position, position + 1) not in SPACE:
         raise BadPicture(DAMAGED)
     return kind, width, height, largest, position + 1
 
@@ -87,11 +86,11 @@ def _token(feed: ByteSource, position: int) -> tuple[bytes, int]:
     """The word from `position` on, and the place behind it, where there is one byte more."""
     wanted = 64
     while True:
-        feed.need(position + wanted)
-        found = _TOKEN.match(feed.data, position)
-        if found is not None and found.end() < len(feed.data):
-            return bytes(found[1]), found.end()
-        if len(feed.data) < position + wanted:
+        piece = feed.part(position, position + wanted)
+        found = _TOKEN.match(piece)
+        if found is not None and found.end() < len(piece):
+            return found[1], position + found.end()
+        if len(piece) < wanted:
             raise cut_short("its header is not complete")
         wanted *= 2
         if wanted > MOST_HEADER_BYTES:

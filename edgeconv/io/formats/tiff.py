@@ -132,9 +132,8 @@ class Directory:
         kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
         count = min(entry.count, most)
         stop = entry.place + count * kind.itemsize
-        if stop > self.feed.most_bytes or not self.feed.need(stop):
-            return np.empty(0, np.uint64)
-        return np.frombuffer(bytes(self.feed.data[entry.place : stop]), kind)
+        stored = b"" if stop > self.feed.most_bytes else self.feed.part(entry.place, stop)
+        return np.frombuffer(stored, kind) if entry.place + len(stored) == stop else np.empty(0, np.uint64)
 
     def ask_for(self, tag: int) -> None:
         """Get the values of a tag, so that they are there for whoever decodes the pixels."""
@@ -258,43 +257,37 @@ def _orientation(directory: Directory) -> int:
 
 def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
     """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
-    order = {b"II": "<", b"MM": ">"}.get(bytes(feed.data[:2]), "")
+    order = {b"II": "<", b"MM": ">"}.get(feed.part(0, 2), "")
     if not order:
         raise BadPicture("it has no TIFF header")
-    try:
-        feed.need(16)
-        big = struct.unpack_from(order + "H", feed.data, 2)[0] == BIG
-        offset_code, count_code, entry_bytes = ("Q", "Q", 20) if big else ("I", "H", 12)
-        count_bytes, offset_bytes = struct.calcsize(order + count_code), struct.calcsize(order + offset_code)
-        (start,) = struct.unpack_from(order + offset_code, feed.data, 8 if big else 4)
-        first = start + count_bytes
-        feed.need(first)
-        (count,) = struct.unpack_from(order + count_code, feed.data, start)
-        if count > most_entries:
-            raise too_many("entries in its directory", most_entries)
-        stop = first + count * entry_bytes
-        feed.need(stop + offset_bytes)
-        entries: dict[int, DirectoryEntry] = {}
-        other_bytes = 0
-        twice = set()
-        for position in range(first, stop, entry_bytes):
-            tag, kind, length = struct.unpack_from(order + "HH" + offset_code, feed.data, position)
-            size = length * TYPE_BYTES.get(kind, 0)
-            place = position + 4 + offset_bytes
-            if size > offset_bytes:
-                (place,) = struct.unpack_from(order + offset_code, feed.data, place)
-            stored = bytes(feed.data[position : position + entry_bytes])
-            if tag in DECODED_BY and tag not in entries:
-                entries[tag] = DirectoryEntry(kind, length, place, size, stored)
-                continue
-            other_bytes += size
-            if tag in DECODED_BY:
-                twice.add(tag)
-            elif length:
-                entries.setdefault(tag, DirectoryEntry(kind, length, place, size, stored))
-        (following,) = struct.unpack_from(order + offset_code, feed.data, stop)
-    except (struct.error, OverflowError):  # the second for a BigTIFF's places past any address
-        raise cut_short("its directory is not complete") from None
+    missing = "its directory is not complete"
+    big = feed.unpack(order + "H", 2, missing)[0] == BIG
+    offset_code, count_code, entry_bytes = ("Q", "Q", 20) if big else ("I", "H", 12)
+    count_bytes, offset_bytes = struct.calcsize(order + count_code), struct.calcsize(order + offset_code)
+    (start,) = feed.unpack(order + offset_code, 8 if big else 4, missing)
+    (count,) = feed.unpack(order + count_code, start, missing)
+    if count > most_entries:
+        raise too_many("entries in its directory", most_entries)
+    first = start + count_bytes
+    table, following = feed.unpack(f"{order}{entry_bytes * count}s{offset_code}", first, missing)
+    entries: dict[int, DirectoryEntry] = {}
+    other_bytes = 0
+    twice = set()
+    for position in range(0, len(table), entry_bytes):
+        stored = table[position : position + entry_bytes]
+        tag, kind, length = struct.unpack_from(order + "HH" + offset_code, stored)
+        size = length * TYPE_BYTES.get(kind, 0)
+        place = first + position + 4 + offset_bytes
+        if size > offset_bytes:
+            (place,) = struct.unpack_from(order + offset_code, stored, 4 + offset_bytes)
+        if tag in DECODED_BY and tag not in entries:
+            entries[tag] = DirectoryEntry(kind, length, place, size, stored)
+            continue
+        other_bytes += size
+        if tag in DECODED_BY:
+            twice.add(tag)
+        elif length:
+            entries.setdefault(tag, DirectoryEntry(kind, length, place, size, stored))
     return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following)
 
 

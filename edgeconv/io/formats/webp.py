@@ -19,16 +19,18 @@ MOST_CHUNKS = 2**16
 
 def read_header(feed: ByteSource) -> Header:
     """Walk the chunks of a whole WebP file and return what it says. Raises BadPicture."""
-    feed.need(12)
-    needed = 8 + struct.unpack_from("<I", feed.data, 4)[0]
-    feed.need(min(needed, 12 + FIRST_CHUNK_BYTES))
-    sides = _sides_of(feed.data[12:16], feed.data[20 : 12 + FIRST_CHUNK_BYTES])
-    if all(sides):
-        feed.sides(*sides)
+    needed = 8 + feed.unpack("<I", 4)[0]
+    stop = min(needed, 12 + FIRST_CHUNK_BYTES)
+    first = feed.part(12, stop)
+    if len(first) < stop - 12:
+        raise cut_short(f"{feed.end():,} of {needed:,} bytes are there")
+    width, height = _sides_of(first[:4], first[8:])
+    if not width or not height:
+        raise BadPicture("it holds no picture")
+    feed.sides(width, height)
     if not feed.need(needed):
         raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
     data = feed.data
-    width = height = 0
     alpha, frames, profile = False, 1, False
     orientation: int | None = None
     position, chunks = 12, 0
@@ -43,20 +45,13 @@ def read_header(feed: ByteSource) -> Header:
         if kind == b"VP8X" and len(body) == 10:
             alpha |= bool(body[0] & ALPHA_FLAG)
             frames = 2 if body[0] & ANIMATION_FLAG else 1
-            width, height = _sides_of(kind, body)
         elif kind == b"VP8L" and len(body) >= 5 and body[0] == LOSSLESS_START:
             alpha |= bool(int.from_bytes(body[1:5], "little") >> 28 & 1)
-            if not width:
-                width, height = _sides_of(kind, body)
-        elif kind == b"VP8 " and not width:
-            width, height = _sides_of(kind, body)
         elif kind == b"ICCP":
             profile = True
         elif kind == b"EXIF" and orientation is None:
             orientation = orientation_of_exif(bytes(data[position + 8 : position + 8 + min(length, EXIF_BYTES)]))
         position += 8 + length + length % 2
-    if not width:
-        raise BadPicture("it holds no picture")
     return Header(
         width=width,
         height=height,
@@ -69,8 +64,8 @@ def read_header(feed: ByteSource) -> Header:
     )
 
 
-def _sides_of(kind: bytes | bytearray, body: bytes | bytearray) -> tuple[int, int]:
-    """Width and height in the first ten bytes of a chunk; zeros where they are not there."""
+def _sides_of(kind: bytes, body: bytes) -> tuple[int, int]:
+    """Width and height in the first ten bytes of the first chunk; zeros where they are not there."""
     if kind == b"VP8X" and len(body) == 10:
         return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
     if kind == b"VP8 " and len(body) == 10 and body[3:6] == LOSSY_START:
