@@ -9,12 +9,12 @@ import pytest
 from edgeconv.batch.names import (
     Names,
     Places,
-    as_compared,
     refuse_collisions,
     split_off_outputs,
 )
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io.files import as_compared
 from edgeconv.options import DEFAULT_NAME
 
 

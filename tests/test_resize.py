@@ -266,58 +266,94 @@ def test_the_command_says_what_else_was_done(tmp_path: Path) -> None:
 
 def test_the_command_takes_standard_input(tmp_path: Path) -> None:
     write_image(smooth_image(64, 64), tmp_path / "a.png")
-    done = edgeconv("resize", "-", "--sizes", "16", cwd=tmp_path, stdin=(tmp_path / "a.png").read_bytes())
+    data = (tmp_path / "a.png").read_bytes()
+    done = edgeconv("resize", "-", "--sizes", "16", cwd=tmp_path, stdin=data)
     assert (done.code, done.text.split()) == (0, ["stdin_16.png"])
+    done = edgeconv("resize", "a.png", "-", "--sizes", "16", cwd=tmp_path, stdin=data)
+    assert (done.code, done.text.split()) == (0, ["a_16.png", "stdin_16.png"])
 
 
-def batch(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """scripts/resize_images.py ARGUMENTS."""
-    words = [sys.executable, str(PROJECT / "scripts" / "resize_images.py"), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1"}
-    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
-
-
-def test_a_batch_goes_on_past_a_bad_picture(tmp_path: Path) -> None:
+def test_a_folder_goes_on_past_a_bad_picture(tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     write_image(noisy(), folder / "good.png")
     (folder / "bad.png").write_bytes(b"text")
     write_image(noisy(), folder / "also.bmp")
-    done = batch("photos", "--sizes", "8,16", "-o", "out", cwd=tmp_path)
-    assert done.returncode == 1
+    done = edgeconv("resize", "photos", "--sizes", "8,16", "-o", "out", cwd=tmp_path)
+    assert done.code == 1
     assert names(tmp_path / "out") == ["also_16.png", "also_8.png", "good_16.png", "good_8.png"]
-    assert len(done.stderr.splitlines()) == 2
-    assert "bad.png: is not a picture" in done.stderr
-    assert "1 of 3 pictures failed" in done.stderr
+    error, count = done.error_lines
+    assert error.startswith("edgeconv: error: photos/bad.png: is not a picture")
+    assert count == "edgeconv: 1 of 3 pictures failed."
 
 
-def test_a_batch_may_be_run_twice_and_says_what_else_was_done(tmp_path: Path) -> None:
+def test_a_bad_picture_that_is_named_alone_is_an_error_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_bytes(b"text")
+    write_image(noisy(), tmp_path / "good.png")
+    alone = edgeconv("resize", "bad.png", "--sizes", "8", cwd=tmp_path)
+    assert (alone.code, len(alone.error_lines)) == (2, 1)
+    both = edgeconv("resize", "bad.png", "good.png", "--sizes", "8", cwd=tmp_path)
+    assert (both.code, both.error_lines) == (1, [*alone.error_lines, "edgeconv: 1 of 2 pictures failed."])
+    assert both.text.split() == ["good_8.png"]
+
+
+def test_a_folder_may_be_resized_twice_and_says_what_else_was_done(tmp_path: Path) -> None:
     pictures(tmp_path, {"IMG_0001.png": 40, "IMG_0002.png": 40})
     write_image(noisy()[:, :, :1], tmp_path / "grey.png")
     for _ in range(2):
-        done = batch(".", "--sizes", "8,16", "--rgb", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr.splitlines() == ["resize_images: note: grey.png: grey spread to three channels"]
-        assert len(done.stdout.split()) == 6
+        done = edgeconv("resize", ".", "--sizes", "8,16", "--rgb", cwd=tmp_path)
+        assert done.code == 0, done.err
+        assert done.error_lines == ["edgeconv: note: grey.png: grey spread to three channels"]
+        assert len(done.text.split()) == 6
     assert len(names(tmp_path)) == 9
 
 
-def test_a_batch_never_gives_two_pictures_one_name(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        write_image(noisy(), tmp_path / name / "same.png")
-    done = batch("one", "two", "--sizes", "8", "-o", "out", "--overwrite", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "has the same stem as" in done.stderr
-    assert names(tmp_path / "out") == ["same_8.png"]
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("one/same.png", "two/same.png"), ("one/same.png", "one/SAME.bmp"), ("one/a.png", "one/a_60.png")],
+)
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_no_two_pictures_get_one_name(tmp_path: Path, one: str, other: str, overwrite: list[str]) -> None:
+    for number, name in enumerate((one, other)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_image(random_image(40, 60, "uint8", number), tmp_path / name)
+    done = edgeconv("resize", one, other, "--sizes", "8", "-o", "out", *overwrite, cwd=tmp_path)
+    assert (done.code, done.error_lines[-1]) == (1, "edgeconv: 1 of 2 pictures failed.")
+    assert f"is {Path(one)}, or an output of it: choose another folder with -o" in done.err
+    (made,) = (tmp_path / "out").iterdir()
+    np.testing.assert_array_equal(read_image(made).pixels, resize(random_image(40, 60, "uint8", 0), 8))
 
 
-def test_a_batch_with_nothing_to_do_is_a_usage_error(tmp_path: Path) -> None:
+def test_no_picture_is_replaced_by_another_one(tmp_path: Path) -> None:
+    pictures(tmp_path, {"a.png": 40, "a_8.png": 60})
+    before = (tmp_path / "a_8.png").read_bytes()
+    done = edgeconv("resize", ".", "--sizes", "8", "--overwrite", cwd=tmp_path)
+    assert done.code == 1
+    assert "a.png: Output 'a_8.png' is a_8.png, or an output of it" in done.err
+    assert (tmp_path / "a_8.png").read_bytes() == before
+    assert done.text.split() == ["a_8_8.png"]
+
+
+def test_the_results_of_an_earlier_run_may_be_named_too(tmp_path: Path) -> None:
+    pictures(tmp_path, {"a.png": 40})
+    for names_given in (["a.png"], ["a.png", "a_20.png"]):
+        done = edgeconv("resize", *names_given, "--sizes", "20", cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+
+
+def test_a_folder_with_nothing_to_do_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for arguments in (("empty",), ("empty", "--sizes", "x")):
-        done = batch(*arguments, cwd=tmp_path)
-        assert done.returncode == 2
-        assert len(done.stderr.splitlines()) == 1
+        done = edgeconv("resize", *arguments, cwd=tmp_path)
+        assert (done.code, len(done.error_lines)) == (2, 1)
+
+
+def test_the_script_is_the_command(tmp_path: Path) -> None:
+    pictures(tmp_path, {"a.png": 40})
+    words = [sys.executable, str(PROJECT / "scripts" / "resize_images.py"), ".", "--sizes", "8"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1"}
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["a_8.png"], "")
 
 
 def test_the_committed_pictures_are_what_the_script_draws() -> None:

@@ -14,7 +14,13 @@ from command import PROJECT, SCRIPTS, edgeconv, script
 from edgeconv.cli import COMMANDS
 
 SOURCES = sorted((PROJECT / "scripts").glob("*.py"))
-NAMES = [path.stem for path in SOURCES if 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")]
+FRONTS = ("resize_images",)
+"""Scripts that are a command, help and mistakes included."""
+NAMES = [
+    path.stem
+    for path in SOURCES
+    if path.stem not in FRONTS and 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")
+]
 VERBS = set(["Change", "Compile", "Count", "Draw", "Find", "Fuzz", "Measure", "Read", "Run", "Save", "Set", "Write"])
 FLAGS = r"(?:-\w, )?--[a-z0-9-]+(?: / --no-\w+)?(?: <\w+>)?(?:\.\.\.)?"
 PLACE = r"[\w\[\]]+(?:\.\.\.)? <[\w\[\]]+>"
@@ -102,7 +108,7 @@ def test_the_help_of_a_script(
         sentence = re.sub(r" +\[(default: .*|required)\]$", "", text)
         assert sentence[:1].isupper() or option.startswith("--interpolation"), option  # its choices
         assert sentence.endswith("."), option
-        assert len(sentence) <= LONGEST or name == "resize_images", option  # whose options are those of a command
+        assert len(sentence) <= LONGEST, option
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -133,7 +139,6 @@ def needed(name: str) -> list[str]:
         "benchmark_crew": ["--output", "x"],
         "compare_checkouts": ["before", "after"],
         "draw_coast": ["folder"],
-        "resize_images": ["folder"],
         "run_matrix": ["--machine", "x"],
     }.get(name, [])
 

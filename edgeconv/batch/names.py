@@ -23,8 +23,9 @@ from edgeconv.batch.task import Task
 from edgeconv.batch.windows_filenames import refuse_on_windows
 from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io.files import as_compared
 from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN
-from edgeconv.run.outputs import as_compared, filter_word, rules_word
+from edgeconv.run.outputs import filter_word, rules_word
 
 NAME_FIELDS = ("stem", "source_ext", "filter", "rules", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")

@@ -34,10 +34,9 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
 from edgeconv.io.contained_paths import ForeignFileError
-from edgeconv.io.files import NameTakenError, refuse_overwrite
+from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.methods.options import Options
-from edgeconv.run.outputs import as_compared
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
 

@@ -36,9 +36,10 @@ def say_drawn(text: str) -> None:
     typer.echo(text, nl=False, color=True)
 
 
-def say_error(error: object) -> None:
-    """Print the line of an error after which the command goes on."""
-    typer.echo(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(error)}", err=True, color=True)
+def say_error(error: object, picture: object) -> None:
+    """Print the line of an error of one picture, after which the command goes on."""
+    text = str(error) if str(error).startswith(f"{picture}: ") else f"{picture}: {error}"
+    typer.echo(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(text)}", err=True, color=True)
 
 
 def say_rows(rows: list[TextRow], *, err: bool = False) -> None:

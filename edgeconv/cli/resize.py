@@ -1,36 +1,52 @@
-"""`edgeconv resize`: the same picture in other sizes."""
+"""`edgeconv resize`: the same pictures in other sizes."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
-from edgeconv.cli.printing import say
+import typer
+
+from edgeconv.cli.printing import say, say_error
 from edgeconv.core.option import Positional
 from edgeconv.options import PICTURE_HELP, Reading, Replacing, Resizing
 
 
 def resize(
-    picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
+    places: Annotated[list[Path], Positional(f"{PICTURE_HELP}; folders of them.")],
     resizing: Resizing,
     replacing: Replacing,
     reading: Reading,
 ) -> None:
-    """Save one picture in several sizes.
+    """Save pictures in several sizes.
 
-    As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy.
+    As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy. Smaller sizes that an earlier
+    run left in a folder are not resized again. Of several pictures one that fails stops no other; exit code 1 then.
     """
-    from edgeconv.io.resize import parse_sizes, resize_file
+    from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
+    from edgeconv.io.resize import find_pictures, parse_sizes, resize_files
 
-    resized = resize_file(
-        picture,
-        parse_sizes(resizing.sizes),
+    sizes, rules, pictures = parse_sizes(resizing.sizes), reading.rules(), find_pictures(places)
+    failed = 0
+    for picture, resized in resize_files(
+        pictures,
+        sizes,
         folder=resizing.output,
         square=resizing.square,
         interpolation=resizing.interpolation,
         overwrite=replacing.overwrite,
-        rules=reading.rules(),
-    )
-    if resized.notes:
-        say(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)
-    for path in resized.files:
-        say(path)
+        rules=rules,
+    ):
+        if isinstance(resized, EdgeconvError):
+            if pictures == places[:1]:  # one picture, and no folder
+                raise resized
+            say_error(resized, picture)
+            failed += 1
+            continue
+        if resized.notes:
+            say(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)
+        for path in resized.files:
+            say(path)
+    if failed:
+        say(f"edgeconv: {failed} of {len(pictures)} pictures failed.", err=True)
+        raise typer.Exit(EXIT_DIFFERENT)

@@ -97,7 +97,7 @@ def run(
         except EdgeconvError as error:
             if len(pictures) == 1:
                 raise
-            say_error(error if str(error).startswith(f"{picture}: ") else f"{picture}: {error}")
+            say_error(error, picture)
             exit_code = exit_code or error.exit_code
             continue
         records.append(record)

@@ -16,6 +16,7 @@ import os
 import re
 import stat
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -300,6 +301,11 @@ def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
 def names_a_folder(output: str) -> bool:
     """Whether an output is a folder, there or to be made."""
     return output.endswith(("/", "\\")) or os.path.isdir(output) or not Path(output).suffix
+
+
+def as_compared(name: str) -> str:
+    """A name as file systems may compare it: ignoring case and the encoding of accents."""
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def is_same_file(source: Path | str, destination: Path | str) -> bool:

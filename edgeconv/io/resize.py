@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.choices import INTERPOLATIONS
-from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
+from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.io.files import (
     NameTakenError,
+    as_compared,
     is_same_file,
     is_standard_stream,
     make_folder,
@@ -106,6 +107,22 @@ def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolati
         ) from None
 
 
+def resize_files(
+    sources: Iterable[Path], sizes: Iterable[int], **options: Any
+) -> Iterator[tuple[Path, Resized | EdgeconvError]]:
+    """Each picture by `resize_file`, which the options are for, with what became of it; one that fails stops no other.
+
+    No file is written for two of them, and none of them is replaced, not even where `overwrite` is set.
+    """
+    sources = tuple(sources)
+    taken = {_identity(source): source for source in sources}
+    for source in sources:
+        try:
+            yield source, resize_file(source, sizes, **options, taken=taken)
+        except EdgeconvError as error:
+            yield source, error
+
+
 def resize_file(
     source: Path | str,
     sizes: Iterable[int],
@@ -115,6 +132,7 @@ def resize_file(
     interpolation: str = "auto",
     overwrite: bool = False,
     rules: ReadRules = DEFAULT_RULES,
+    taken: dict[str, Path] | None = None,
 ) -> Resized:
     """Write `source` in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 
@@ -122,7 +140,7 @@ def resize_file(
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
     itself is left out; a file that already holds the same pixels is left unchanged and listed. Raises ImageReadError,
     UsageError, MemoryLimitError, and ImageWriteError before anything is written where a file holds something else and
-    `overwrite` is not set.
+    `overwrite` is not set, or is another picture's by `taken` (see `resize_files`), which gets those of this one.
     """
     picture = read_image(source, rules)
     height, width = picture.pixels.shape[:2]
@@ -142,11 +160,16 @@ def resize_file(
             continue
         refuse_overwrite(source, target)
         _refuse_other_kinds(target)
-        if os.path.exists(target) and not overwrite:
-            if not _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
-                way_out = "pass --overwrite to replace it, or -o for another folder"
-                raise ImageWriteError(f"Output '{target}' exists and holds something else: {way_out}.")
+        first = Path(source) if taken is None else taken.setdefault(_identity(target), Path(source))
+        stands = os.path.exists(target) and not overwrite
+        if stands and _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
             done.append(size)
+        elif first != Path(source):
+            way_out = "choose another folder with -o"
+            raise ImageWriteError(f"Output '{target}' is {first}, or an output of it: {way_out}.")
+        elif stands:
+            way_out = "pass --overwrite to replace it, or -o for another folder"
+            raise ImageWriteError(f"Output '{target}' exists and holds something else: {way_out}.")
     for size, target in targets.items():
         if size not in done:
             _write(resize(picture.pixels, size, square=square, interpolation=interpolation), target, overwrite)
@@ -162,7 +185,7 @@ def find_pictures(places: Iterable[Path | str]) -> list[Path]:
     """
     pictures: list[Path] = []
     for place in map(Path, places):
-        if os.path.isdir(place):
+        if os.path.isdir(place) and not is_standard_stream(place):
             pictures += _originals(place)
         else:
             pictures.append(place)
@@ -209,6 +232,11 @@ def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
         return Path() if is_standard_stream(source) else Path(source).parent
     make_folder(folder)
     return Path(folder)
+
+
+def _identity(path: Path) -> str:
+    """By which two names of one file are known, and names that are one on some systems."""
+    return as_compared(os.path.realpath(path))
 
 
 def _refuse_other_kinds(target: Path) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from edgeconv.io.contained_paths import ForeignFileError, open_regular
 from edgeconv.io.file_identity import file_identity
 from edgeconv.io.files import (
     STANDARD_STREAM,
+    as_compared,
     is_device,
     is_same_file,
     make_folder,
@@ -93,11 +93,6 @@ def default_name(job: Job, method: str, output_format: str, filter: str | None =
         stride=job.request.stride,
         ext=f".{output_format}",
     )
-
-
-def as_compared(name: str) -> str:
-    """A name as file systems may compare it: ignoring case and the encoding of accents."""
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def refuse_shared_output(sources: list[str], output: str | None) -> None:
