@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Lock
 from types import TracebackType
 from typing import BinaryIO, Literal
@@ -154,6 +154,12 @@ def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
     return {row.output: row for row in rows if row.status == "done" and row.output is not None}
 
 
+def _failed(rows: Iterable[LedgerRow]) -> int:
+    """How many pictures failed when they were last tried."""
+    last = {(row.source, PurePath(row.input).name): row.status for row in rows}
+    return sum(status == "failed" for status in last.values())
+
+
 class Ledger:
     """Appends rows to a file of a ledger; thread-safe, for one process."""
 
@@ -250,6 +256,8 @@ class Verification:
     findings: list[Finding]
     damaged: list[tuple[str, int]]
     """See Contents."""
+    failed: int
+    """Pictures whose last row says that they failed: they have no output of their own to check."""
     in_progress: bool
     """A batch was running there during the whole verification."""
 
@@ -284,7 +292,7 @@ def look_through(folder: Path | str) -> Verification:
         time.sleep(folder_lock.PAUSE_SECONDS)
     foreign = {row.output: foreign_reason(row.output) for row in contents.foreign if row.output is not None}
     findings += [Finding(output, "foreign", reason or "") for output, reason in foreign.items()]
-    return Verification(findings, contents.damaged, in_progress)
+    return Verification(findings, contents.damaged, _failed(contents.rows), in_progress)
 
 
 def _look_at(folder: str, output: str, row: LedgerRow) -> Finding:

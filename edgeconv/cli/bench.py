@@ -46,7 +46,8 @@ def grid(
     """Measure a grid of cases, methods and peers.
 
     Each method and peer is checked first, then timed by turns beside a plain copy. See also --help of
-    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or disqualified.
+    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or
+    disqualified, and where none could be timed.
     """
     from edgeconv.bench.arguments import chosen_grid, parse_rules
     from edgeconv.bench.runner import BenchRun, run
@@ -94,7 +95,9 @@ def grid(
         say(written)
     _say_surface(record)
     _say_notes(record, left_out)
-    if any(row.status in ("wrong", "disqualified") and row.kind == "method" for row in record.rows):
+    methods = [row for row in record.rows if row.kind == "method"]
+    none_timed = record.complete and methods and not any(row.timings for row in methods)
+    if none_timed or any(row.status in ("wrong", "disqualified") for row in methods):
         raise typer.Exit(EXIT_DIFFERENT)
 
 

@@ -16,11 +16,13 @@ def verify(
     """Check that a batch's outputs are unchanged.
 
     Every output that the ledger calls done is hashed; those that are missing or changed are named, and the command
-    ends with 1. It does so too for rows that cannot be read, as their outputs are not looked at, and for rows that
-    name something outside the folder, which is not opened.
+    ends with 1. It does so too for rows that cannot be read, as their outputs are not looked at, for rows that
+    name something outside the folder, which is not opened, and where there is no output to check. How many pictures
+    failed, and so have no output, is said.
     """
     from edgeconv.batch import ledger
     from edgeconv.batch.stores import plain
+    from edgeconv.core.units import counted
     from edgeconv.errors import EXIT_DIFFERENT
 
     found = ledger.look_through(plain(folder))
@@ -30,7 +32,11 @@ def verify(
     for place, number in found.damaged:
         say(f"unreadable: line {number:,} of {place}")
     total = len(found.findings)
-    say(f"{total - len(wrong)} of {total} outputs are as they were written.")
+    failed = f"{counted(found.failed, 'picture')} failed" if found.failed else ""
+    if total:
+        say(f"{total - len(wrong)} of {total} outputs are as they were written{f'; {failed}' if failed else ''}.")
+    else:
+        say(f"There is nothing to verify: {failed or 'the ledger names no picture'}, and no output was written.")
     if found.damaged:
         rows = "1 row" if len(found.damaged) == 1 else f"{len(found.damaged)} rows"
         say(
@@ -44,7 +50,7 @@ def verify(
             "opened: find out who wrote them.",
             err=True,
         )
-    if wrong and found.in_progress:
+    if (wrong or not total) and found.in_progress:
         say("edgeconv: a batch is writing into this folder: verify it again when that has ended.", err=True)
-    if wrong or found.damaged:
+    if wrong or found.damaged or not total:
         raise typer.Exit(EXIT_DIFFERENT)

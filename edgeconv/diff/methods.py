@@ -31,7 +31,7 @@ from edgeconv.io.image import pictures_of, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.options import Options
-from edgeconv.run import report
+from edgeconv.run import report, report_text
 from edgeconv.run.report import CheckPart, InputPart, ProblemPart
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
@@ -235,5 +235,7 @@ def middle_square(pixels: NDArray[Any], side: int) -> NDArray[Any]:
 
 
 def _check_text(check: verify.Check) -> str:
+    if not check.checked_samples:
+        return report_text.NOTHING_TO_CHECK
     word = "right" if check.passed else "WRONG"
     return f"{word}, relative error {check.relative_error:.2g}, {check.checked_share:.0%} of the output checked"

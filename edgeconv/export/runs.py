@@ -146,7 +146,7 @@ def _figures(report: RunReport) -> tuple[str, ...]:
         bytes_cells = f"{rates.gigabytes_per_second:,.1f}", percent(share_of_limit(rates.memory_floor_share))
         cells = (seconds_text(series.median_seconds), NOTHING, NOTHING, *bytes_cells, NOTHING, NOTHING)
     check = report.check
-    verdict = NOTHING if check is None else "right" if check.passed else "WRONG"
+    verdict = NOTHING if check is None or not check.checked_samples else "right" if check.passed else "WRONG"
     return (*cells, seconds_text(report.whole_run_seconds), verdict)
 
 

@@ -15,6 +15,7 @@ NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic
 
 MOST_NAMES = 4
 """Files of a bank that are named in a line."""
+NOTHING_TO_CHECK = "nothing to check: every output reaches a pixel that is not a finite number"
 MOST_BOUNDS = 6
 """Output channels whose bounds are named in a line."""
 
@@ -202,7 +203,7 @@ def _check_rows(report: RunReport) -> list[tuple[str, str]]:
     error = "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
     absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
     if not check.checked_samples:
-        return [("check", "nothing to check: every output reaches a pixel that is no finite number")]
+        return [("check", NOTHING_TO_CHECK)]
     extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
     found = f"{verdict}{_before(report)}: largest error {absolute} ({error} relative) against float64; {extent}"
     if not check.arithmetic:  # a report from before bounds were derived

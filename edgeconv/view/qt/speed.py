@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from edgeconv.core.units import seconds_text
+from edgeconv.run.report_text import NOTHING_TO_CHECK
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.rows import Rows
@@ -89,6 +90,8 @@ def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
 
 
 def _error_text(check: CheckPart) -> str:
+    if not check.checked_samples:
+        return NOTHING_TO_CHECK
     verdict = "right" if check.passed else "WRONG"
     largest = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
     return f"{verdict}, largest {largest} against float64 on {check.checked_share:.0%}"

@@ -1,0 +1,120 @@
+"""A command that checks, compares or measures never succeeds where it found nothing to check: one table of all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import edgeconv
+from problems import random_image
+
+from edgeconv.io.image import write_image
+
+BATCH = ("-m", "opencv", "-o", "edges")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, what is run before it, and what it says and ends with."""
+
+    what: str
+    command: str
+    says: str
+    code: int
+    before: tuple[str, ...] = ()
+
+
+CASES = (
+    Case(
+        "verify after a batch of which all failed",
+        "verify edges",
+        "There is nothing to verify: 2 pictures failed, and no output was written.",
+        1,
+        ("batch bad -m opencv -o edges",),
+    ),
+    Case(
+        "verify after a share without a picture",
+        "verify edges",
+        "There is nothing to verify: the ledger names no picture, and no output was written.",
+        1,
+        ("batch photo.png -m opencv -o edges --shard 1/2",),
+    ),
+    Case("verify of an empty ledger", "verify ledger", "There is nothing to verify: the ledger names no picture", 1),
+    Case("verify of an empty folder", "verify empty", "has no edgeconv-ledger.jsonl", 2),
+    Case("batch of which all failed", "batch bad -m opencv -o edges", "0 done, 0 unchanged since an earlier run, 2", 1),
+    Case("batch of an empty folder", "batch empty -m opencv -o edges", "No picture was found", 2),
+    Case("diff of empty folders", "diff empty empty-too", "have no pictures", 2),
+    Case("diff of one picture", "diff photo.png", "One picture alone cannot be compared", 2),
+    Case("diff that ignores every pixel", "diff photo.png photo.png --ignore all.json", "leaves no pixel to judge", 2),
+    Case("diff that ignores all as its border", "diff photo.png photo.png --ignore-border 10", "leaves nothing", 2),
+    Case("resize of an empty folder", "resize empty", "no picture there", 2),
+    Case("resize of which all failed", "resize bad", "2 of 2 pictures failed", 1),
+    Case("compare in which no method runs", "compare photo.png --workspace-limit 1", "of workspace", 5),
+    Case("bench of pictures in an empty folder", "bench empty -o bench", "no picture there", 2),
+    Case(
+        "bench of which every method is refused",
+        "bench --sizes 64 --strides 1 --filters sobel --methods im2col --workspace-limit 1 --devices cpu -o bench",
+        "no method was timed",
+        1,
+    ),
+    Case(
+        "comparison of benchmarks in which nothing was measured",
+        "bench compare bench/bench.json bench/bench.json",
+        "no measured row in common",
+        2,
+        ("bench --sizes 64 --devices cpu --stop-after 0 -o bench",),
+    ),
+    Case("report of nothing", "report", "Missing argument 'records'", 2),
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a picture, two empty folders, one of damaged pictures, an empty ledger."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "empty-too", "bad", "ledger"):
+        Path(name).mkdir()
+    write_image(random_image(20, 30, "uint8"), "photo.png")
+    for name in ("a.png", "b.png"):
+        Path("bad", name).write_bytes(b"text")
+    Path("ledger", "edgeconv-ledger.jsonl").touch()
+    region = {"left": 0, "top": 0, "right": 29, "bottom": 19}
+    regions = {"schema_version": 1, "kind": "ignored_regions", "regions": [region]}
+    Path("all.json").write_text(json.dumps(regions), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_nothing_checked_is_never_success(case: Case, here: Path) -> None:
+    for earlier in case.before:
+        edgeconv(*earlier.split(), cwd=here)
+    done = edgeconv(*case.command.split(), cwd=here)
+    assert done.code == case.code, done.text + done.err
+    assert case.says in done.text + done.err
+
+
+def test_verify_counts_the_pictures_that_have_no_output(here: Path) -> None:
+    Path("photo.png").rename(Path("bad", "photo.png"))
+    edgeconv("batch", "bad", *BATCH, cwd=here)
+    found = edgeconv("verify", "edges", cwd=here)
+    assert (found.code, found.text) == (0, "1 of 1 outputs are as they were written; 2 pictures failed.\n")
+    for name in ("a.png", "b.png"):
+        write_image(random_image(20, 30, "uint8"), Path("bad", name))
+    edgeconv("batch", "bad", *BATCH, "--resume", cwd=here)
+    found = edgeconv("verify", "edges", cwd=here)
+    assert (found.code, found.text) == (0, "3 of 3 outputs are as they were written.\n")
+
+
+def test_a_picture_of_nan_alone_is_called_right_nowhere(here: Path) -> None:
+    write_image(np.full((9, 9, 3), np.nan, np.float32), "nan.tiff")
+    told = [
+        edgeconv("run", "nan.tiff", "-m", "opencv", "--samples", "0", cwd=here).text,
+        edgeconv("compare", "nan.tiff", cwd=here).text,
+        edgeconv("report", *(path.name for path in here.glob("nan*.json")), cwd=here).text,
+    ]
+    assert not [text for text in told if "right" in text]
+    for text in told[:2]:
+        assert "nothing to check: every output reaches a pixel that is not a finite number" in text
