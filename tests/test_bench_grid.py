@@ -137,6 +137,19 @@ def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str, str
     )
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_gives_the_axes_that_are_compared(call: str) -> None:
+    """Methods compute height × width × 1 of luma, Python gives height × width."""
+    pixels = noise_pixels(23, 34, "uint8")
+    (found,) = method_candidates([f"sliding:call={call}"], "cpu", Options())
+    bench = share("cpu", make_request("sobel", channels="luma"), pixels)
+    ready = found.prepare(bench)
+    ready.run()
+    expected = convolve(pixels, "sobel", "sliding", channels="luma", device="cpu")[:, :, np.newaxis]
+    assert np.array_equal(ready.result(), expected)
+    assert np.array_equal(bench.out if ready.output is None else ready.output(), expected)
+
+
 @pytest.mark.parametrize("call", ["", ":call=plan", ":call=convolve"])
 def test_a_narrow_arithmetic_is_stated_however_a_method_is_called(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)

@@ -144,7 +144,8 @@ def test_run_computes_any_chain(folder: Path, stages: str, mode: str | None) -> 
     stored = make_request(make_chain(stages), output_mode=mode).mode_for(picture.dtype)
     assert stored == (mode or ("raw" if stages.endswith("direction") else "abs"))
     problem = make_request(make_chain(stages), output_mode=mode).picture_problem(picture.shape, picture.dtype)
-    np.testing.assert_array_equal(np.load("out.npy"), chains.compute(picture, problem))
+    expected = chains.compute(picture, problem)
+    np.testing.assert_array_equal(np.load("out.npy"), expected if stages == "gaussian" else expected[:, :, 0])
 
 
 def test_a_mask_of_a_gradient(folder: Path) -> None:
@@ -236,11 +237,13 @@ def test_opencv_keeps_the_limit_of_its_workspace_for_canny() -> None:
 
 
 @pytest.mark.parametrize("shape", [(30, 41), (30, 41, 1), (30, 41, 3)])
-def test_python_gives_height_by_width(shape: tuple[int, ...]) -> None:
+def test_python_gives_what_opencv_gives(shape: tuple[int, ...]) -> None:
     picture = picture_of("smooth", shape, 5)
     expected = cv2.Canny(picture, 60, 120)
     assert expected.any()
-    out = np.empty(shape[:2], np.uint8)
+    if shape[2:] == (1,):
+        expected = expected[:, :, np.newaxis]
+    out = np.empty(expected.shape, np.uint8)
     for method in ("auto", "reference", "opencv"):
         found = package.canny(picture, 60, 120, method=method, device="cpu")
         np.testing.assert_array_equal(found, expected)
@@ -249,7 +252,6 @@ def test_python_gives_height_by_width(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(package.convolve(picture, package.chain("canny", low=60, high=120)), expected)
     plan = package.plan(shape, filter=package.chain("canny", low=120, high=60))
     np.testing.assert_array_equal(plan(picture), expected)
-    assert plan.output_shape == shape[:2]
     assert plan.bound.max() == 0
     assert "canny" in repr(plan)
     assert "sobel, thin, hysteresis; l1, thresholds 60 and 120\n" in plan.explain()
@@ -280,6 +282,8 @@ def test_arrays_on_a_gpu(shape: tuple[int, ...], dtype: str) -> None:
     batch = pictures if len(shape) == 4 else pictures[np.newaxis]
     expected = np.stack([canny(each, CannySettings(low, high, True, 3)) for each in batch])
     expected = expected if len(shape) == 4 else expected[0]
+    if len(shape) > 2 and shape[-1] == 1:
+        expected = expected[..., np.newaxis]
     words: dict[str, Any] = {"gradient": "l2", "blur": 3}
     on_gpu = cupy.asarray(pictures)
     found = package.canny(on_gpu, low, high, **words)

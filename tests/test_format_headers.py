@@ -147,7 +147,7 @@ def npy_file(shape: tuple[int, ...], dtype: str, version: int = 1, padding: int 
 @pytest.mark.parametrize(
     ("shape", "dtype", "fields"),
     [
-        ((3, 5), "uint8", {"bits": 8, "grey": True}),
+        ((3, 5), "uint8", {"bits": 8, "grey": True, "channel_axis": False}),
         ((3, 5, 1), "uint16", {"bits": 16, "grey": True}),
         ((3, 5, 3), "float32", {"bits": 32}),
         ((3, 5, 4), "float64", {"bits": 64, "alpha": True}),

@@ -124,8 +124,6 @@ def test_the_output_of_grey_is_as_grey_as_its_format(folder: Path, suffix: str) 
     assert run("grey.png", "-o", f"out{suffix}").code == 0
     shape = read_image(f"out{suffix}").pixels.shape
     assert shape == (HEIGHT, WIDTH, 3 if suffix == ".webp" else 1)
-    if suffix == ".npy":
-        assert np.load("out.npy").shape == (HEIGHT, WIDTH, 1)
 
 
 def test_rgb_spreads_grey_as_it_was_and_says_so(folder: Path) -> None:
@@ -137,13 +135,6 @@ def test_rgb_spreads_grey_as_it_was_and_says_so(folder: Path) -> None:
     again = run("grey.png", "-o", "out.png")
     assert again.code == 2
     assert "out.png' holds a result with other settings" in again.err
-
-
-def test_luma_of_rgb_is_written_as_before(folder: Path) -> None:
-    assert run("photo.png", "--channels", "luma", "-o", "luma.png").code == 0
-    assert np.array_equal(
-        read_image("luma.png").pixels, bank(read_image("photo.png").pixels, "laplacian8", channels="luma")
-    )
 
 
 # --- the files of a bank --------------------------------------------------------------------------------------------

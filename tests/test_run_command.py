@@ -121,12 +121,6 @@ def test_normalize_uses_the_full_range(folder: Path) -> None:
     assert np.array_equal(result, np.rint((raw - raw.min()) * (255 / (raw.max() - raw.min()))).astype(np.uint8))
 
 
-def test_luma_gives_one_channel(folder: Path) -> None:
-    done = edgeconv("run", "photo.png", "--method", "reference", "--channels", "luma", "-o", "edges.npy", cwd=folder)
-    assert done.code == 0
-    assert np.load(folder / "edges.npy").shape[2:] in ((1,), ())
-
-
 def test_a_kernel_of_ones_own(folder: Path) -> None:
     (folder / "k.csv").write_text("0,1,0\n1,-4,1\n0,1,0\n")
     inline = edgeconv("run", "photo.png", "--kernel", "0,1,0;1,-4,1;0,1,0", "-o", "a.png", cwd=folder)

@@ -39,8 +39,8 @@ def canny(
         method, device, options, out: see `convolve`.
 
     Returns:
-        height × width, behind the pictures of a batch: uint8, 255 on edges and 0 elsewhere, an array of the library
-        that was given, on its device.
+        height × width, behind the pictures of a batch; height × width × 1 where the picture is so. uint8, 255 on edges
+        and 0 elsewhere, an array of the library that was given, on its device.
 
     Raises:
         UsageError: a picture, threshold or setting that has no meaning (also a ValueError).

@@ -56,7 +56,8 @@ def plan(
             several GPUs the plan is made for CuPy's current one.
 
     Returns:
-        A plan: `plan(image)` and `plan(image, out=array)` filter; `plan.explain()` says what was chosen and why,
+        A plan: `plan(image)` and `plan(image, out=array)` filter; `plan.output_shape` is as `convolve` says;
+            `plan.explain()` says what was chosen and why,
         `plan.bound` how far a value may be off, `plan.memory_bytes` what it holds; `plan.measure()` times it and
             compares it with the oracle.
 
@@ -118,14 +119,16 @@ def convolve(
             this, else 0, each channel by itself.
         device: `auto`, `cpu` or `cuda`.
         options: workspace limit, threads, arithmetic; see `edgeconv.Options`.
-        out: an array for the result, of its shape and type and on the picture's device.
+        out: an array for the result, of its shape and type and on the picture's device; one channel may have its axis
+            or none. It is what is returned.
 
     Returns:
-        floor((height + 2·padding − 3) / stride) + 1 rows, likewise columns, and channels: 3 of RGB (1 for luma), 1 of
-        grey, which height × width without an axis for channels does not get either. A bank has K; under `each` of RGB
-        3·K, where c·K + k is filter k of channel c. An array of the library that was given, on its device. The type
-        is the picture's own; `raw` of a whole-number picture is float32. Values are rounded to nearest, ties to even,
-        and clipped to the type.
+        floor((height + 2·padding − 3) / stride) + 1 rows, likewise columns, and channels: 3 of RGB. One channel (luma,
+        grey, `canny`) has no axis, rows × columns, unless the picture is height × width × 1: then it is rows ×
+        columns × 1. A bank always has the axis, of K; under `each` of RGB of 3·K, where c·K + k is filter k of channel
+        c. A batch has its pictures in front. An array of the library that was given, on its device. The type is the
+        picture's own; `raw` of a whole-number picture is float32. Values are rounded to nearest, ties to even, and
+        clipped to the type.
 
     Raises:
         UsageError: a word, shape or type that has no meaning (also a ValueError).

@@ -87,13 +87,14 @@ class ConvolutionPlan:
         self._request, self._options = request, options
         self._choice, self._asked_for = choice, asked_for
         self._second_pass = request.last_passes(self.dtype)
-        self._has_channel_axis = len(shape) > 2
-        edges = request.chain is not None and request.chain.has_hysteresis  # no axis for channels, as with OpenCV
-        self._out_has_channel_axis = (self._has_channel_axis and not edges) or request.filter.is_bank
-        result = self.problem.output_shape if self._out_has_channel_axis else self.problem.output_shape[:2]
-        self.output_shape: Shape = (*shape[:-3], *result)
-        """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W), and for
-        the edges of a chain."""
+        self.output_shape: Shape = request.output_shape(shape, self.problem.output_shape)
+        """Of the result, as `Request.output_shape` says."""
+        self._computed_shape: Shape = (*shape[:-3], *self.problem.output_shape)
+        """The result as the method gives it, always with an axis for channels."""
+        one_channel = self.problem.output_channels == 1
+        without_axis = [self._computed_shape[:-1]] if one_channel else []
+        self._out_shapes = tuple(dict.fromkeys((self.output_shape, self._computed_shape, *without_axis)))
+        """Of what `out` may be: one channel with or without its axis."""
         self.output_dtype = request.output_dtype(self.dtype)
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
@@ -229,7 +230,8 @@ class ConvolutionPlan:
             image: an array of the plan's shape (HWC, NHWC or HW) and type: NumPy, CuPy, PyTorch, JAX, or any with
                 DLPack or `__cuda_array_interface__`. On a GPU the work is put on the caller's stream, and not waited
                 for.
-            out: an array of the plan's output shape and type, C-contiguous, on the same device; nothing is allocated.
+            out: an array of the plan's output shape and type, C-contiguous, on the same device; one channel may have
+                its axis or none. It is what is returned; nothing is allocated.
 
         Raises:
             UsageError: an array of another shape, type or device (also a ValueError).
@@ -251,10 +253,7 @@ class ConvolutionPlan:
             out, out_address = made
         else:
             of_out = library if type(out) is type(image) else library_of(out)
-            given = of_out.address(out, self.output_shape, self.output_dtype, gpu)
-            if given is None or (gpu is None and not _writable(out)):
-                raise self._refused_output(out)
-            out_address = given
+            out_address = self._address_of_output(of_out, out, gpu)
             self._refuse_overlap(address, out_address)
         if gpu is None:
             self._run_on_cpu(address, out_address)
@@ -321,8 +320,8 @@ class ConvolutionPlan:
             if out is not None and _overlap(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
             run = self._run_host if gpu is None else self._run_device
-            pixels = native if self._has_channel_axis else native[..., np.newaxis]
-            results = target if self._out_has_channel_axis else target[..., np.newaxis]
+            pixels = native if len(self.shape) > 2 else native[..., np.newaxis]
+            results = target.reshape(self._computed_shape)  # a view, as it is C-contiguous
             if self._in_one_run and (self._pictures > 1 or pixels.ndim == 3):
                 run(pixels, results)
             else:
@@ -378,12 +377,17 @@ class ConvolutionPlan:
         library = library_of(out)
         if library.gpu_of(out) != gpu:
             raise UsageError("The output lies on another device than the picture.")
-        if library.address(out, self.output_shape, self.output_dtype, gpu) is None or not _writable(out):
-            raise self._refused_output(out)
+        self._address_of_output(library, out, gpu)
 
-    def _refused_output(self, out: Any) -> UsageError:
-        return UsageError(
-            f"The output must be a writable, C-contiguous array of {_text(self.output_shape)} {self.output_dtype.name} "
+    def _address_of_output(self, library: ArrayLibrary, out: Any, gpu: int | None) -> int:
+        """Where `out` begins; raises UsageError for an array that cannot take the result."""
+        for shape in self._out_shapes:
+            address = library.address(out, shape, self.output_dtype, gpu)
+            if address is not None and _writable(out):
+                return address
+        shapes = " or ".join(map(_text, self._out_shapes))
+        raise UsageError(
+            f"The output must be a writable, C-contiguous array of {shapes} {self.output_dtype.name} "
             f"where the plan computes ({self._place()})."
         )
 

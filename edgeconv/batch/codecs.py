@@ -63,11 +63,11 @@ class Codecs:
         return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
 
     def encodes_on_gpu(self, shape: tuple[int, ...], dtype: Any) -> bool:
-        """Whether `encode` takes such an output (HWC) from GPU memory."""
+        """Whether `encode` takes an output of this shape from GPU memory."""
         entry: Format | None = WRITTEN.get(f".{self._settings.format}")
         if self._settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
             return False
-        return dtype.name in entry.writes and shape[2] == RGB_CHANNELS and max(shape[:2]) <= entry.max_side
+        return dtype.name in entry.writes and shape[2:] == (RGB_CHANNELS,) and max(shape[:2]) <= entry.max_side
 
     def encode(self, finished: Any, target: str) -> bytes | memoryview:
         """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""

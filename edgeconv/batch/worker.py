@@ -134,6 +134,7 @@ class PictureWorker:
                 picture = self._codecs.decode(data, task.source)
             facts["notes"] = picture.notes
             finished = self._convolve(picture.pixels, watch, may_stay=True)
+            finished = finished.reshape(settings.request.output_shape(picture.shape, finished.shape))
             height, width = finished.shape[:2]
             suffix = "." + (settings.format or FORMAT_OF_DTYPE[finished.dtype.name])
             name = (task.folder / settings.names.name(task.stem, task.source_ext, suffix, width, height)).as_posix()

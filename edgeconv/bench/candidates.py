@@ -185,13 +185,16 @@ class CallCandidate(MethodCandidate):
 
         def result() -> NDArray[Any]:
             host = np.empty(bench.problem.output_shape, bench.problem.output_dtype)
-            bench.device.copy_out(bench.out if self.call == "plan" else held[0], host)
+            bench.device.copy_out(bench.out if self.call == "plan" else output(), host)
             return host
+
+        def output() -> Any:
+            return held[0].reshape(bench.problem.output_shape)
 
         if self.call == "plan":
             return _ready(prepared.method_plan, bench.problem, run=call_plan, result=result)
         found = _ready(prepared.method_plan, bench.problem, run=call_convolve, result=result)
-        return replace(found, output=lambda: held[0])
+        return replace(found, output=output)
 
 
 def _ready(plan: PicturePlan, problem: Problem, run: Callable[[], None], result: Callable[[], NDArray[Any]]) -> Ready:

@@ -7,7 +7,8 @@
     hysteresis                ridges → edges         above the lower threshold and connected to one above the upper
 
 A chain is any of them in an order in which each takes what the one before it gives; `canny` is sobel, thin, hysteresis,
-with a smoothing before them where one is asked for. What comes out depends on the last stage:
+with a smoothing before them where one is asked for. What a method computes depends on the last stage (which axes it has
+for a user, `Request.output_shape` says):
 
     picture     (H, W, C), the picture's own type
     gradient    (H, W, 1): its magnitude, stored as the output mode says (output.py)

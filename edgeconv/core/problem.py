@@ -110,7 +110,7 @@ class PictureProblem(ABC):
 
     @property
     def output_shape(self) -> tuple[int, int, int]:
-        """HWC; one channel keeps a last axis of 1."""
+        """HWC, as methods compute it, one channel too; which axes users get: `Request.output_shape`."""
         return (self.output_height, self.output_width, self.output_channels)
 
     @property

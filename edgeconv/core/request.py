@@ -10,7 +10,15 @@ import numpy as np
 
 from edgeconv.core.chains import Chain, ChainProblem, chain_output_dtype, chain_problem, named_chain
 from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
-from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, filter_bank, named_filter, weight_set
+from edgeconv.core.filters import (
+    GREY_CHANNELS,
+    RGB_CHANNELS,
+    Filter,
+    custom_filter,
+    filter_bank,
+    named_filter,
+    weight_set,
+)
 from edgeconv.core.geometry import parse_padding
 from edgeconv.core.output import (
     finite_range,
@@ -61,6 +69,22 @@ class Request:
         if isinstance(self.filter, Chain):
             return chain_output_dtype(self.filter, kind, self.mode_for(kind))
         return np.dtype(np.float32) if kind.kind == "u" and self.mode_for(kind) == "raw" else kind
+
+    def output_shape(self, given: tuple[int, ...], computed: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the finished output of an array, or of a file's picture: the one rule for all of them.
+
+        `given` is the shape of the array; `computed` is what a method gives for one picture of it, always height ×
+        width × channels (`PictureProblem.output_shape`). A bank has an axis for its outputs, even for one filter.
+
+            given                          one channel          several, or a bank
+            (H, W) or (H, W, 3)            (H', W')             (H', W', channels)
+            (H, W, 1)                      (H', W', 1)          (H', W', channels)
+            (N, H, W, 3)                   (N, H', W')          (N, H', W', channels)
+            (N, H, W, 1)                   (N, H', W', 1)       (N, H', W', channels)
+        """
+        has_axis_of_one = len(given) > 2 and given[-1] == GREY_CHANNELS
+        keeps_axis = self.filter.is_bank or computed[-1] > 1 or has_axis_of_one
+        return (*given[:-3], *(computed if keeps_axis else computed[:-1]))
 
     @property
     def chain(self) -> Chain | None:

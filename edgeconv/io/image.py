@@ -9,8 +9,7 @@
     longest_side  what the header of a file says, no pixel read
     encode_bank   several pictures in one file: TIFF, a page each, or NPY
     write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 and float64 to TIFF and
-                  NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY is always height × width ×
-                  channels
+                  NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY has the shape of the array
 
 OpenCV decodes, but for a few TIFFs and JPEGs that Pillow does, and encodes all but PNG, which png.py writes faster;
 always from and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats
@@ -102,6 +101,14 @@ class Picture:
     """The format's name, as in the table of formats."""
     notes: tuple[str, ...] = ()
     """What was done beyond decoding, one phrase each."""
+    channel_axis: bool = True
+    """False where the file is an array (NPY) of height × width alone, of which `pixels` are one channel."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of `pixels`, without the axis for channels where the file has none."""
+        shape: tuple[int, ...] = self.pixels.shape
+        return shape if self.channel_axis else shape[:2]
 
 
 Decoder = Callable[[bytes, Header], Any]
@@ -204,7 +211,7 @@ def decode_image(
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
-    return Picture(pixels, name, entry.name, notes)
+    return Picture(pixels, name, entry.name, notes, channel_axis=header.channel_axis or rules.rgb)
 
 
 def longest_side(path: Path) -> int | None:
@@ -246,6 +253,8 @@ def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimit
 
 def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
     """Write `pixels` (HWC with 3 channels in RGB order, or 1; or HW) to a file, completely or not at all.
+
+    An NPY has the shape of `pixels`; the other formats have no axis for one channel.
 
     The suffix of `destination` names the format unless `format` does (a name or suffix of the table, needed only for
     `-`, standard output, where PNG is the default for whole numbers and NPY for floats). Raises ImageWriteError

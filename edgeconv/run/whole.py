@@ -111,6 +111,7 @@ class WholeRun(Run):
 
     def _encode(self, finished: NDArray[Any]) -> list[bytes | memoryview]:
         """The files of the output."""
+        finished = finished.reshape(self._job.request.output_shape(self._picture.shape, finished.shape))
         chosen, paths, target = self._job.request.filter, self._outputs.pictures, self._outputs.target
         if len(paths) > 1:
             pictures = pictures_of(finished, chosen.filters)

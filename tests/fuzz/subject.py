@@ -131,10 +131,13 @@ def _call(case: FuzzCase, image: np.ndarray) -> tuple[np.ndarray, Plan]:
     )
     if type(out) is not xp.ndarray:
         raise FuzzFailure("shape or type", f"{type(out).__name__} came back for {type(given).__name__}")
+    if out.ndim != (2 if case.channels == "luma" else 3):
+        raise FuzzFailure("shape or type", f"{out.shape} came back for {given.shape} with channels {case.channels}")
     after = given if xp is np else given.get()
     if after.astype(image.dtype).tobytes() != image.tobytes():
         raise FuzzFailure("input changed", "the picture was changed")
-    return out if xp is np else out.get(), PLANS.plans()[-1].method_plan
+    computed = out.reshape(*out.shape[:2], -1)
+    return computed if xp is np else computed.get(), PLANS.plans()[-1].method_plan
 
 
 def _prepare(case: FuzzCase, problem: Problem) -> Plan:

@@ -49,6 +49,7 @@ class Question:
         return require(self.method, device).prepare(problem, Options())
 
     def check(self, got: np.ndarray) -> None:
+        got = got.reshape(self.expected.low.shape)  # luma comes without an axis for its one channel
         wrong = self.expected.wrong(got)
         assert not wrong.any(), f"{self.method} {self.image.dtype}: {self.expected.describe_first(got, wrong)}"
 

@@ -20,6 +20,8 @@ class Header:
     grey: bool = False
     """One colour channel, alpha not counted."""
     alpha: bool = False
+    channel_axis: bool = True
+    """False of an array (NPY) of height × width alone."""
     orientation: int = 1
     """EXIF: 1 upright, 2 to 8 mirrored or rotated."""
     frames: int = 1

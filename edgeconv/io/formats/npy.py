@@ -55,7 +55,14 @@ def read_header(feed: ByteSource) -> Header:
     if not feed.need(needed):
         raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
     channels = shape[2] if len(shape) == 3 else 1
-    return Header(width=shape[1], height=shape[0], bits=8 * dtype.itemsize, grey=channels == 1, alpha=channels == 4)
+    return Header(
+        width=shape[1],
+        height=shape[0],
+        bits=8 * dtype.itemsize,
+        grey=channels == 1,
+        alpha=channels == 4,
+        channel_axis=len(shape) == 3,
+    )
 
 
 def read_numbers(data: bytes) -> NDArray[Any]:
