@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
+from jitter import Jitter
 from qt_here import qt_reason
 
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -130,3 +131,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     rest = reasons.total() - sum(count for _, count in reasons.most_common(2))
     if rest:
         terminalreporter.line(f"{rest:,}: {len(reasons) - 2} other reasons, which -rs lists")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--jitter SEED`: see jitter.py."""
+    parser.addoption("--jitter", type=int, metavar="SEED", help="Delay threads, children and waits by drawn times.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Delay, where that is asked for."""
+    if config.getoption("--jitter") is not None:
+        config.pluginmanager.register(Jitter(config.getoption("--jitter")))
