@@ -249,47 +249,6 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], fa
     assert summary["stopped_because"] == f"{failed} failed"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], ["--files-from"]),
-        (["missing"], ["missing"]),
-        (["--files-from", "missing.txt"], ["missing.txt"]),
-        ([".", "--name", "x{ext}"], ["{stem}"]),
-        ([".", "--name", "{stem}{colour}"], ["{colour}"]),
-        ([".", "--name", "{stem"], ["template"]),
-        ([".", "--name", "../{stem}"], ["-o"]),
-        ([".", "--jobs", "0"], ["--jobs"]),
-        ([".", "--shard", "3/2"], ["--shard"]),
-        ([".", "--name", "{stem}_x"], ["{stem}_x", "{ext}"]),
-        ([".", "--name", "{stem}.jpg", "--format", "png"], [".jpg", "--format is png"]),
-        ([".", "--format", "gif"], ["gif", "png"]),
-        ([".", "--max-failures", "0"], ["--max-failures"]),
-        ([".", "--keep-going", "--fail-fast"], ["--keep-going", "--fail-fast"]),
-        ([".", "--quality", "50"], ["--format", "jpg"]),
-        ([".", "--quality", "101", "--format", "jpg"], ["101"]),
-        ([".", "--png-level", "10"], ["10", "0 to 9"]),
-        ([".", "--png-level", "3", "--format", "jpg"], ["--png-level", "jpg"]),
-        (["--files-from", "-"], ["standard input"]),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
-)
-def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[str], words: list[str]) -> None:
-    done = edgeconv("batch", *arguments, "-o", "made", cwd=photos)
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for word in words:
-        assert word in done.err
-    assert not (photos / "made").exists()
-
-
-def test_an_option_that_the_method_does_not_know_is_refused_before_the_first_write(photos: Path) -> None:
-    given = ("--method", "sliding", "--device", "cpu", "--math", "tf32")
-    done = edgeconv("batch", photos, "-o", "made", *given, cwd=photos)
-    assert (done.code, len(done.error_lines)) == (4, 1), done.err
-    assert "--math" in done.err
-    assert not (photos / "made").exists()
-
-
 def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
     out = photos.parent / "edges"
     assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.BMP").code == 0

@@ -64,22 +64,3 @@ def test_a_bank_gives_one_file_with_all(photos: Path, words: list[str], suffix: 
             for number, page in enumerate(pages):
                 assert np.array_equal(page, expected[:, :, number :: len(BANK)])
     assert {row.status for row in ledger.read_rows(out)} == {"done"}
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--format", "png"], "png holds one of the 3"),
-        (["--format", "jpg", "--quality", "90"], "jpg holds one of the 3"),
-        (["--name", "{stem}.webp"], "webp holds one of the 3"),
-        (["--name", "{stem}.tiff", "--format", "npy"], "ends in .tiff, and --format is npy"),
-        (["--png-level", "3"], "--png-level is for PNG"),
-        (["--filter", "laplacian8"], "--filter does not go with --filters"),
-    ],
-)
-def test_what_makes_no_sense_for_a_bank_is_one_line(photos: Path, words: list[str], says: str) -> None:
-    out = photos.parent / "edges"
-    done = edgeconv("batch", photos, "-o", out, *RULES, "--filters", ",".join(BANK), *words)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert says in done.err
-    assert not out.exists()

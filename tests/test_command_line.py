@@ -41,29 +41,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        ("run photo.png --samples -1", 2, "--samples -1"),
-        ("run photo.png --time-limit -1", 2, "--time-limit -1"),
-        ("run photo.png --time-limit 0", 2, "--time-limit 0"),
-        ("run photo.png --time-limit nan", 2, "--time-limit nan"),
-        ("run photo.png --workspace-limit lots", 2, "--workspace-limit 'lots'"),
-        ("run photo.png --memory-limit much", 2, "--memory-limit 'much'"),
-        ("diff photo.png photo.png --page-limit big", 2, "--page-limit 'big'"),
-        ("compare photo.png --page-limit big", 2, "--page-limit 'big'"),
-        *((f"run photo.png --method sliding --device cpu {words}", 4, words) for words in OTHER_THAN_USUAL),
-        ("diff photo.png photo.png --html h --junit h", 2, "'h' is named twice"),
-        ("diff photo.png photo.png --html h --contact-sheet ./h", 2, "'h' is named twice"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_by_name(folder: Path, words: str, code: int, says: str) -> None:
-    done = edgeconv(*words.split(), cwd=folder)
-    assert (done.code, len(done.error_lines), done.out) == (code, 1, b""), done.err
-    assert says in done.err
-    assert [path.name for path in folder.iterdir()] == ["photo.png"]
-
-
 @pytest.mark.parametrize("words", OTHER_THAN_USUAL)
 def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(words: str) -> None:
     options = OTHER_THAN_USUAL[words]
@@ -109,56 +86,6 @@ def test_every_command_has_a_description_that_is_shown_whole() -> None:
     described = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.strip()}
     assert described.keys() == COMMANDS.keys()
     assert all(len(text) <= LONGEST_SUMMARY and text.endswith(".") and "..." not in text for text in described.values())
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("run photo.png --stride abc", "See 'edgeconv run --help'."),
-        ("run photo.png --nope", "No such option: --nope. See 'edgeconv run --help'."),
-        ("run photo.png --strde 2", "No such option: --strde. Did you mean '--stride'? See 'edgeconv run --help'."),
-        ("batch photo.png --recursiv", "Did you mean '--recursive'?"),
-        ("run photo.png --border replicat", "Did you mean 'replicate'?"),
-        ("bench gemm --nope", "See 'edgeconv bench gemm --help'."),
-        ("bench --nope", "See 'edgeconv bench grid --help'."),
-        ("rum photo.png", "Did you mean 'run'? See 'edgeconv --help'."),
-        ("--nope", "See 'edgeconv --help'."),
-        ("run photo.png photo.png", "'photo.png' is named twice"),
-        ("run photo.png PHOTO.jpg", "'photo.png' and 'PHOTO.jpg' have one output name"),
-        (
-            "run photo.png b.jpg -o one.png",
-            "-o 'one.png' takes one picture, and there are 2: name a folder, such as -o out/.",
-        ),
-        ("run photo.png b.jpg -o -", "-o '-' takes one picture, and there are 2"),
-        ("run photo.png -o a.tiff --format png", "--format png and the name 'a.tiff' disagree"),
-        ("run photo.png --format gif", "--format 'gif' is not one of"),
-        ("run photo.png --quality 50", "--quality applies to lossy formats"),
-        ("run photo.png -o a.png --quality 50", "--quality applies to lossy formats"),
-        ("run photo.png -o a.jpg --quality 101", "--quality 101 is not a whole number from 1 to 100."),
-        ("run photo.png -v -q", "Use one of --verbose and --quiet, not both."),
-        ("run photo.png -v -q --json", "Use one of --json, --verbose and --quiet, not all."),
-        ("run -photo.png", "put -- before it: -- -photo.png."),
-        ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
-        ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
-        ("run photo.png -m Slding", "Did you mean 'sliding'?"),
-        ("run .", "name a picture in it, or use 'edgeconv batch' for all of its pictures"),
-        ("run photo.png --border wrap", "--border 'wrap' is not one of zero, replicate, reflect, reflect101."),
-        ("batch photo.png --jpeg-codec nvjpeg", "--jpeg-codec 'nvjpeg' is not one of host, gpu."),
-        ("resize photo.png --interpolation best", "--interpolation 'best' is not one of auto, area,"),
-        ("run photo.png --kernel 1 --kernel-file k.json", "Use either --kernel or --kernel-file, not both."),
-        ("batch photo.png --keep-going --fail-fast", "not both."),
-    ],
-)
-def test_a_mistake_is_one_line_that_says_what_to_do(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str
-) -> None:
-    monkeypatch.chdir(folder)
-    done = edgeconv(*words.split())
-    assert (done.code, len(done.error_lines), done.out) == (2, 1, b""), done.err
-    assert says in done.err
-    assert "?." not in done.err
-    assert ".." not in done.err
-    assert [path.name for path in folder.iterdir()] == ["photo.png"]
 
 
 def offered(words: str) -> list[str]:

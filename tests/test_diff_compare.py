@@ -96,16 +96,6 @@ def test_a_float_picture_that_holds_no_number_somewhere_is_judged_by_the_rest(tm
     assert 0 < json.loads(done.text)["allowed"]["atol"] < 1e-3 * plain
 
 
-@pytest.mark.parametrize("words", ["--crop 41", "--html in.png", "--html nowhere/c.html", "--filter nothing"])
-def test_a_mistake_is_one_line_and_writes_nothing(picture: Path, words: str) -> None:
-    before = picture.read_bytes()
-    done = edgeconv("compare", "in.png", *words.split(), cwd=picture.parent)
-    assert done.code == 2
-    assert len(done.error_lines) == 1
-    assert [path.name for path in picture.parent.iterdir()] == ["in.png"]
-    assert picture.read_bytes() == before
-
-
 @pytest.mark.parametrize(("step", "exit_code"), [(0, 0), (2, 1)])
 def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
     picture: Path, monkeypatch: pytest.MonkeyPatch, step: int, exit_code: int

@@ -313,27 +313,6 @@ def test_where_one_file_fails_none_is_left(folder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--filters", "sobel-x", "--filter", "laplacian8"], "--filter does not go with --filters"),
-        (["--filters", "sobel-x", "--kernel", "0,0,0;0,1,0;0,0,0"], "Use either --filters or a kernel"),
-        (["--filters", "sobel-x", "--kernel-file", "k.npy"], "Use either --filters or a kernel"),
-        (["--filters", "sobel-x,"], "a comma with no name"),
-        (["--filters", ""], "a comma with no name"),
-        (["--filters", "sobel-x,sobel-x"], "has sobel-x twice"),
-        (["--filters", "sobel-x,sobel"], "cannot be in one bank"),
-        (["--filters", "sobel-x,soble"], "not known"),
-        (["--filters", "sobel-x,sobel-y", "-o", "a.gif"], "not a format"),
-    ],
-)
-def test_a_bank_that_makes_no_sense_is_one_line(folder: Path, words: list[str], says: str) -> None:
-    done = run("photo.png", *words)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert says in done.err
-    assert there(folder) == []
-
-
-@pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"", "NPY header is damaged"),

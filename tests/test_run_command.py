@@ -286,54 +286,6 @@ def test_a_link_is_no_earlier_output_whatever_the_report_beside_it_says(
     assert (outside.stat().st_ino, outside.stat().st_mtime_ns) == (state.st_ino, state.st_mtime_ns)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["missing.png"], 2, ["missing.png"]),
-        (["photo.png", "--stride", 0], 2, ["Stride 0"]),
-        (["photo.png", "--padding", "wide"], 2, ["Padding 'wide'", "same"]),
-        (["photo.png", "--border", "wrap"], 2, ["--border 'wrap'", "reflect101"]),
-        (["photo.png", "--filter", "sobol"], 2, ["sobol", "sobel"]),
-        (["photo.png", "--kernel", "1,2;3,4"], 2, ["2×2", "3×3"]),
-        (["photo.png", "--kernel", "nan,0,0;0,0,0;0,0,0"], 2, ["finite"]),
-        (
-            ["photo.png", "--kernel", "1,0,0;0,0,0;0,0,0", "--filter", "sobel"],
-            2,
-            ["--filter does not go with --kernel", "use one or the other"],
-        ),
-        (["photo.png", "--kernel-file", "none.json"], 2, ["none.json"]),
-        (["photo.png", "--channels", "both"], 2, ["both", "mix"]),
-        (["photo.png", "--channels", "luma", "--luma", "bt2020"], 2, ["bt2020", "bt709"]),
-        (["photo.png", "--output-mode", "loud"], 2, ["loud", "normalize"]),
-        (["field.npy", "--output-mode", "clip"], 2, ["clip", "float"]),
-        (["photo.png", "--method", "fft"], 2, ["fft", "sliding"]),
-        (["photo.png", "--device", "tpu"], 2, ["tpu", "cuda"]),
-        (["photo.png", "--method", "cudnn", "--device", "cpu"], 2, ["cudnn", "--device cuda"]),
-        (["photo.png", "--check", "twice"], 2, ["twice", "full"]),
-        (["photo.png", "--threads", 0], 2, ["--threads 0"]),
-        (["photo.png", "--math", "double"], 2, ["double", "tf32"]),
-        (["photo.png", "--method", "sliding", "--device", "cpu", "--math", "tf32"], 4, ["--math tf32", "cudnn"]),
-        (["photo.png", "--workspace-limit", "lots"], 2, ["lots", "512M"]),
-        (["photo.png", "-o", "out.gif"], 2, ["out.gif"]),
-        (["photo.png", "-o", "out.json"], 2, ["out.json"]),
-        (["photo.png", "-o", "nowhere/out.png"], 2, ["nowhere"]),
-        (["deep.png", "-o", "out.jpg"], 2, ["out.jpg"]),
-        (["photo.png", "-o", "x" * 300 + ".png"], 2, ["xxx"]),
-        (["x" * 300 + ".png"], 2, ["xxx"]),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
-)
-def test_bad_words_get_one_line_and_write_nothing(
-    folder: Path, arguments: list[object], code: int, words: list[str]
-) -> None:
-    before = names(folder)
-    done = edgeconv("run", *arguments, cwd=folder)
-    assert (done.code, len(done.error_lines), done.out) == (code, 1, b""), done.err
-    for word in words:
-        assert word in done.err
-    assert names(folder) == before
-
-
 def test_a_picture_smaller_than_the_filter_names_the_way_out(folder: Path) -> None:
     write_image(random_image(1, 1, "uint8"), folder / "dot.png")
     refused = edgeconv("run", "dot.png", "--padding", "valid", cwd=folder)
@@ -344,15 +296,6 @@ def test_a_picture_smaller_than_the_filter_names_the_way_out(folder: Path) -> No
 
 def test_the_version_is_the_packages() -> None:
     assert edgeconv("--version").text.strip() == f"edgeconv {package.__version__}"
-
-
-@pytest.mark.parametrize(
-    "words", [["nothing"], ["run"], ["run", "x.png", "--stride", "abc"], ["run", "x.png", "--nope"]]
-)
-def test_words_that_are_no_command_line_get_one_line_too(words: list[str]) -> None:
-    done = edgeconv(*words)
-    assert (done.code, len(done.error_lines), done.out) == (2, 1, b"")
-    assert "--help" in done.err
 
 
 def test_no_words_at_all_show_the_help() -> None:

@@ -28,8 +28,9 @@ def read_kernel(path: Path) -> Filter:
 
 
 def _from_json(path: Path) -> Any:
+    text = _text_of(path)
     try:
-        return parse_json(_text_of(path))
+        return parse_json(text)
     except ValueError as error:
         raise UsageError(f"Kernel file '{path}' is not JSON: {error}.") from None
 

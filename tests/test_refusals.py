@@ -1,0 +1,242 @@
+"""What cannot be used is refused in one line with its exit code, and nothing is written: one table for all commands."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from command import edgeconv
+from problems import random_image
+
+from edgeconv.io.image import write_image
+
+LONG = "x" * 300
+"""Longer than a name of a file may be."""
+
+REFUSED_WITH_2 = (
+    ("rum photo.png", "Did you mean 'run'? See 'edgeconv --help'."),
+    ("--nope", "See 'edgeconv --help'."),
+    ("nothing", "--help"),
+    ("run photo.png --samples -1", "--samples -1"),
+    ("run photo.png --time-limit -1", "--time-limit -1"),
+    ("run photo.png --time-limit 0", "--time-limit 0"),
+    ("run photo.png --time-limit nan", "--time-limit nan"),
+    ("run photo.png --workspace-limit lots", "--workspace-limit 'lots'"),
+    ("run photo.png --memory-limit much", "--memory-limit 'much'"),
+    ("run photo.png --stride abc", "See 'edgeconv run --help'."),
+    ("run photo.png --nope", "No such option: --nope. See 'edgeconv run --help'."),
+    ("run photo.png --strde 2", "No such option: --strde. Did you mean '--stride'? See 'edgeconv run --help'."),
+    ("run photo.png --border replicat", "Did you mean 'replicate'?"),
+    ("run photo.png photo.png", "'photo.png' is named twice"),
+    ("run photo.png PHOTO.jpg", "'photo.png' and 'PHOTO.jpg' have one output name"),
+    (
+        "run photo.png b.jpg -o one.png",
+        "-o 'one.png' takes one picture, and there are 2: name a folder, such as -o out/.",
+    ),
+    ("run photo.png b.jpg -o -", "-o '-' takes one picture, and there are 2"),
+    ("run photo.png -o a.tiff --format png", "--format png and the name 'a.tiff' disagree"),
+    ("run photo.png --format gif", "--format 'gif' is not one of"),
+    ("run photo.png --quality 50", "--quality applies to lossy formats"),
+    ("run photo.png -o a.png --quality 50", "--quality applies to lossy formats"),
+    ("run photo.png -o a.jpg --quality 101", "--quality 101 is not a whole number from 1 to 100."),
+    ("run photo.png -v -q", "Use one of --verbose and --quiet, not both."),
+    ("run photo.png -v -q --json", "Use one of --json, --verbose and --quiet, not all."),
+    ("run -photo.png", "put -- before it: -- -photo.png."),
+    ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
+    ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
+    ("run photo.png -m Slding", "Did you mean 'sliding'?"),
+    ("run .", "name a picture in it, or use 'edgeconv batch' for all of its pictures"),
+    ("run photo.png --border wrap", "--border 'wrap' is not one of zero, replicate, reflect, reflect101."),
+    ("run photo.png --kernel 1 --kernel-file k.json", "Use either --kernel or --kernel-file, not both."),
+    ("run missing.png", "missing.png"),
+    ("run photo.png --stride 0", "Stride 0"),
+    ("run photo.png --padding wide", "Padding 'wide' … same"),
+    ("run photo.png --filter sobol", "sobol … sobel"),
+    ("run photo.png --kernel '1,2;3,4'", "2×2 … 3×3"),
+    ("run photo.png --kernel 'nan,0,0;0,0,0;0,0,0'", "finite"),
+    (
+        "run photo.png --kernel '1,0,0;0,0,0;0,0,0' --filter sobel",
+        "--filter does not go with --kernel … use one or the other",
+    ),
+    ("run photo.png --kernel-file none.json", "Kernel file 'none.json' cannot be read: No such file or directory."),
+    ("run photo.png --channels both", "both … mix"),
+    ("run photo.png --channels luma --luma bt2020", "bt2020 … bt709"),
+    ("run photo.png --output-mode loud", "loud … normalize"),
+    ("run field.npy --output-mode clip", "clip … float"),
+    ("run photo.png --method fft", "fft … sliding"),
+    ("run photo.png --device tpu", "tpu … cuda"),
+    ("run photo.png --method cudnn --device cpu", "cudnn … --device cuda"),
+    ("run photo.png --check twice", "twice … full"),
+    ("run photo.png --threads 0", "--threads 0"),
+    ("run photo.png --math double", "double … tf32"),
+    ("run photo.png -o out.gif", "out.gif"),
+    ("run photo.png -o out.json", "out.json"),
+    ("run photo.png -o nowhere/out.png", "nowhere"),
+    ("run deep.png -o out.jpg", "out.jpg"),
+    ("run photo.png -o LONG.png", "xxx"),
+    ("run LONG.png", "xxx"),
+    ("run", "--help"),
+    ("run x.png --stride abc", "--help"),
+    ("run x.png --nope", "--help"),
+    ("run photo.png --filters sobel-x --filter laplacian8", "--filter does not go with --filters"),
+    ("run photo.png --filters sobel-x --kernel '0,0,0;0,1,0;0,0,0'", "Use either --filters or a kernel"),
+    ("run photo.png --filters sobel-x --kernel-file k.npy", "Use either --filters or a kernel"),
+    ("run photo.png --filters sobel-x,", "a comma with no name"),
+    ("run photo.png --filters ''", "a comma with no name"),
+    ("run photo.png --filters sobel-x,sobel-x", "has sobel-x twice"),
+    ("run photo.png --filters sobel-x,sobel", "cannot be in one bank"),
+    ("run photo.png --filters sobel-x,soble", "not known"),
+    ("run photo.png --filters sobel-x,sobel-y -o a.gif", "not a format"),
+    ("run photo.png --threshold 300", "300 is above 255"),
+    ("run photo.png --threshold -3", "-3.0 is not a number above 0"),
+    ("run photo.png --threshold loud", "--threshold"),
+    ("run photo.png --luma bt709", "--luma"),
+    ("run photo.png --luma bt601 --channels each", "--luma … --channels"),
+    ("run photo.png --border reflect --padding valid", "--border"),
+    ("run photo.png --border zero --padding 0", "--border"),
+    ("run photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0", "--filter … --kernel"),
+    ("run photo.png --filter laplacian8 --kernel-file k.json", "--filter … --kernel-file"),
+    ("run photo.png --filter laplacian8 --filters sobel-x,sobel-y", "--filter … --filters"),
+    ("run photo.png --time-limit 1 --samples 0", "--time-limit … --samples"),
+    ("run photo.png --time-limit 1 --tile 16", "--time-limit … --tile"),
+    ("run photo.png --samples 3 --memory-limit 1GiB", "--samples"),
+    ("run photo.png --max-pixels 9 --verify-tiles", "--max-pixels … --verify-tiles"),
+    ("run photo.png --max-bytes 1M --tile 32", "--max-bytes … --tile"),
+    ("run photo.png --strict --tile 32", "--strict … --tile"),
+    ("run photo.png --format tiff --tile 32", "--format … --tile"),
+    ("run photo.png --quality 9 --tile 32 --format jpg", "--tile"),
+    ("run photo.png --thresholds 50,150 --filter sobel", "--thresholds … --filter"),
+    ("run photo.png --gradient l2", "--gradient"),
+    ("run photo.png --blur 3", "--blur"),
+    ("run photo.png --channels mix --filter canny", "--channels"),
+    ("run photo.png --stride 1 --filter canny", "--stride"),
+    ("run photo.png --padding same --chain sobel,thin", "--padding"),
+    ("run photo.png --border zero --chain sobel,thin", "--border"),
+    ("run photo.png --luma bt709 --filter canny", "--luma"),
+    ("run photo.png --filter laplacian8 --chain sobel,thin", "--filter … --chain"),
+    ("batch photo.png --recursiv", "Did you mean '--recursive'?"),
+    ("batch photo.png --jpeg-codec nvjpeg", "--jpeg-codec 'nvjpeg' is not one of host, gpu."),
+    ("batch photo.png --keep-going --fail-fast", "not both."),
+    ("batch -o made", "--files-from"),
+    ("batch missing -o made", "missing"),
+    ("batch --files-from missing.txt -o made", "missing.txt"),
+    ("batch . --name 'x{ext}' -o made", "{stem}"),
+    ("batch . --name '{stem}{colour}' -o made", "{colour}"),
+    ("batch . --name '{stem' -o made", "template"),
+    ("batch . --name '../{stem}' -o made", "-o"),
+    ("batch . --jobs 0 -o made", "--jobs"),
+    ("batch . --shard 3/2 -o made", "--shard"),
+    ("batch . --name '{stem}_x' -o made", "{stem}_x … {ext}"),
+    ("batch . --name '{stem}.jpg' --format png -o made", ".jpg … --format is png"),
+    ("batch . --format gif -o made", "gif … png"),
+    ("batch . --max-failures 0 -o made", "--max-failures"),
+    ("batch . --keep-going --fail-fast -o made", "--keep-going … --fail-fast"),
+    ("batch . --quality 50 -o made", "--format … jpg"),
+    ("batch . --quality 101 --format jpg -o made", "101"),
+    ("batch . --png-level 10 -o made", "10 … 0 to 9"),
+    ("batch . --png-level 3 --format jpg -o made", "--png-level … jpg"),
+    ("batch --files-from - -o made", "standard input"),
+    ("batch . -o made --filters sobel-x,sobel-y,laplacian8 --format png", "png holds one of the 3"),
+    ("batch . -o made --filters sobel-x,sobel-y,laplacian8 --format jpg --quality 90", "jpg holds one of the 3"),
+    ("batch . -o made --filters sobel-x,sobel-y,laplacian8 --name '{stem}.webp'", "webp holds one of the 3"),
+    (
+        "batch . -o made --filters sobel-x,sobel-y,laplacian8 --name '{stem}.tiff' --format npy",
+        "ends in .tiff, and --format is npy",
+    ),
+    ("batch . -o made --filters sobel-x,sobel-y,laplacian8 --png-level 3", "--png-level is for PNG"),
+    ("batch . -o made --filters sobel-x,sobel-y,laplacian8 --filter laplacian8", "--filter does not go with --filters"),
+    ("batch photo.png --luma bt709", "--luma"),
+    ("batch photo.png --border reflect --padding 00", "--border"),
+    ("batch photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0", "--filter … --kernel"),
+    ("batch photo.png --max-failures 3 --fail-fast", "--max-failures … --fail-fast"),
+    ("batch photo.png --worker-timeout 60", "--worker-timeout"),
+    ("batch photo.png --tls-ca photo.png --tls-cert photo.png --tls-key photo.png", "--tls-ca"),
+    ("batch photo.png --tls-cert photo.png --tls-ca photo.png --tls-key photo.png --scheduler local", "--tls-ca"),
+    ("batch photo.png --png-level 3 --name {stem}_{method}.tiff", "--png-level"),
+    ("batch photo.png --png-level 3 --output-mode raw", "--png-level"),
+    ("batch photo.png --thresholds otsu", "--thresholds"),
+    ("batch photo.png --gradient l1", "--gradient"),
+    ("batch photo.png --blur 0", "--blur"),
+    ("batch photo.png --channels each --filter canny", "--channels"),
+    ("batch photo.png --stride 2 --filter canny", "--stride"),
+    ("batch photo.png --padding valid --filter canny", "--padding"),
+    ("batch photo.png --border reflect --filter canny", "--border"),
+    ("batch photo.png --luma bt601 --chain sobel,thin", "--luma"),
+    ("batch photo.png --filter sobel --chain sobel,thin", "--filter … --chain"),
+    ("compare photo.png --page-limit big", "--page-limit 'big'"),
+    ("compare photo.png --crop 41", "--crop 41 does not fit into 30×20 pixels: use"),
+    ("compare photo.png --html photo.png", "photo.png: is the input itself: choose anothe"),
+    ("compare photo.png --html nowhere/c.html", "nowhere/c.html: the folder nowhere does not e"),
+    ("compare photo.png --filter nothing", "Filter 'nothing' is not known: use one of lap"),
+    ("compare photo.png --luma bt709", "--luma"),
+    ("compare photo.png --border reflect --padding valid", "--border"),
+    ("compare photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0", "--filter … --kernel"),
+    ("compare photo.png --thresholds median", "--thresholds"),
+    ("compare photo.png --gradient l1", "--gradient"),
+    ("compare photo.png --blur 5", "--blur"),
+    ("compare photo.png --channels each --filter canny", "--channels"),
+    ("compare photo.png --stride 2 --filter canny", "--stride"),
+    ("compare photo.png --padding valid --filter canny", "--padding"),
+    ("compare photo.png --border reflect --filter canny", "--border"),
+    ("compare photo.png --luma bt601 --filter canny", "--luma"),
+    ("compare photo.png --filter laplacian8 --filters sobel-x,sobel-y", "--filter … --filters"),
+    ("compare photo.png --filter laplacian8 --chain sobel,thin", "--filter … --chain"),
+    ("diff photo.png photo.png --page-limit big", "--page-limit 'big'"),
+    ("diff photo.png photo.png --html h --junit h", "'h' is named twice"),
+    ("diff photo.png photo.png --html h --contact-sheet ./h", "'h' is named twice"),
+    ("bench gemm --nope", "See 'edgeconv bench gemm --help'."),
+    ("bench --nope", "See 'edgeconv bench grid --help'."),
+    ("bench --border reflect --padding valid", "--border"),
+    ("resize photo.png --interpolation best", "--interpolation 'best' is not one of auto, area,"),
+    ("resize photo.png --sizes none", "Sizes 'none' are not like 128,256 or 128:4096"),
+    ("view photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0", "--filter … --kernel"),
+    ("view photo.png --filter sobel --chain sobel,thin", "--filter … --chain"),
+)
+REFUSED_WITH_4 = (
+    ("run photo.png --method sliding --device cpu --math tf32", "--math tf32"),
+    ("run photo.png --method sliding --device cpu --gemm cublas", "--gemm cublas"),
+    ("run photo.png --method sliding --device cpu --cudnn-find", "--cudnn-find"),
+    ("run photo.png --method sliding --device cpu --block 8", "--block 8"),
+    ("batch photo.png -o made --method sliding --device cpu --math tf32", "--math"),
+)
+"""A command line, and what its line says; parts that stand apart in it are separated by an ellipsis."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Pictures of 8 and 16 bits and of floats, and a kernel."""
+    for name, dtype in (("photo.png", "uint8"), ("deep.png", "uint16"), ("field.npy", "float32")):
+        write_image(random_image(20, 30, dtype), tmp_path / name)
+    (tmp_path / "k.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]", encoding="ascii")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "code"),
+    [(*row, code) for code, rows in ((2, REFUSED_WITH_2), (4, REFUSED_WITH_4)) for row in rows],
+)
+def test_it_is_one_line_and_nothing_is_written(folder: Path, words: str, says: str, code: int) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    done = edgeconv(*shlex.split(words.replace("LONG", LONG)), cwd=folder)
+    assert (done.code, len(done.error_lines), done.out) == (code, 1, b""), done.err
+    assert done.err.startswith("edgeconv: error: ")
+    assert all(part in done.err for part in says.split(" … ")), done.err
+    assert "?." not in done.err
+    assert ".." not in done.err.replace("../", "")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run photo.png --luma bt709 --channels luma --samples 0",
+        "run photo.png --border reflect --padding 1 --samples 0",
+        "run photo.png --max-pixels 900 --time-limit 0.01 --samples 1",
+        "batch photo.png --png-level 3 --name {stem}_{method}.png",
+        "batch photo.png --png-level 3 --output-mode raw --format png --resume",
+    ],
+)
+def test_what_does_count_is_not_refused(folder: Path, words: str) -> None:
+    done = edgeconv(*words.split(), "-m", "opencv")
+    assert "leave" not in done.err, done.err
