@@ -565,7 +565,7 @@ def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path
     go_on.set()
     qtbot.waitUntil(lambda: len(served) == 2, timeout=PATIENCE_MILLISECONDS)
     QApplication.processEvents()
-    assert labels == ["kirsch by opencv on CPU"]
+    assert labels == ["kirsch by sliding on CPU"]
 
 
 def test_an_answer_to_an_older_request_is_not_shown(qtbot: QtBot, picture: Path) -> None:
@@ -625,14 +625,14 @@ def test_a_map_keeps_the_names_of_what_it_was_made_of(qtbot: QtBot, picture: Pat
     window.model.show(left=REFERENCE_OUTPUT)
     trigger(window, "difference")
     settle(qtbot, window)
-    label = "sobel by opencv on CPU − sobel by reference on CPU"
+    label = "sobel by sliding on CPU − sobel by reference on CPU"
     assert window.canvas.heat is not None
     assert window.canvas.heat.label == label
     monkeypatch.setattr(window, "_show_difference", lambda answer: None)  # it is still being computed
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     settle(qtbot, window)
     assert window.canvas.right is not None
-    assert window.canvas.right.label == "kirsch by opencv on CPU"
+    assert window.canvas.right.label == "kirsch by sliding on CPU"
     assert window.canvas.heat.label == label
 
 
@@ -774,7 +774,7 @@ def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"output_mode": "raw"}, "picture_laplacian8_raw_opencv_s1.tiff"),
+        ({"output_mode": "raw"}, "picture_laplacian8_raw_sliding_s1.tiff"),
         ({"filter": "sobel", "method": "sliding", "stride": 2}, "picture_sobel_sliding_s2.png"),
     ],
 )
@@ -847,7 +847,7 @@ def test_the_dialogs_offer_a_name_and_take_the_answer(qtbot: QtBot, picture: Pat
     for name in ("save", "export-diff", "export-methods"):
         trigger(window, name)
         settle(qtbot, window)
-    names = ["picture_laplacian8_opencv_s1.png", "picture_diff.html", "picture_methods.html"]
+    names = ["picture_laplacian8_sliding_s1.png", "picture_diff.html", "picture_methods.html"]
     assert offered == [str(tmp_path / name) for name in names]
     for name in ("answer1.png", "answer1.json", "answer2.html", "answer3.html"):
         assert (tmp_path / name).stat().st_size > 0, name
@@ -884,7 +884,7 @@ def test_the_page_of_computed_sides_names_them(qtbot: QtBot, picture: Path, tmp_
     settle(qtbot, window)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "laplacian8 by reference on CPU" in page
-    assert "laplacian8 by opencv on CPU" in page
+    assert "laplacian8 by sliding on CPU" in page
     assert "all samples are equal" in page or "samples are equal" in page
 
 
@@ -907,7 +907,7 @@ def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     table = window.history.table.model()
     assert table.rowCount() == 2
     texts = [table.index(0, column).data() for column in range(table.columnCount())]
-    assert texts[:3] == ["2", "sobel", "opencv CPU"]
+    assert texts[:3] == ["2", "sobel", "sliding CPU"]
     assert all(texts)
     window.history.table.activated.emit(table.index(1, 0))
     settle(qtbot, window)
