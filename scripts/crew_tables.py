@@ -116,6 +116,7 @@ def against_peers(folder: str, name: str) -> str:
             continue
         fastest = min(peers, key=lambda row: row.timings["warm"].median_seconds)
         mine, theirs = own.timings["warm"], fastest.timings["warm"]
+        assert mine.p90_seconds is not None  # of many samples
         table.append(
             [
                 f"{dtype}, {filter_name}, {channels}",

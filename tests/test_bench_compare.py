@@ -13,7 +13,7 @@ from command import edgeconv
 
 from edgeconv.bench import record
 from edgeconv.bench.compare import Gate, compare, compare_runs, judge, parse_gate
-from edgeconv.bench.intervals import STUDENT_T, Ratio, ratio_interval, ratio_of_runs
+from edgeconv.bench.intervals import STUDENT_T, Ratio, mean_of_cases, mean_ratio, ratio_interval, ratio_of_runs
 from edgeconv.errors import UsageError
 from edgeconv.export.comparison import to_junit, to_markdown
 from edgeconv.methods.options import Options
@@ -33,14 +33,14 @@ def test_equal_samples_have_a_ratio_of_one_and_the_same_interval_each_time() -> 
 
 
 def test_constant_samples_have_an_exact_interval() -> None:
-    assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5)
+    assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5, 9)
     assert ratio_interval([1.0] * 8 + [9.0] * 2, [1.0] * 8 + [18.0] * 2, "p90").ratio == 2.0
 
 
 def test_one_sample_of_each_tells_nothing() -> None:
-    assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"))
+    assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"), 1)
     assert judge(ratio_interval([1.0], [9.0]), 0.05) == "ambiguous"
-    assert str(ratio_interval([1.0], [9.0])) == "9.000 (few samples)"
+    assert str(ratio_interval([1.0], [9.0])) == "9 (few samples)"
 
 
 def test_runs_have_the_interval_of_student_around_the_ratio_of_geometric_means() -> None:
@@ -49,7 +49,7 @@ def test_runs_have_the_interval_of_student_around_the_ratio_of_geometric_means()
     assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
         [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
     )
-    assert ratio_of_runs([2.0], [3.0]) == Ratio(pytest.approx(1.5), 0.0, float("inf"))
+    assert ratio_of_runs([2.0], [3.0]) == Ratio(pytest.approx(1.5), 0.0, float("inf"), 1)
 
 
 @pytest.mark.parametrize(("per_side", "found"), [(3, range(60)), (20, range(95, 101))])
@@ -124,6 +124,22 @@ def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
     assert found.high <= max(new) / min(base)
 
 
+def test_a_mean_is_as_unsure_as_its_ratios() -> None:
+    """Ends are means of ends; one case of few samples leaves no verdict on all."""
+    sure, other = Ratio(2.0, 1.98, 2.02, 9), Ratio(8.0, 7.92, 8.08, 30)
+    assert mean_ratio([]) is None
+    found = mean_ratio([sure, other])
+    assert [found.ratio, found.low, found.high, found.samples] == pytest.approx([4.0, 3.96, 4.04, 9])
+    assert found.doubt == ""
+    assert mean_ratio([sure, Ratio(8.0, 0.0, float("inf"), 1)]).doubt == "1 sample"
+
+
+def test_the_mean_of_cases_has_the_interval_of_student_over_them() -> None:
+    found = mean_of_cases(np.exp([1.0, 2.0, 3.0]).tolist())
+    assert np.log([found.low, found.ratio, found.high]) == pytest.approx([2 - 9.925 / 3**0.5, 2, 2 + 9.925 / 3**0.5])
+    assert mean_of_cases([3.0]) == Ratio(pytest.approx(3.0), 0.0, float("inf"), 1)
+
+
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for seed in range(100):
@@ -135,12 +151,12 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
     [
-        (Ratio(1.2, 1.1, 1.3), "slower"),
-        (Ratio(1.06, 1.051, 1.07), "slower"),
-        (Ratio(1.06, 1.04, 1.08), "ambiguous"),
-        (Ratio(1.0, 0.97, 1.04), "same"),
-        (Ratio(1.0, 0.90, 1.10), "ambiguous"),
-        (Ratio(0.8, 0.7, 0.9), "faster"),
+        (Ratio(1.2, 1.1, 1.3, 9), "slower"),
+        (Ratio(1.06, 1.051, 1.07, 9), "slower"),
+        (Ratio(1.06, 1.04, 1.08, 9), "ambiguous"),
+        (Ratio(1.0, 0.97, 1.04, 9), "same"),
+        (Ratio(1.0, 0.90, 1.10, 9), "ambiguous"),
+        (Ratio(0.8, 0.7, 0.9, 9), "faster"),
     ],
 )
 def test_verdicts(ratio: Ratio, verdict: str) -> None:
@@ -168,7 +184,7 @@ def test_a_slowdown_fails_and_stands_first(monkeypatch, base) -> None:
     found = compare(base, new, Gate())
     assert not found.passed
     assert [line.verdict for line in found.lines] == ["slower", "slower", "same", "same"]
-    assert found.lines[0].ratio == Ratio(pytest.approx(1.2), pytest.approx(1.2), pytest.approx(1.2))
+    assert found.lines[0].ratio == Ratio(pytest.approx(1.2), pytest.approx(1.2), pytest.approx(1.2), 5)
     assert to_markdown(found).startswith("FAILED: 2 slower, 2 same.")
     suite = ElementTree.fromstring(to_junit(found))
     assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
@@ -192,6 +208,16 @@ def test_noise_of_its_own_hides_no_slowdown(monkeypatch, base) -> None:
             row.lead_series.p90_seconds = 2 * row.lead_series.median_seconds
     assert [line.verdict for line in compare(base, new, Gate()).lines] == ["ambiguous", "ambiguous", "same", "same"]
     assert compare(new, new, Gate()).passed, "as noisy as it was"
+
+
+def test_few_samples_have_no_p90_to_compare(base) -> None:
+    new = copy.deepcopy(base)
+    for row in new.rows:
+        changed(row.lead_series, samples_seconds=[2e-3] * 4, n=4, p10_seconds=None, p90_seconds=None)
+    found = compare(base, new, Gate("p90"))
+    assert {(line.verdict, line.ratio) for line in found.lines} == {("ambiguous", None)}
+    assert "no p90 of fewer than 5 samples" in to_markdown(found)
+    assert {line.verdict for line in compare(base, new, Gate()).lines} == {"slower"}
 
 
 def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:

@@ -61,8 +61,8 @@ def test_limits_shares_and_leads_by_hand(record: BenchRecord) -> None:
     )
     # 0.256 µs and 0.864 µs for one filter, 0.320 µs and 1.728 µs for two, of which our 4 µs are 22 % and 43 %
     assert table.rows == (
-        ("1", "0.3", "0.9", "4.0", "10.0", "22%", "2.5"),
-        ("2", "0.3", "1.7", "4.0", "10.0", "43%", "2.5"),
+        ("1", "0.256", "0.864", "4", "10", "22%", "2.5 [2.5, 2.5]"),
+        ("2", "0.32", "1.73", "4", "10", "43%", "2.5 [2.5, 2.5]"),
     )
 
 

@@ -102,8 +102,11 @@ def test_a_kernel_written_by_hand_leaves_the_lead_over_libraries_to_be_told(resu
     for winner in winners(group):
         assert (winner.peer.candidate, winner.library.candidate) == ("triton", "peer")
         assert (winner.ratio.ratio, winner.library_ratio.ratio) == (1.5, 2.0)
-    assert "faster than triton, 2.0 × faster than peer" in case_line([row for row in group.rows if row.case.size == 8])
-    told = "1.5 × faster than the fastest peer and 2.0 × faster than the fastest library (geometric mean of 2 sizes)"
+    assert "faster than triton, 2 × [2, 2] faster than peer" in case_line(
+        [row for row in group.rows if row.case.size == 8]
+    )
+    ahead = "1.5 × [1.5, 1.5] faster than the fastest peer and 2 × [2, 2] faster than the fastest library"
+    told = f"{ahead} (geometric mean of 2 sizes)"
     assert told in "\n".join(summary_lines(result))
 
 
@@ -146,9 +149,9 @@ def test_csv_has_a_line_a_row_and_state(result) -> None:
 
 def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
     page = text_of(result, "markdown")
-    assert "| honest | 2 ms | peer | 4 ms | 2.000 [2.000, 2.000] |" in page
+    assert "| honest | 2 ms | peer | 4 ms | 2 [2, 2] |" in page
     assert re.search(r"\| 8 \| hasty \| wrong \| 1 wrong samples", page)
-    assert "the fastest method is 2.0 × faster than the fastest peer (geometric mean of 2 sizes)" in page
+    assert "the fastest method: 2 × [2, 2] faster than the fastest peer (geometric mean of 2 sizes)" in page
     assert "\\| pipe" in page
     assert "| heuristic | 1 | FFT | FMA | 0 | – | status 3000 |" in text_of(with_a_gpu(result), "markdown")
 

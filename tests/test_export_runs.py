@@ -23,7 +23,7 @@ from run_reports import run_report
 
 from edgeconv.bench import record
 from edgeconv.core.safe_text import visible
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.errors import UsageError
 from edgeconv.export import export, find_exporter, runs
 from edgeconv.export.csv import HEADER
@@ -75,7 +75,8 @@ def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
     cudnn = reports[0]
     speed, median = cudnn.speed, seconds_text(cudnn.timing.kernel.median_seconds)
     figures = (speed.kernel_gflops, speed.end_to_end_gflops, speed.gigabytes_per_second)
-    cells = " \\| ".join([median, *(f"{figure:,.1f}" for figure in figures), "1%", "1%", "memory"])
+    shares = (speed.memory_floor_share, speed.roofline_share)
+    cells = " \\| ".join([median, *(digits_text(figure, 4) for figure in figures), *map(share_text, shares), "memory"])
     assert re.search(rf"\| cuda cudnn s1 .* \| {cells} \| ", page)
     assert "output is not what the float64 oracle gives" in page
     assert re.search(r"\| cpu opencv s1 .* \| – \| – \| – \| – \| – \| – \| – \| .* \| – \|", page)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from bench_records import FEW, TimedMethod, WrongMethod, measured, use
+from bench_records import FEW, TimedMethod, WrongMethod, changed, measured, use
 
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.summary import is_reduced
 from edgeconv.core.exactness import HALF, TWOFOLD_HALF
-from edgeconv.export.spoken import MOST_LINES, case_line, faster_text, lead_lines, summary_lines
+from edgeconv.export.spoken import MOST_LINES, case_line, lead_lines, lead_text, summary_lines
+from edgeconv.export.tables import fastest
 
 
 class Rival(TimedMethod):
@@ -18,20 +19,34 @@ class Rival(TimedMethod):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "interval", "text"),
+    ("ratio", "text"),
     [
-        (7.39, None, "7.4 × faster"),
-        (6.0, None, "6.0 × faster"),
-        (16.04, None, "16 × faster"),
-        (1.0, None, "1.0 × faster"),
-        (0.8, None, "1.2 × slower"),
-        (2.0, Ratio(2.0, 1.9, 2.1), "2.00 × [1.90, 2.10] faster"),
-        (0.5, Ratio(0.5, 0.4, 0.8), "2.00 × [1.25, 2.50] slower"),
-        (0.5, Ratio(0.5, 0.0, float("inf")), "2.00 × (few samples) slower"),
+        (Ratio(7.39, 7.3, 7.5, 9), "7.39 × [7.3, 7.5] faster than torch"),
+        (Ratio(2.0, 1.91, 2.1, 5), "2 × [1.91, 2.1] faster than torch"),
+        (Ratio(0.5, 0.49, 0.51, 9), "2 × [1.961, 2.041] slower than torch"),
+        (Ratio(1.01, 0.98, 1.04, 9), "as fast as torch (1.01 [0.98, 1.04])"),
+        (Ratio(0.99, 0.98, 1.0, 9), "as fast as torch (0.99 [0.98, 1])"),
+        (
+            Ratio(203.4, 3.04, 13612.9, 7),
+            "no verdict against torch (interval [3.04, 13,613]: a longer --time-limit takes more)",
+        ),
+        (Ratio(0.5, 0.49, 0.51, 4), "no verdict against torch (4 samples: a longer --time-limit takes more)"),
     ],
 )
-def test_a_ratio_in_words(ratio: float, interval: Ratio | None, text: str) -> None:
-    assert faster_text(ratio, interval) == text
+def test_a_lead_has_an_interval_or_is_none(ratio: Ratio, text: str) -> None:
+    assert lead_text(ratio, "torch") == text
+
+
+def test_no_lead_is_told_of_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of a case, nor of all sizes together, nor in the table."""
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]))
+    for row in record.rows:
+        if row.case.size == 16 and row.kind == "peer":
+            changed(row.lead_series, samples_seconds=[8e-3] * 4, n=4, p10_seconds=None, p90_seconds=None)
+    told = [case_line([row for row in record.rows if row.case.size == size]) for size in (8, 16)]
+    leads = [*told, *lead_lines(record), summary_lines(record)[1], *(row[-1] for row in fastest(record).rows)]
+    assert ["no verdict" in lead for lead in leads] == [False, True, True, True, False, True]
+    assert ["faster" in lead for lead in leads] == [True, False, False, False, False, False]
 
 
 def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +60,7 @@ def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyP
         lambda done, total, note: order.append(note),
         lambda rows: order.append(case_line(rows)),
     )
-    told = "quick 2 ms, 4.00 × [4.00, 4.00] faster than rival, 50% of the floor (hasty wrong)"
+    told = "quick 2 ms, 4 × [4, 4] faster than rival, 50% of the floor (hasty wrong)"
     assert order == [f"{size} s1 float32 random mix on cpu{end}" for size in (8, 16) for end in ("", f": {told}")]
 
 
@@ -57,15 +72,15 @@ def test_a_case_without_a_peer_or_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_summary_has_a_line_for_each_kind_of_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [8e-3, 8e-3, 8e-3, 8e-3, 8e-3, 2e-3]))
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]))
     head, line = summary_lines(record)
     assert head.startswith("6 rows timed in ")
     assert line == (
-        "CPU, float32, random, mix, stride 1: quick, 4.0 × faster than the fastest peer (geometric mean of 2 sizes), "
-        "50% of the floor"
+        "CPU, float32, random, mix, stride 1: quick, 4 × [4, 4] faster than the fastest peer "
+        "(geometric mean of 2 sizes), 50% of the floor"
     )
     assert lead_lines(record) == [
-        "CPU, float32, random, mix, stride 1: the fastest method is 4.0 × faster than the fastest peer "
+        "CPU, float32, random, mix, stride 1, the fastest method: 4 × [4, 4] faster than the fastest peer "
         "(geometric mean of 2 sizes)"
     ]
     record.complete = False

@@ -86,9 +86,9 @@ def test_each_cell_of_an_metrics(record: BenchRecord) -> None:
         "p90": "3.3 ms",
         "n": "17",
         "stopped by": "time limit",
-        "GFLOPS": "1,234.6",
+        "GFLOPS": "1,235",
         "useful GFLOPS": "567.9",
-        "GB/s": "98.8",
+        "GB/s": "98.76",
         "moved GB/s": "345.7",
         "FLOP/byte": "13.57",
         "of floor": "41%",
@@ -103,7 +103,7 @@ def test_each_cell_of_an_metrics(record: BenchRecord) -> None:
 
 def test_each_cell_of_the_tables_over_size(record: BenchRecord) -> None:
     (group,) = groups(record)
-    for cell, text in ((tables.time_cell, "2.2 ms"), (tables.floor_cell, "41%"), (tables.gflops_cell, "1,234.6")):
+    for cell, text in ((tables.time_cell, "2.2 ms"), (tables.floor_cell, "41%"), (tables.gflops_cell, "1,235")):
         shown = tables.over_size(group, "", cell)
         assert (shown.header, shown.rows) == (("", "16"), (("opencv", text),))
 
@@ -201,9 +201,9 @@ def test_each_cell_of_the_tables_of_runs(one_run: RunReport) -> None:
     assert dict(zip(overview.header, overview.rows[0], strict=True)) == {
         "run": "cuda sliding",
         "kernel": "2.2 ms",
-        "GFLOPS": "1,234.6",
+        "GFLOPS": "1,235",
         "end to end GFLOPS": "567.9",
-        "GB/s": "98.8",
+        "GB/s": "98.76",
         "of memory floor": "41%",
         "of roofline": "63%",
         "bound by": "memory",

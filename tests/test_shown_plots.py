@@ -156,7 +156,7 @@ def test_shares_of_the_floor(record: BenchRecord) -> None:
     assert np.allclose(axis.images[0].get_array(), expected, rtol=1e-12)
     assert axis.images[0].get_clim() == (0, 1)
     cells = {text.get_position(): (text.get_text(), text.get_color()) for text in axis.texts}
-    shown = [["31%", "31%", "3%", "2%"], ["62%", "62%", "6%", "3%"]]
+    shown = [["31%", "31%", "3.1%", "1.6%"], ["62%", "62%", "6.2%", "3.1%"]]
     assert cells == {
         (x, y): (shown[y][x], "white" if expected[y][x] < 0.6 else "black") for y in range(2) for x in range(4)
     }
@@ -476,13 +476,13 @@ def test_the_lines_of_a_pages_head(undrawn: None, record: BenchRecord, reports: 
     reports[0].created_utc, reports[1].created_utc = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
     reports[1].check.passed = False
     text = "\n".join(page_of(record, ladder, *reports).words)
-    assert "12 rows in 13 s" in text
+    assert "12 rows in 12.6 s" in text
     assert "Stopped before it was complete." in text
     assert "the clock moved." in text
     assert f"{len(ladder.rows)} rows" in text
     assert "2 reports of edgeconv run, 2026-01-01T00:00:00Z and later" in text
     assert "cuda cudnn: the output is not what the float64 oracle gives." in text
-    assert "copy 20.0 GB/s, float32 multiply-adds 3,000 GFLOPS (made up)" in text
+    assert "copy 20 GB/s, float32 multiply-adds 3,000 GFLOPS (made up)" in text
 
 
 def test_a_drawing_in_a_page_is_as_large_as_its_text_wants_and_scrolls_where_it_is_broad(

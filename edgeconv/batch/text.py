@@ -1,4 +1,4 @@
-"""What a person reads about a batch: the note beside the progress bar and the summary at the end."""
+"""What a person reads about a batch: the note beside its progress, and the summary."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.core.safe_text import visible
-from edgeconv.core.units import counted, seconds_text
+from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run.progress import duration_text
 
 ROUNDED_SECONDS = 10
-"""From here on seconds are rounded to whole ones."""
+"""From here on, whole seconds."""
 WATERFALL_WIDTH = 40
-
 LINKS_NAMED = 3
 
 
@@ -26,7 +25,7 @@ def note(summary: Summary) -> str:
 
 
 def links_note(links: Sequence[str]) -> str:
-    """That links to folders were not searched, with the first of them by name."""
+    """That links to folders were not searched, with the first by name."""
     more = f" and {len(links) - LINKS_NAMED} more" if len(links) > LINKS_NAMED else ""
     return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to include them."
 
@@ -39,15 +38,13 @@ def skipped_files_note(suffixes: Mapping[str, int]) -> str:
 def waterfall(stage_seconds: dict[str, float]) -> list[str]:
     """One line per stage that took time, in order; each bar starts where the one before it ends."""
     total = sum(stage_seconds.values())
-    lines = []
-    before = 0.0
+    lines, before = [], 0.0
     for stage, seconds in stage_seconds.items():
         if seconds > 0:
-            start = int(before / total * WATERFALL_WIDTH)
-            before += seconds
+            start, before = int(before / total * WATERFALL_WIDTH), before + seconds
             bar = "#" * max(1, int(before / total * WATERFALL_WIDTH) - start)
-            name = stage.replace("_", " ")
-            lines.append(f"{name:<15}{seconds_text(seconds):>8} {seconds / total:>4.0%}  {' ' * start}{bar}")
+            took = f"{seconds_text(seconds):>8} {share_text(seconds / total):>6}  "
+            lines.append(f"{stage.replace('_', ' '):<15}{took}{' ' * start}{bar}")
     return lines
 
 
@@ -73,7 +70,7 @@ def summary_text(
         lines.append(f"stopped   {summary.stopped_because}; continue with --resume")
     lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")
     if summary.done:
-        rate = f"{summary.pictures_per_second:.3g} pictures/s with {counted(summary.workers, 'worker')}"
+        rate = f"{digits_text(summary.pictures_per_second, 3)} pictures/s with {counted(summary.workers, 'worker')}"
         taken = duration_text if summary.seconds >= ROUNDED_SECONDS else seconds_text
         lines.append(f"time      {taken(summary.seconds)}, {rate}")
         stages = waterfall(summary.stage_seconds)

@@ -30,6 +30,8 @@ from typing import Any, Literal, get_args
 from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval, ratio_of_runs
 from edgeconv.bench.record import BenchRecord, BenchRow, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
+from edgeconv.core.timing import LEAST_SAMPLES
+from edgeconv.core.units import share_text
 from edgeconv.errors import UsageError
 from edgeconv.run.report import SeriesPart
 
@@ -62,7 +64,7 @@ class RowComparison:
 
     title: str
     verdict: Verdict
-    base_seconds: float
+    base_seconds: float | None
     new_seconds: float | None
     ratio: Ratio | None
     note: str
@@ -112,7 +114,8 @@ def compare_runs(
         raise UsageError(f"These records are not alike ({words}): allow it with --allow {','.join(refused)}.")
     before, after = ([{row.key: row for row in run.rows} for run in side] for side in (bases, news))
     reached = set.intersection(*map(_cases, (*bases, *news)))
-    steady = {row.place for row in news[0].rows if row.kind == "copy" and _noise(row) <= STEADY_NOISE}
+    copies = ((row.place, _noise(row)) for row in news[0].rows if row.kind == "copy")
+    steady = {place for place, spread in copies if spread is not None and spread <= STEADY_NOISE}
     measured = {row.key: row for run in reversed(bases) for row in _measured(run)}
     lines = [
         _line(
@@ -202,6 +205,9 @@ def _line(
         other = next(other for other in found if other is None or other.lead_series is None)
         note = "not measured" if other is None else f"{other.status}: {other.reason}"
         return RowComparison(row.title, "lost", _middle(olds, gate), None, None, note)
+    if not all(_has(run, gate) for run in (*olds, *news)):
+        note = f"no {gate.statistic} of fewer than {LEAST_SAMPLES} samples: take more, or compare by the median"
+        return RowComparison(row.title, "ambiguous", None, None, None, note)
     if len(olds) == len(found) == 1:
         return _line_of_two(row, news[0], gate, load_allowed, is_machine_steady)
     quiet = [[run for run in side if not _is_disturbed(run)] for side in (olds, news)]
@@ -223,11 +229,11 @@ def _line_of_two(
     disturbed = _is_disturbed(row) or _is_disturbed(other) or _is_slowed(other)
     if not load_allowed and verdict in ("slower", "faster") and (_is_disturbed(row) or _is_disturbed(other)):
         verdict, note = "ambiguous", "other processes were at work"
-    own = _noise(other)
-    if verdict == "ambiguous" and not disturbed and is_machine_steady and own > UNSTEADY_NOISE:
-        before = _noise(row)
-        if own > UNSTEADY_TIMES * before:
-            verdict, note = "unsteady", f"its times spread by {own:.0%}, before by {before:.0%}, and the copy's do not"
+    own, before = _noise(other), _noise(row)
+    if verdict == "ambiguous" and not disturbed and is_machine_steady and own is not None and before is not None:
+        spreads = f"its times spread by {share_text(own)}, before by {share_text(before)}, and the copy's do not"
+        is_unsteady = own > max(UNSTEADY_NOISE, UNSTEADY_TIMES * before)
+        verdict, note = ("unsteady", spreads) if is_unsteady else (verdict, note)
     seconds = _summary(base, gate.statistic), _summary(found, gate.statistic)
     return RowComparison(row.title, verdict, *seconds, ratio, note)
 
@@ -238,20 +244,26 @@ def _series(row: BenchRow) -> SeriesPart:
     return series
 
 
-def _middle(rows: Sequence[BenchRow], gate: Gate) -> float:
-    """The geometric mean over runs of what the records hold."""
+def _middle(rows: Sequence[BenchRow], gate: Gate) -> float | None:
+    """The geometric mean over runs of what the records hold; None where one of them has too few samples for it."""
+    if not all(_has(row, gate) for row in rows):
+        return None
     values = [_summary(_series(row), gate.statistic) for row in rows]
     return geometric_mean(values) if len(values) > 1 and min(values) > 0 else min(values)
 
 
-def _noise(row: BenchRow) -> float:
-    """(p90 − p10) / median of the series that leads; 0 without one."""
+def _noise(row: BenchRow) -> float | None:
+    """(p90 − p10) / median of the series that leads; None without one, or of too few samples."""
     series = row.lead_series
-    return (
-        0.0
-        if series is None or not series.median_seconds
-        else ((series.p90_seconds - series.p10_seconds) / series.median_seconds)
-    )
+    spread = None if series is None else series.spread_seconds
+    if series is None or spread is None:
+        return None
+    return (spread[1] - spread[0]) / series.median_seconds if series.median_seconds else 0.0
+
+
+def _has(row: BenchRow, gate: Gate) -> bool:
+    """Whether its series has the statistic: no p10 and p90 of a few samples."""
+    return gate.statistic == "median" or _series(row).spread_seconds is not None
 
 
 def _summary(series: SeriesPart, statistic: str) -> float:

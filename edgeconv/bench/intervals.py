@@ -3,9 +3,10 @@
     ratio      statistic(new) / statistic(base)
     interval   the middle `CONFIDENCE` of the ratios of `RESAMPLES` pairs of resamples (with replacement, each as long
                as its series), percentile method
-    few        a series of fewer than `LEAST_SAMPLES` cannot be resampled, and it is what a case gets that became slow:
-               then Student's t for the difference of the mean logarithms, with one spread pooled from both series,
-               laid around the ratio
+    few        a series of fewer than `LEAST_SAMPLES` (core/timing.py) cannot be resampled, and it is what a case gets
+               that became slow: then Student's t for the difference of the mean logarithms, with one spread pooled
+               from both series, laid around the ratio
+    lead       who is how much faster is said only of enough samples and an interval of at most `WIDEST` (`doubt`)
 
 The samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can show: an
 interval is too narrow by what changes from run to run. So a verdict also asks for a margin (see compare.py); and where
@@ -22,11 +23,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgeconv.core.timing import LEAST_SAMPLES
+from edgeconv.core.units import counted, digits_text
+
 SEED = 20_261_121
 RESAMPLES = 2000
 CONFIDENCE = 0.99
-LEAST_SAMPLES = 5
-"""Fewer are not resampled."""
+WIDEST = 0.10
+"""An interval that is wider than this share of its ratio is no verdict."""
 # fmt: off
 STUDENT_T = (
     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169,
@@ -47,25 +51,39 @@ class Ratio:
     ratio: float
     low: float
     high: float
+    samples: int
+    """Of the shorter series."""
 
     def __str__(self) -> str:
         if self.high == float("inf"):
-            return f"{self.ratio:.3f} (few samples)"
-        return f"{self.ratio:.3f} [{self.low:.3f}, {self.high:.3f}]"
+            return f"{digits_text(self.ratio, 4)} (few samples)"
+        return f"{digits_text(self.ratio, 4)} {self.interval}"
+
+    @property
+    def interval(self) -> str:
+        """`[15.92, 16.08]`."""
+        return f"[{digits_text(self.low, 4)}, {digits_text(self.high, 4)}]"
+
+    @property
+    def doubt(self) -> str:
+        """Why this is no verdict on who is how much faster; empty where it is one."""
+        if self.samples < LEAST_SAMPLES:
+            return counted(self.samples, "sample")
+        return f"interval {self.interval}" if self.high - self.low > WIDEST * self.ratio else ""
 
 
 def ratio_interval(base: Sequence[float], new: Sequence[float], statistic: str = "median") -> Ratio:
     """The ratio of a statistic of two series of times, with its interval."""
     share = STATISTICS[statistic]
-    ratio = float(np.quantile(new, share) / np.quantile(base, share))
-    if min(len(base), len(new)) < LEAST_SAMPLES:
+    ratio, samples = float(np.quantile(new, share) / np.quantile(base, share)), min(len(base), len(new))
+    if samples < LEAST_SAMPLES:
         width = _student_width(base, new)
-        return Ratio(ratio, ratio / width, ratio * width)
+        return Ratio(ratio, ratio / width, ratio * width, samples)
     rng = np.random.default_rng(SEED)
     ratios = _resampled(new, share, rng) / _resampled(base, share, rng)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(ratios, (tail, 1 - tail))
-    return Ratio(ratio, float(low), float(high))
+    return Ratio(ratio, float(low), float(high), samples)
 
 
 def ratio_of_runs(base: Sequence[float], new: Sequence[float]) -> Ratio:
@@ -73,11 +91,34 @@ def ratio_of_runs(base: Sequence[float], new: Sequence[float]) -> Ratio:
 
     A time of zero has no logarithm: then the interval is everything.
     """
+    runs = min(len(base), len(new))
     if min(*base, *new) <= 0:
-        return Ratio(1.0, 0.0, float("inf"))
+        return Ratio(1.0, 0.0, float("inf"), runs)
     ratio = float(np.exp(np.log(new).mean() - np.log(base).mean()))
     width = _student_width(base, new)
-    return Ratio(ratio, ratio / width, ratio * width)
+    return Ratio(ratio, ratio / width, ratio * width, runs)
+
+
+def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
+    """The geometric mean of ratios, between those of their ends: as if all were off the same way. None of none."""
+    if not ratios:
+        return None
+    with np.errstate(divide="ignore"):
+        logs = np.log([(each.ratio, each.low, each.high) for each in ratios])
+    ratio, low, high = np.exp(logs.mean(axis=0)).tolist()
+    return Ratio(ratio, low, high, min(each.samples for each in ratios))
+
+
+def mean_of_cases(ratios: Sequence[float]) -> Ratio:
+    """The geometric mean of a ratio of each of some cases that were drawn, and where that of all cases may lie."""
+    logs = np.log(ratios)
+    error = np.std(logs, ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.inf
+    mean, width = np.exp(logs.mean()), np.exp(_student(max(1, len(logs) - 1)) * error)
+    return Ratio(float(mean), float(mean / width), float(mean * width), len(logs))
+
+
+def _student(freedom: int) -> float:
+    return STUDENT_T[min(freedom, len(STUDENT_T)) - 1]
 
 
 def _student_width(base: Sequence[float], new: Sequence[float]) -> float:
@@ -88,7 +129,7 @@ def _student_width(base: Sequence[float], new: Sequence[float]) -> float:
     logs = np.log(base), np.log(new)
     pooled = sum(float(((log - log.mean()) ** 2).sum()) for log in logs) / freedom
     error = np.sqrt(pooled * (1 / len(base) + 1 / len(new)))
-    return float(np.exp(STUDENT_T[min(freedom, len(STUDENT_T)) - 1] * error))
+    return float(np.exp(_student(freedom) * error))
 
 
 def _resampled(samples: Sequence[float], share: float, rng: np.random.Generator) -> np.ndarray:

@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
+from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.summary import fastest, geometric_mean, is_reduced, median
+from edgeconv.bench.summary import fastest, is_reduced, median
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
@@ -231,9 +232,9 @@ class Distribution:
     """Over the fastest peer, of the cases that one could do, ascending."""
 
     @property
-    def mean_lead(self) -> float | None:
+    def mean_lead(self) -> Ratio | None:
         """Geometric."""
-        return geometric_mean(self.leads)
+        return mean_of_cases(self.leads) if self.leads else None
 
     @property
     def behind(self) -> int:

@@ -1,7 +1,7 @@
 """Timing samples and their statistics, independent of devices: a caller provides a function that times one run.
 
     cold   the first run of a plan: the cost for a single picture
-    warm   the median of many, with p10, p90, the least and the count
+    warm   the median of many, with the least and the count, and from `LEAST_SAMPLES` on with p10 and p90
 
 Percentiles are linear between closest ranks (NumPy's default). Noise is (p90 − p10) / median.
 """
@@ -20,19 +20,13 @@ StopReason = Literal["noise target", "time limit", "sample limit", "every tile o
 
 @dataclass(frozen=True)
 class Statistics:
-    """Order statistics of a series, in seconds."""
+    """Order statistics of a series, in seconds; p10 and p90 are None of fewer than `LEAST_SAMPLES`."""
 
     median_seconds: float
-    p10_seconds: float
-    p90_seconds: float
+    p10_seconds: float | None
+    p90_seconds: float | None
     min_seconds: float
     n: int
-
-    @property
-    def noise(self) -> float:
-        """(p90 − p10) / median, 0 for a median of 0."""
-        spread = self.p90_seconds - self.p10_seconds
-        return spread / self.median_seconds if self.median_seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,7 @@ class Series:
 class Budget:
     """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`.
 
-    The time limit waits for `LEAST_SAMPLES`, since one sample has no spread, but no longer than `PATIENCE` limits.
+    The time limit waits for `LEAST_SAMPLES`, since fewer show no spread, but no longer than `PATIENCE` limits.
     Interleaved series divide the budget: a turn ends with its part of the samples or of the time, or with its part of
     `min_samples` where their noise is low, and no series counts as low in noise before it had all its `turns`.
     """
@@ -64,7 +58,8 @@ class Budget:
     turns: int = 1
 
 
-LEAST_SAMPLES = 3
+LEAST_SAMPLES = 5
+"""Of fewer there are no p10 and p90, and no verdict on a ratio (bench/intervals.py)."""
 PATIENCE = 10
 
 
@@ -81,13 +76,21 @@ def summarize(samples: Sequence[float]) -> Statistics:
     if not samples:
         raise ValueError("no samples")
     ordered = sorted(samples)
+    has_spread = len(ordered) >= LEAST_SAMPLES
     return Statistics(
         median_seconds=percentile(ordered, 0.5),
-        p10_seconds=percentile(ordered, 0.1),
-        p90_seconds=percentile(ordered, 0.9),
+        p10_seconds=percentile(ordered, 0.1) if has_spread else None,
+        p90_seconds=percentile(ordered, 0.9) if has_spread else None,
         min_seconds=ordered[0],
         n=len(ordered),
     )
+
+
+def noise(samples: Sequence[float]) -> float:
+    """(p90 − p10) / median of one or more samples, 0 for a median of 0."""
+    ordered = sorted(samples)
+    median = percentile(ordered, 0.5)
+    return (percentile(ordered, 0.9) - percentile(ordered, 0.1)) / median if median > 0 else 0.0
 
 
 class Sampler:
@@ -139,7 +142,7 @@ class Sampler:
         return None
 
     def _is_quiet(self) -> bool:
-        return summarize(self._samples).noise <= self._budget.noise_target
+        return noise(self._samples) <= self._budget.noise_target
 
 
 def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:

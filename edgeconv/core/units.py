@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from edgeconv.errors import UsageError
 
 
 def seconds_text(seconds: float) -> str:
     """Three significant digits in seconds, milliseconds or microseconds, whichever suits."""
     rounded = float(f"{seconds:.3g}")  # 0.9996 ms is shown as 1 ms, never as 1,000 µs
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if rounded >= scale:
-            return f"{digits_text(seconds / scale, 3)} {unit}"
-    return f"{seconds * 1e6:.2f} µs"
+    scale, unit = (1.0, "s") if rounded >= 1 else (1e-3, "ms") if rounded >= 1e-3 else (1e-6, "µs")
+    return f"{digits_text(seconds / scale, 3)} {unit}"
 
 
 def digits_text(value: float, digits: int) -> str:
-    """`digits` significant digits; from 1,000 on a whole number with separators, never an exponent."""
+    """`digits` significant digits; from 1,000 on a whole number with separators. Never an exponent, and 0 is only 0."""
     text = f"{value:.{digits}g}"
-    return f"{value:,.0f}" if float(text) >= 1000 else text
+    return f"{value:,.0f}" if float(text) >= 1000 else f"{Decimal(text):f}"
+
+
+def share_text(share: float) -> str:
+    """A share in per cent with two significant digits, from the whole on with three: `0.88%`, `4.9%`, `14%`, `120%`."""
+    return f"{digits_text(100 * share, 2 if share < 1 else 3)}%"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

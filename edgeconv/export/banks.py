@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from edgeconv.bench.intervals import ratio_interval
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import median
+from edgeconv.bench.summary import median, samples
 from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
-from edgeconv.export.tables import NOTHING, Table, percent
+from edgeconv.core.units import digits_text
+from edgeconv.export.tables import NOTHING, Table, percent, ratio_cell
 
 MICROSECONDS = 1e6
 
@@ -127,10 +129,9 @@ def bank_line(point: BankPoint, candidates: Sequence[str]) -> tuple[str, ...]:
         _microseconds(point.arithmetic_seconds) if point.arithmetic_seconds else NOTHING,
         *(NOTHING if row is None else _microseconds(median(row)) for row in times),
         NOTHING if ours is None else percent(point.limit_seconds / median(ours)),
-        NOTHING if ours is None or theirs is None else f"{median(theirs) / median(ours):.1f}",
+        NOTHING if ours is None or theirs is None else ratio_cell(ratio_interval(samples(ours), samples(theirs))),
     )
 
 
 def _microseconds(seconds: float) -> str:
-    value = seconds * MICROSECONDS
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return digits_text(seconds * MICROSECONDS, 3)

@@ -6,7 +6,7 @@ from edgeconv.bench.compare import FAILING, VERDICTS, RecordComparison
 from edgeconv.bench.intervals import CONFIDENCE
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
-from edgeconv.export.tables import lines_of
+from edgeconv.export.tables import NOTHING, lines_of
 from edgeconv.io.junit import JUnitCase, to_xml
 
 
@@ -27,7 +27,8 @@ def to_markdown(comparison: RecordComparison) -> str:
     for line in comparison.lines:
         new = seconds_text(line.new_seconds) if line.new_seconds is not None else line.note
         ratio = "" if line.ratio is None else ", ".join(filter(None, (str(line.ratio), line.note)))
-        rows.append((line.verdict, line.title, seconds_text(line.base_seconds), new, ratio))
+        base = NOTHING if line.base_seconds is None else seconds_text(line.base_seconds)
+        rows.append((line.verdict, line.title, base, new, ratio))
     return "\n".join(text) + "\n" + lines_of(("verdict", "row", "base", "new", "new / base"), rows)
 
 

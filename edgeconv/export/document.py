@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
+from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders, runs, surface, tables
 from edgeconv.export.kinds import AnyRecord, split
 from edgeconv.export.spoken import lead_lines
@@ -78,7 +79,7 @@ def _runs(reports: Sequence[RunReport]) -> Iterator[Block]:
 
 def _record(record: BenchRecord) -> Iterator[Block]:
     yield Heading(1, f"Bench '{record.grid.name}': {record.grid.summary}")
-    yield Sentence(f"{record.created_utc}, {len(record.rows)} rows in {record.wall_seconds:.0f} s")
+    yield Sentence(f"{record.created_utc}, {len(record.rows)} rows in {seconds_text(record.wall_seconds)}")
     if not record.complete:
         yield Sentence("Stopped before it was complete.", strong=True)
     yield Items(tuple(tables.machine_lines(record)))

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, Phases, geometric_mean, groups, median, phases
 from edgeconv.core.safe_text import visible_lines
-from edgeconv.core.units import digits_text
+from edgeconv.core.units import digits_text, share_text
 from edgeconv.export.banks import BankPoint, BankSeries, bank_series
 from edgeconv.export.colours import FLOOR, INK, colour_of, place_of
 from edgeconv.io.files import xml_text
@@ -140,10 +140,10 @@ def roofline(record: BenchRecord) -> list[Drawing]:
         axis.grid(True, alpha=0.25)
         legend(figure, [axis])
         caption = (
-            f"The largest size of each case under the roof measured in this run: {copy:,.0f} GB/s copied, "
-            f"{fma:,.0f} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares work, what "
-            "computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a cache."
-            f"{left_words}"
+            f"The largest size of each case under the roof measured in this run: {digits_text(copy, 4)} GB/s copied, "
+            f"{digits_text(fma, 4)} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares "
+            "work, what computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a "
+            f"cache.{left_words}"
         )
         drawings.append(Drawing(f"roofline_{device}", f"Roofline, {device.upper()}", caption, figure))
     return drawings
@@ -171,7 +171,7 @@ def floor(record: BenchRecord) -> list[Drawing]:
             for x, share in enumerate(line):
                 if not math.isnan(share):
                     colour = "white" if share < 0.6 else "black"
-                    axis.text(x, y, f"{share:.0%}", ha="center", va="center", color=colour, fontsize=7)
+                    axis.text(x, y, share_text(share), ha="center", va="center", color=colour, fontsize=7)
         axis.set_yticks(range(len(candidates)), [literal(name) for name in candidates], fontsize=8)
         labels = [f"{size}\ns{group.stride}" for group, size in columns]
         axis.set_xticks(range(len(columns)), labels, fontsize=7)

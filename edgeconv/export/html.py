@@ -18,7 +18,7 @@ from edgeconv.bench.goals import outcomes
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import Group, groups
 from edgeconv.core.safe_text import markup
-from edgeconv.core.units import counted
+from edgeconv.core.units import counted, seconds_text, share_text
 from edgeconv.export import ladders, runs, surface, tables
 from edgeconv.export.colours import with_variables
 from edgeconv.export.figures import Drawing, draw
@@ -76,7 +76,7 @@ def _record(record: BenchRecord, prefix: str) -> str:
     machine = ", ".join(facts.name for facts in record.machine.values())
     parts = [
         f'<p class="soft">{markup(record.grid.summary)}<br>{markup(machine)} · {markup(record.created_utc)} · '
-        f"{len(record.rows)} rows in {record.wall_seconds:.0f} s</p>"
+        f"{len(record.rows)} rows in {seconds_text(record.wall_seconds)}</p>"
     ]
     if not record.complete:
         parts.append('<p class="warn">Stopped before it was complete.</p>')
@@ -156,8 +156,8 @@ def _summary(lines: Sequence[str]) -> str:
 def _bench_lines(record: BenchRecord) -> list[str]:
     """Who is ahead, and which goals are missed and why."""
     missed = [
-        f"Missed by {outcome.short_by:.1%}: {outcome.goal.case}{tables.place_text(outcome)}, {outcome.words}, by "
-        f"{outcome.candidate}. {outcome.goal.binds}"
+        f"Missed by {share_text(outcome.short_by)}: {outcome.goal.case}{tables.place_text(outcome)}, {outcome.words}, "
+        f"by {outcome.candidate}. {outcome.goal.binds}"
         for outcome in outcomes(record)
         if not outcome.met
     ]

@@ -9,14 +9,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, TypeVar
 
+from edgeconv.bench.intervals import ratio_interval
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.bench.ladders.base import LadderProfile, StepRow
 from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
 from edgeconv.bench.ladders.gemm import VENDOR, GemmRecord, GemmRow
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.export.spoken import lead_text
 from edgeconv.export.tables import NOTHING, Table, percent
 
 CONV_SIZE, CONV_STRIDE = 4096, 1
@@ -83,7 +84,7 @@ def gemm_steps(record: GemmRecord) -> Table:
     lines = []
     for step, gain in zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True):
         row = rows[step.name]
-        figures = (f"{row.gflops:,.0f}", percent(row.share_of_vendor), percent(row.share_of_peak))
+        figures = (_rate(row), percent(row.share_of_vendor), percent(row.share_of_peak))
         lines.append((f"`{step.name}`", step.idea, row.block or NOTHING, gain, _median(row), *figures))
     header = ("step", "idea", "blocks", "gain", "median", "GFLOPS", "of cuBLAS", "of peak")
     return Table("The ladder of products", header, tuple(lines))
@@ -130,15 +131,14 @@ def lead(record: LadderRecord) -> list[str]:
     size = max(row.size for row in record.rows)
     for words, case in panels(record):
         found = usual(record.rows, size=size, **case)
-        timed = [(row.median_seconds, row) for name, row in found.items() if row.median_seconds and name not in BESIDE]
+        timed = [(row.timing, row) for name, row in found.items() if row.timing is not None and name not in BESIDE]
         if not timed:
             continue
-        (slow, first), (fast, best) = timed[0], min(timed, key=itemgetter(0))
+        (slow, first), (fast, best) = timed[0], min(timed, key=lambda entry: entry[0].median_seconds)
         near = f"{percent(best.share_of_floor)} of the floor" if isinstance(best, ConvRow) else _of_vendor(best)
-        lines.append(
-            f"{words}, side {size}: {best.step} takes {_median(best)}, {near}; {first.step} takes {slow / fast:.1f} "
-            "times as long"
-        )
+        line = f"{words}, side {size}: {best.step} takes {_median(best)}, {near}"
+        ahead = lead_text(ratio_interval(fast.samples_seconds, slow.samples_seconds), first.step)
+        lines.append(line if best is first else f"{line}, {ahead}")
     return lines
 
 
@@ -198,7 +198,7 @@ def usual(rows: Iterable[L], **case: Any) -> dict[str, L]:
 
 
 def _rate(row: StepRow) -> str:
-    return NOTHING if row.gflops is None else f"{row.gflops:,.0f}"
+    return NOTHING if row.gflops is None else digits_text(row.gflops, 4)
 
 
 def _rate_and_share(row: GemmRow | None) -> str:

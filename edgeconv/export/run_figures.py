@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgeconv.core.cost import share_of_limit
-from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.export.colours import INK, SERIES
 from edgeconv.export.figures import Drawing, ink, legend, literal, stacked_bars
 from edgeconv.export.runs import labels
@@ -70,7 +70,7 @@ def shares(reports: Sequence[RunReport]) -> list[Drawing]:
     fields = (("memory_floor_share", "of the memory floor"), ("roofline_share", "of the roofline"))
     for offset, (field, label) in enumerate(fields):
         values = [getattr(speed, field) for _, speed in timed]
-        _row_of_bars(axis, values, offset, label, [f"{value:.0%}" for value in values])
+        _row_of_bars(axis, values, offset, label, [share_text(value) for value in values])
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axis.set_xlabel("share of what this machine was measured to do")
     legend(figure, [axis])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgeconv.core.cost import share_of_limit
-from edgeconv.core.units import counted, seconds_text
+from edgeconv.core.units import counted, digits_text, seconds_text
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
 from edgeconv.methods.options import Options
 from edgeconv.run.report import PHASES, InputPart, OutputPart, ProblemPart, RunReport, ranking_of
@@ -134,16 +134,16 @@ def _figures(report: RunReport) -> tuple[str, ...]:
     if speed is not None and series is not None:
         cells = (
             seconds_text(series.median_seconds),
-            f"{speed.kernel_gflops:,.1f}",
-            f"{speed.end_to_end_gflops:,.1f}",
-            f"{speed.gigabytes_per_second:,.1f}",
+            digits_text(speed.kernel_gflops, 4),
+            digits_text(speed.end_to_end_gflops, 4),
+            digits_text(speed.gigabytes_per_second, 4),
             percent(share_of_limit(speed.memory_floor_share)),
             percent(share_of_limit(speed.roofline_share)),
             speed.bound_by or NOTHING,
         )
     elif report.throughput is not None and series is not None:
         rates = report.throughput
-        bytes_cells = f"{rates.gigabytes_per_second:,.1f}", percent(share_of_limit(rates.memory_floor_share))
+        bytes_cells = digits_text(rates.gigabytes_per_second, 4), percent(share_of_limit(rates.memory_floor_share))
         cells = (seconds_text(series.median_seconds), NOTHING, NOTHING, *bytes_cells, NOTHING, NOTHING)
     check = report.check
     verdict = NOTHING if check is None or not check.checked_samples else "right" if check.passed else "WRONG"

@@ -1,7 +1,10 @@
 """What `edgeconv bench` prints: a line for each case as soon as it is measured, and a summary at the end.
 
-2048 s1 float32 random mix on cuda: sliding 30.5 µs, 16.0 × [15.9, 16.1] faster than torch, 88% of the floor
-CUDA, float32, random, mix, stride 1: sliding, 7.4 × faster than the fastest peer (geometric mean of 5 sizes)
+2048 s1 float32 random mix on cuda: sliding 30.5 µs, 15.97 × [15.92, 16.08] faster than torch, 88% of the floor
+CUDA, float32, random, mix, stride 1: sliding, 7.41 × [7.32, 7.49] faster than the fastest peer (geometric mean of 5
+sizes)
+
+A lead stands with its 99 % interval; where that is wide, or of few samples, there is none (bench/intervals.py).
 """
 
 from __future__ import annotations
@@ -9,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeconv.bench.intervals import Ratio
+from edgeconv.bench.intervals import Ratio, mean_ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Winner, geometric_mean, groups, median, winners
-from edgeconv.core.units import counted, seconds_text
+from edgeconv.bench.summary import Group, Winner, groups, median, winners
+from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 
 MOST_LINES = 25
 """Of the summary: what a person takes in, and a terminal shows."""
@@ -30,30 +33,26 @@ def case_line(rows: Sequence[BenchRow]) -> str:
     (winner,) = found
     parts = [f"{winner.method.candidate} {seconds_text(median(winner.method))}"]
     if winner.peer is not None and winner.ratio is not None:
-        parts.append(f"{faster_text(winner.ratio.ratio, winner.ratio)} than {winner.peer.candidate}")
+        parts.append(lead_text(winner.ratio, winner.peer.candidate))
         if winner.library is not None and winner.library_ratio is not None and winner.library is not winner.peer:
-            parts.append(f"{faster_text(winner.library_ratio.ratio)} than {winner.library.candidate}")
+            parts.append(lead_text(winner.library_ratio, winner.library.candidate))
     metrics = winner.method.lead_metrics
     if metrics is not None and metrics.floor_share is not None:
-        parts.append(f"{metrics.floor_share:.0%} of the floor")
+        parts.append(f"{share_text(metrics.floor_share)} of the floor")
     refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))
     return f"{where}: {', '.join(parts)}" + (f" ({refused})" if refused else "")
 
 
-def faster_text(ratio: float, interval: Ratio | None = None) -> str:
-    """`7.4 × faster` of a rival's time over one's own, with its interval if given; `1.2 × slower` below 1."""
-    word, size = ("faster", ratio) if ratio >= 1 else ("slower", 1 / ratio)
-    if interval is None:
-        return f"{_times(size, 1)} × {word}"
-    if not interval.low or interval.high == float("inf"):
-        return f"{_times(size, 2)} × (few samples) {word}"
-    ends = (interval.low, interval.high) if ratio >= 1 else (1 / interval.high, 1 / interval.low)
-    return f"{_times(size, 2)} × [{', '.join(_times(end, 2) for end in ends)}] {word}"
-
-
-def _times(size: float, decimals: int) -> str:
-    """With so many decimals below 10, and one less from there on."""
-    return f"{size:,.{decimals if size < 10 else decimals - 1}f}"
+def lead_text(ratio: Ratio, rival: str) -> str:
+    """`7.41 × [7.32, 7.49] faster than torch`, a rival's time over one's own; or why there is no verdict."""
+    if ratio.doubt:
+        return f"no verdict against {rival} ({ratio.doubt}: a longer --time-limit takes more)"
+    if ratio.low <= 1 <= ratio.high:
+        return f"as fast as {rival} ({ratio})"
+    if ratio.ratio > 1:
+        return f"{digits_text(ratio.ratio, 4)} × {ratio.interval} faster than {rival}"
+    inverse = Ratio(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low, ratio.samples)
+    return f"{digits_text(inverse.ratio, 4)} × {inverse.interval} slower than {rival}"
 
 
 def lead_lines(record: BenchRecord) -> list[str]:
@@ -62,7 +61,7 @@ def lead_lines(record: BenchRecord) -> list[str]:
     for group in groups(record):
         lead = _lead(winners(group))
         if lead is not None:
-            lines.append(f"{group.title}: the fastest method is {lead}")
+            lines.append(f"{group.title}, the fastest method: {lead}")
     return lines
 
 
@@ -90,24 +89,23 @@ def _group_line(group: Group) -> str | None:
         parts.append(lead)
     shares = [share for winner in found if (share := _floor_share(winner)) is not None]
     if shares:
-        ends = dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares)))
+        ends = dict.fromkeys(share_text(share) for share in (min(shares), max(shares)))
         parts.append(f"{' to '.join(ends)} of the floor")
     return ", ".join(parts)
 
 
 def _lead(found: Sequence[Winner]) -> str | None:
     """Over the fastest peer, and over the fastest library where a peer that is written by hand is ahead of that."""
-    ratios = [winner.ratio.ratio for winner in found if winner.ratio is not None]
-    of_libraries = [winner.library_ratio.ratio for winner in found if winner.library_ratio is not None]
-    mean, over_libraries = geometric_mean(ratios), geometric_mean(of_libraries)
+    ratios = [winner.ratio for winner in found if winner.ratio is not None]
+    of_libraries = [winner.library_ratio for winner in found if winner.library_ratio is not None]
+    mean, over_libraries = mean_ratio(ratios), mean_ratio(of_libraries)
     if mean is None:
         return None
     sizes = f" (geometric mean of {len(ratios)} sizes)" if len(ratios) > 1 else ""
-    if over_libraries is None or (over_libraries == mean and len(ratios) == len(of_libraries)):
-        return f"{faster_text(mean)} than the fastest peer{sizes}"
-    return (
-        f"{faster_text(mean)} than the fastest peer and {faster_text(over_libraries)} than the fastest library{sizes}"
-    )
+    leads = [lead_text(mean, "the fastest peer")]
+    if over_libraries is not None and over_libraries != mean:
+        leads.append(lead_text(over_libraries, "the fastest library"))
+    return f"{' and '.join(leads)}{sizes}"
 
 
 def _floor_share(winner: Winner) -> float | None:

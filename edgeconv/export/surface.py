@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import median
 from edgeconv.bench.surface import PERCENTILES, Share, distributions, shares, worst
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.export.tables import NOTHING, Table
 
 DISTRIBUTION_HEADER = (
@@ -15,7 +15,7 @@ DISTRIBUTION_HEADER = (
     "cases",
     "number",
     *(f"{percentile} %" for percentile in PERCENTILES),
-    "lead over the fastest peer (geometric mean)",
+    "lead over the fastest peer (geometric mean, 99 % interval over cases)",
     "cases with a peer",
     "of them, peer faster",
 )
@@ -42,8 +42,8 @@ def tables_of(record: BenchRecord) -> list[Table]:
             device,
             part.what,
             str(part.cases),
-            *(f"{value:.2f}" for value in part.percentiles),
-            NOTHING if part.mean_lead is None else f"{part.mean_lead:.1f} ×",
+            *(digits_text(value, 2) for value in part.percentiles),
+            NOTHING if part.mean_lead is None else str(part.mean_lead),
             str(len(part.leads)),
             str(part.behind),
         )
@@ -64,7 +64,7 @@ def _worst(found: Sequence[Share]) -> tuple[tuple[str, ...], ...]:
             f"{share.row.case.height}×{share.row.case.width}",
             f"{share.row.case.border}, {share.row.case.output_mode}, {share.row.case.padding}",
             seconds_text(median(share.row)),
-            f"{share.share:.2f}",
+            digits_text(share.share, 2),
             share.bound_by,
             str(share.row.choice.get("arithmetic", NOTHING)),
             str(share.row.choice.get("forms", NOTHING)),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from edgeconv.bench.goals import MICROSECOND, GoalResult, outcomes
+from edgeconv.bench.goals import GoalResult, outcomes
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.core.records import plain
 from edgeconv.core.safe_text import visible
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.run.report import RankedAlgorithm, Ranking, SeriesPart, ranking_of
 
 NOTHING = "–"
@@ -40,11 +40,12 @@ def machine_lines(record: BenchRecord) -> list[str]:
     lines = []
     for device, facts in record.machine.items():
         roof = record.roofs[device]
+        copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
         rest = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in plain(facts).items() if name != "name")
         lines.append(f"{device.upper()}: {facts.name} ({rest})")
         lines.append(
-            f"{device.upper()} roof, measured in this run: copy {roof.copy_bytes_per_second / 1e9:,.1f} GB/s, "
-            f"float32 multiply-adds {roof.fma_flops_per_second / 1e9:,.0f} GFLOPS ({roof.how})"
+            f"{device.upper()} roof, measured in this run: copy {copy} GB/s, "
+            f"float32 multiply-adds {fma} GFLOPS ({roof.how})"
         )
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     return [*lines, f"edgeconv {record.edgeconv_version}; {versions}"]
@@ -77,7 +78,12 @@ def _beside(peer: BenchRow | None, ratio: Ratio | None) -> tuple[str, str, str]:
     """Three cells: who it is, its time, and that over the method's."""
     if peer is None or ratio is None:
         return NOTHING, NOTHING, NOTHING
-    return peer.candidate, seconds_text(median(peer)), str(ratio)
+    return peer.candidate, seconds_text(median(peer)), ratio_cell(ratio)
+
+
+def ratio_cell(ratio: Ratio) -> str:
+    """`15.97 [15.92, 16.08]`, or why there is no verdict."""
+    return f"no verdict ({ratio.doubt})" if ratio.doubt else str(ratio)
 
 
 def goals(record: BenchRecord) -> Table:
@@ -85,9 +91,9 @@ def goals(record: BenchRecord) -> Table:
     rows = []
     for outcome in outcomes(record):
         goal = outcome.goal
-        figure = f"{outcome.figure / MICROSECOND:.2f} µs" if goal.measure == "call" else f"{outcome.figure:.3g}"
+        figure = seconds_text(outcome.figure) if goal.measure == "call" else digits_text(outcome.figure, 3)
         place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
-        verdict = ("met", "") if outcome.met else (f"MISSED by {outcome.short_by:.1%}", goal.binds)
+        verdict = ("met", "") if outcome.met else (f"MISSED by {share_text(outcome.short_by)}", goal.binds)
         rows.append((goal.case, *place, outcome.words, outcome.candidate, figure, *verdict))
     return Table("Goals", ("case", "size", "stride", "goal", "by", "figure", "", "what binds it"), tuple(rows))
 
@@ -119,7 +125,7 @@ def floor_cell(row: BenchRow) -> str:
 def gflops_cell(row: BenchRow) -> str:
     """The headline."""
     found = row.lead_metrics
-    return NOTHING if row.kind == "copy" or found is None else f"{found.gflops:,.1f}"
+    return NOTHING if row.kind == "copy" or found is None else digits_text(found.gflops, 4)
 
 
 METRICS_HEADER = (
@@ -186,8 +192,8 @@ def cudnn_trace(title: str, ranking: Ranking) -> Table:
 
 
 def percent(share: float | None) -> str:
-    """A share as whole percent."""
-    return NOTHING if share is None else f"{share:.0%}"
+    """A share, or nothing."""
+    return NOTHING if share is None else share_text(share)
 
 
 def _trace(entry: RankedAlgorithm) -> tuple[str, ...]:
@@ -197,20 +203,20 @@ def _trace(entry: RankedAlgorithm) -> tuple[str, ...]:
 
 def _metrics_row(row: BenchRow, state: str, series: SeriesPart, found: Metrics) -> tuple[str, ...]:
     check, moved = row.check, found.moved_gigabytes_per_second
+    spread = series.spread_seconds
     return (
         row.candidate,
         str(row.case.size),
         state,
         seconds_text(series.median_seconds),
-        seconds_text(series.p10_seconds),
-        seconds_text(series.p90_seconds),
+        *((NOTHING, NOTHING) if spread is None else map(seconds_text, spread)),
         str(series.n),
         series.stopped_because,
-        f"{found.gflops:,.1f}",
-        f"{found.useful_gflops:,.1f}",
-        f"{found.gigabytes_per_second:,.1f}",
-        NOTHING if moved is None else f"{moved:,.1f}",
-        f"{found.intensity_flops_per_byte:.2f}",
+        digits_text(found.gflops, 4),
+        digits_text(found.useful_gflops, 4),
+        digits_text(found.gigabytes_per_second, 4),
+        NOTHING if moved is None else digits_text(moved, 4),
+        digits_text(found.intensity_flops_per_byte, 4),
         percent(found.floor_share),
         percent(found.large_copy_share),
         percent(found.roofline_share),

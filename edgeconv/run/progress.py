@@ -8,6 +8,7 @@ from typing import TextIO
 
 from edgeconv.core.safe_text import visible
 from edgeconv.core.timing import Clock
+from edgeconv.core.units import digits_text
 
 REFRESH_SECONDS = 0.1
 BAR_WIDTH = 24
@@ -58,7 +59,7 @@ class Progress:
         bar = "#" * int(share * BAR_WIDTH)
         parts = [f"[{bar:<{BAR_WIDTH}}] {done}/{self._total} {self._unit}"]
         if done and seconds > 0:
-            parts.append(f"{done / seconds:.3g}/s")
+            parts.append(f"{digits_text(done / seconds, 3)}/s")
             parts.append(f"{duration_text(seconds / done * (self._total - done))} left")
         return ", ".join([*parts, note] if note else parts)
 

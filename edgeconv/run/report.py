@@ -36,7 +36,7 @@ from edgeconv.core.records import (
 )
 from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
-from edgeconv.core.timing import Series, StopReason
+from edgeconv.core.timing import LEAST_SAMPLES, Series, StopReason
 from edgeconv.methods import find
 from edgeconv.methods.base import PicturePlan
 from edgeconv.methods.options import Options
@@ -229,12 +229,19 @@ class SeriesPart(Part):
     """Statistics of a series, every sample, and why the sampling stopped."""
 
     median_seconds: Amount
-    p10_seconds: Amount
-    p90_seconds: Amount
+    p10_seconds: Annotated[Amount | None, Meta(description="null of fewer than 5 samples, as p90_seconds")]
+    p90_seconds: Amount | None
     min_seconds: Amount
     n: Positive
     stopped_because: StopReason
     samples_seconds: Annotated[list[Amount], Meta(min_length=1)]
+
+    @property
+    def spread_seconds(self) -> tuple[float, float] | None:
+        """p10 and p90; None of fewer than `LEAST_SAMPLES`, of which older records have them too."""
+        if self.p10_seconds is None or self.p90_seconds is None or self.n < LEAST_SAMPLES:
+            return None
+        return self.p10_seconds, self.p90_seconds
 
 
 class TimingPart(Part):

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.state import MeasuredRun
 
@@ -70,7 +70,7 @@ class _RunTable(QAbstractTableModel):
             run.parameters.summary(),
             f"{run.record.method.name} {run.record.device.kind.upper()}",
             "" if kernel is None else seconds_text(kernel.median_seconds),
-            "" if speed is None else f"{speed.kernel_gflops:,.4g}",
+            "" if speed is None else digits_text(speed.kernel_gflops, 4),
         )[index.column()]
 
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.run.report_text import NOTHING_TO_CHECK
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.plain_text import plain_label
@@ -51,8 +51,8 @@ class SpeedPanel(Rows):
         record = run.record
         speed = record.speed
         rates = record.throughput
-        of_a_chain = "–" if rates is None else f"{rates.pixels_per_second / 1e6:,.4g} million pixels/s"
-        self.gflops.setText(of_a_chain if speed is None else f"{speed.kernel_gflops:,.4g} GFLOPS")
+        of_a_chain = "–" if rates is None else f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
+        self.gflops.setText(of_a_chain if speed is None else f"{digits_text(speed.kernel_gflops, 4)} GFLOPS")
         self.method.setText(f"{run.method_label} · {record.method.why}")
         self.phases.show_phases(record.phases_seconds)
         self.phases_text.setText(phases_text(record.phases_seconds))
@@ -68,21 +68,23 @@ def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
     if timing.kernel is not None:
         kernel = timing.kernel
         lines.append(("kernel", f"{seconds_text(kernel.median_seconds)}, median of {kernel.n}"))
-        spread = " to ".join(map(seconds_text, (kernel.p10_seconds, kernel.p90_seconds)))
-        lines.append(("p10 to p90", spread))
+        if kernel.spread_seconds is not None:
+            lines.append(("p10 to p90", " to ".join(map(seconds_text, kernel.spread_seconds))))
     lines.append(("cold", seconds_text(timing.cold_seconds)))
     if timing.end_to_end is not None:
         lines.append(("end to end", seconds_text(timing.end_to_end.median_seconds)))
     if speed is not None:
         roof = speed.roof
-        memory, share = speed.memory_floor_share, speed.roofline_share
-        of_floor = "" if memory is None else f", {memory:.0%} of the floor"
-        lines.append(("memory", f"{speed.gigabytes_per_second:,.4g} GB/s{of_floor}"))
-        if share is not None:
-            lines.append(("roofline", f"{share:.0%}, bound by {speed.bound_by}"))
+        per_second = digits_text(speed.gigabytes_per_second, 4)
+        share = speed.memory_floor_share
+        lines.append(
+            ("memory", f"{per_second} GB/s" + ("" if share is None else f", {share_text(share)} of the floor"))
+        )
+        if speed.roofline_share is not None:
+            lines.append(("roofline", f"{share_text(speed.roofline_share)}, bound by {speed.bound_by}"))
         if roof is not None:
-            rates = f"{roof.copy_bytes_per_second / 1e9:,.4g} GB/s, {roof.fma_flops_per_second / 1e9:,.4g} GFLOPS"
-            lines.append(("roof here", rates))
+            copy, fma = (digits_text(each / 1e9, 4) for each in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
+            lines.append(("roof here", f"{copy} GB/s, {fma} GFLOPS"))
     check = record.check
     if check is not None:
         lines.append(("error", _error_text(check)))
@@ -94,7 +96,7 @@ def _error_text(check: CheckPart) -> str:
         return NOTHING_TO_CHECK
     verdict = "right" if check.passed else "WRONG"
     largest = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
-    return f"{verdict}, largest {largest} against float64 on {check.checked_share:.0%}"
+    return f"{verdict}, largest {largest} against float64 on {share_text(check.checked_share)}"
 
 
 def phases_text(phases_seconds: Mapping[Phase, float]) -> str:
