@@ -7,13 +7,14 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+from bench_records import changed
 from command import PROJECT
 from run_reports import all_run_reports, run_report
 
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import to_json
 from edgeconv.core.text_rows import broken
-from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text
+from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text, share_text
 from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8, xml_text
 from edgeconv.run import report_text
@@ -23,7 +24,8 @@ from edgeconv.run.report import SpeedPart, as_report
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.0, "0.00 µs"),
+        (0.0, "0 µs"),
+        (1e-9, "0.001 µs"),
         (4.2e-7, "0.42 µs"),
         (9.996e-7, "1 µs"),
         (1.234e-5, "12.3 µs"),
@@ -44,6 +46,8 @@ def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
+        (0.0, "0"),
+        (1.5e-6, "0.0000015"),
         (0.01234567, "0.01235"),
         (49.727, "49.73"),
         (999.94, "999.9"),
@@ -52,8 +56,23 @@ def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: 
         (49727.6, "49,728"),
     ],
 )
-def test_figures_have_separators_from_a_thousand_on(value: float, text: str) -> None:
+def test_figures_have_separators_from_a_thousand_on_and_are_never_rounded_to_zero(value: float, text: str) -> None:
     assert digits_text(value, 4) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0%"),
+        (0.00012, "0.012%"),
+        (0.0488, "4.9%"),
+        (0.88, "88%"),
+        (0.996, "100%"),
+        (1.2, "120%"),
+    ],
+)
+def test_a_share_has_two_digits_and_only_none_is_zero(share: float, text: str) -> None:
+    assert share_text(share) == text
 
 
 @pytest.mark.parametrize(
@@ -91,6 +110,30 @@ def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:
     """A 16-bit sample may be a whole level off beside a bound of a quarter, and is right."""
     text = report_text.exactness_text(SimpleNamespace(exact=False, arithmetic="float32", bound_by_channel=[0.27, None]))
     assert text == "error bound of each output channel in this picture before it is stored (float32): 0.27, none"
+
+
+@pytest.mark.parametrize(
+    ("exact", "max_abs", "differing", "words"),
+    [
+        (True, 0.0, 0, "are equal to the float64 reference"),
+        (False, 0.0, 0, "are equal to the float64 reference"),
+        (True, 3e-5, 0, "largest error 3e-05, 1.2e-07 of the largest value where 4.8e-07 is allowed"),
+        (False, 1.0, 7, "are within the error bound of the float64 reference, 7 of them off by at most 1"),
+        (False, None, 0, "largest error infinite"),
+    ],
+)
+def test_only_what_has_no_error_is_called_equal(exact: bool, max_abs: float | None, differing: int, words: str) -> None:
+    check = changed(
+        run_report("two-core-epyc", "cpu_sliding_s1").check,
+        **{"exact": exact, "max_abs_error": max_abs, "differing_samples": differing, "arithmetic": "float32"},
+        **{"relative_error": None if max_abs is None else 1.2e-7, "tolerance": 4.8e-7, "bound_by_channel": [1e-4]},
+    )
+    report = changed(run_report("two-core-epyc", "cpu_sliding_s1"), check=check)
+    found = report_text.summary(report)[2]
+    assert found.label == "right"
+    assert words in found.text
+    assert ("equal" in found.text) == (max_abs == 0)
+    assert "equal" not in report_text.exactness_text(check)
 
 
 @pytest.mark.parametrize(

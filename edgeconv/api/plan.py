@@ -123,7 +123,7 @@ class ConvolutionPlan:
         """The largest error of a value before it is stored, for each output channel, in output units.
 
         Derived from weights, type and arithmetic (docs/exactness.md); for float pictures it is that of samples of
-        at most 1, and grows in proportion. 0 where every sum is exact.
+        at most 1, and grows in proportion. 0 where every value is exact.
         """
         if isinstance(self.problem, ChainProblem):
             return np.zeros(self.problem.output_channels)

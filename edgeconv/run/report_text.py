@@ -88,11 +88,29 @@ def _verdict(report: RunReport) -> TextRow:
         return TextRow("check", _check_rows(report)[0][1], "note")
     if not check.passed:
         return TextRow("WRONG", _check_rows(report)[0][1].removeprefix("WRONG").lstrip(": "), "bad")
-    bounded = "are within the error bound of" if check.arithmetic else "agree with"  # reports of before bounds
-    how = "are equal to" if check.exact else bounded
     share = "all" if check.checked_share == 1 else f"{100 * check.checked_share:.3g} %"
-    found = f"{check.checked_samples:,} samples ({share}) {how} the float64 reference"
+    found = f"{check.checked_samples:,} samples ({share}) {_agreement(check)}"
     return TextRow("right", f"{found}{_before(report)}", "good")
+
+
+def _agreement(check: CheckPart) -> str:
+    """How near a right output comes to the reference; equal is what has no error at all."""
+    if check.max_abs_error == 0:
+        return "are equal to the float64 reference"
+    if not check.arithmetic:  # a report from before bounds were derived
+        return "agree with the float64 reference"
+    if check.differing_samples:  # of whole numbers; all differences lie where the bound lets a value round either way
+        levels = f"{check.differing_samples:,} of them off by at most {check.max_abs_error:g}"
+        return f"are within the error bound of the float64 reference, {levels}"
+    absolute, relative = _errors(check)
+    errors = f"largest error {absolute}, {relative} of the largest value where {check.tolerance:.2g} is allowed"
+    return f"are within the error bound of the float64 reference: {errors}"
+
+
+def _errors(check: CheckPart) -> tuple[str, str]:
+    """The largest error in output units, and as a share of the largest value."""
+    absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
+    return absolute, "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
 
 
 def _before(report: RunReport) -> str:
@@ -157,8 +175,9 @@ def _time_rows(report: RunReport) -> list[tuple[str, str]]:
     kernel = timing.kernel
     if kernel is None:
         return [*rows, ("kernel", f"{cold}; no samples were asked for")]
-    spread = f"p10 {seconds_text(kernel.p10_seconds)}, p90 {seconds_text(kernel.p90_seconds)}, n {kernel.n}"
-    warm = f"median {seconds_text(kernel.median_seconds)} ({spread}, L2 {timing.l2_state})"
+    ends = zip(("p10", "p90"), kernel.spread_seconds or (), strict=False)
+    spread = "".join(f"{name} {seconds_text(seconds)}, " for name, seconds in ends)
+    warm = f"median {seconds_text(kernel.median_seconds)} ({spread}n {kernel.n}, L2 {timing.l2_state})"
     rows.append(("kernel", f"{cold}; {warm}"))
     if timing.end_to_end is not None:
         rows.append(("end to end", f"{seconds_text(timing.end_to_end.median_seconds)}, host array to host array"))
@@ -200,12 +219,11 @@ def _check_rows(report: RunReport) -> list[tuple[str, str]]:
     if check is None:
         return [("check", "not asked for")]
     verdict = "right" if check.passed else "WRONG"
-    error = "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
-    absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
+    absolute, relative = _errors(check)
     if not check.checked_samples:
         return [("check", NOTHING_TO_CHECK)]
     extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
-    found = f"{verdict}{_before(report)}: largest error {absolute} ({error} relative) against float64; {extent}"
+    found = f"{verdict}{_before(report)}: largest error {absolute} ({relative} relative) against float64; {extent}"
     if not check.arithmetic:  # a report from before bounds were derived
         return [("check", found)]
     return [("check", found), ("exactness", exactness_text(check))]
@@ -213,7 +231,7 @@ def _check_rows(report: RunReport) -> list[tuple[str, str]]:
 
 def exactness_text(check: CheckPart) -> str:
     """How exact the method's arithmetic is, for a person."""
-    if check.exact:
+    if check.exact and not any(check.bound_by_channel):  # of exact sums, a root may still be rounded
         return f"exact ({check.arithmetic}): every sample must be equal to the rounded oracle"
     bounds = [f"{bound:.2g}" if bound is not None else "none" for bound in check.bound_by_channel]
     of = f"of each output channel in this picture before it is stored ({check.arithmetic})"
