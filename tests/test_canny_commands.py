@@ -105,9 +105,16 @@ def test_the_report_says_what_is_counted_and_gives_no_gflops(folder: Path) -> No
 
 
 def test_reports_of_canny_stand_in_tables_beside_those_of_single_filters(folder: Path) -> None:
+    """With the figures of a very slow machine, which stand there with digits and not as 0.0."""
     for words in ("--thresholds 50,150", "--thresholds 60,150", "--filter sobel"):
         words = words if "sobel" in words else f"--filter canny {words}"
         assert edgeconv("run", "photo.png", *words.split(), "--samples", 3, "-o", "out/").code == 0
+    slow = {"gigabytes_per_second": 0.0000192, "memory_floor_share": 0.0000071}
+    for path in folder.glob("out/*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["timing"]["kernel"]["median_seconds"] = 1.234
+        (record.get("throughput") or record["speed"]).update(slow)
+        path.write_text(json.dumps(record), encoding="utf-8")
     files = ("--markdown", "r.md", "--csv", "r.csv", "--html", "r.html")
     done = edgeconv("report", *map(str, sorted(folder.glob("out/*.json"))), *files)
     assert done.code == 0, done.err
@@ -118,9 +125,7 @@ def test_reports_of_canny_stand_in_tables_beside_those_of_single_filters(folder:
     (first,) = (row for name, row in rows.items() if "50-150" in name)
     kernel, gflops, end_to_end, rate, floor, roofline, bound, _, check = first[2:11]
     assert (gflops, end_to_end, roofline, bound, check) == ("–", "–", "–", "–", "right")
-    assert kernel.endswith("s")
-    assert float(rate) > 0
-    assert floor.endswith("%")
+    assert (kernel, rate, floor) == ("1.23 s", "0.0000192", "0.00071%")
     assert "canny (sobel, thin, hysteresis; l1, thresholds 60 and 150)" in text
 
 
@@ -176,7 +181,7 @@ def test_a_batch_finds_thresholds_for_each_picture(folder: Path) -> None:
 def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
     done = edgeconv("compare", "photo.png", "--filter", "canny")
     assert done.code == 0, done.err
-    assert "opencv on CPU: float64 oracle: right" in done.text
+    assert "opencv on CPU: float64 oracle: right, all 4,800 samples are the reference's" in done.text
     assert "did not run: Method 'im2col' cannot compute the chain 'canny'" in done.text
 
 

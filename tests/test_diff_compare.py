@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     Draft202012Validator(DIFF.schema()).validate(record)
     assert len(record["comparisons"]) == len(runnable()) - 1
     assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
+    assert all(entry["kernel"]["median_seconds"] > 0 for entry in record["methods"])
     assert record["allowed"]["atol"] == 0  # whole numbers and whole weights: every method is exact
     assert all((picture.parent / name).stat().st_size > 0 for name in ("c.html", "c.png", "c.xml"))
 
@@ -115,7 +117,26 @@ def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
     (found,) = done.record.comparisons
     if step:
         assert (found.worst.x, found.worst.y, found.worst.channel) == (30, 20, "G")
-        assert "WRONG" in done.text
+        assert "WRONG, 1 beyond their error bounds" in done.text
+        assert "opencv on CPU: no time, as its output is wrong" in done.text
+        assert done.record.methods[1].kernel is None
+
+
+@pytest.mark.parametrize(("dtype", "is_whole"), [("uint8", True), ("float32", False)])
+def test_every_method_has_a_time_and_what_was_checked_is_said_once(tmp_path: Path, dtype: str, is_whole: bool) -> None:
+    """The check takes a part of so large a picture: of an output that is the reference's, no part is told."""
+    write_image(random_image(350, 400, dtype), tmp_path / "in.npy")
+    done = edgeconv("compare", "in.npy", "--filter", "laplacian8", cwd=tmp_path)
+    assert done.code == 0, done.err
+    lines = done.text.splitlines()
+    for name, device in runnable():
+        (time,) = (line for line in lines if line.startswith(f"{name} on {device.upper()}: "))
+        assert re.fullmatch(r".*: [\d,.]+ (s|ms|µs), median of \d+ runs?", time)
+    notes = [line for line in lines if line.startswith("note")]
+    assert len(notes) == len(runnable()) - 1
+    whole = "right, all 420,000 samples are the reference's"
+    part = re.compile(r"right, largest relative error \S+ in \d{3},\d{3} of 420,000 samples, each within its own bound")
+    assert all(note.endswith(whole) if is_whole else part.search(note) for note in notes), notes
 
 
 @pytest.mark.parametrize("wrong_method", ["opencv", "reference", "both"])
@@ -226,13 +247,15 @@ def test_the_middle_square_is_the_middle() -> None:
     ("dtype", "bounds", "allowed"),
     [
         ("uint8", (0.0, 0.0), 0.0),
-        ("uint8", (0.0, 1.0), 1.0),  # in levels: one may round up where the other rounds down
-        ("uint16", (3.0, 1.0), 3.0),
+        ("uint8", (0.0, 1e-4), 1.0),  # in levels: one may round up where the other rounds down
+        ("uint8", (0.0, 1.0), 2.0),  # 0.5 and 1.5 are stored as 0 and 2
+        ("uint16", (0.25, 2.5, 1.0), 3.0),
         ("float32", (0.0, 0.0), 0.0),
-        ("float32", (1e-6, 4e-6), 8e-6),  # both may err, in opposite ways
+        ("float32", (1e-6, 4e-6), 5e-6),  # both may err, in opposite ways
+        ("float32", (4e-6, 1e-6, 2e-6), 6e-6),  # the first is what the others are compared with
     ],
 )
 def test_what_two_right_outputs_may_differ_by(dtype: str, bounds: tuple[float, ...], allowed: float) -> None:
     output = np.zeros((1, 1, 3), dtype)
-    ran = [methods.MethodRun("any", "cpu", output, None, bound) for bound in bounds]  # type: ignore[arg-type]  # no check
-    assert methods.agreement(ran) == allowed
+    ran = [methods.MethodRun("any", "cpu", output, None, bound, None) for bound in bounds]  # type: ignore[arg-type]  # no check
+    assert methods.agreement(ran) == pytest.approx(allowed, rel=1e-12)

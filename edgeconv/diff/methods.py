@@ -1,15 +1,21 @@
 """Every convolution method that runs on this machine, on one picture, against the reference method.
 
-The default tolerance follows from core/exactness.py: where every method is exact the outputs must be equal; otherwise
-they must lie within the largest bound of the inexact ones, and whole numbers within that bound rounded to levels. In
-addition, whole rows of each output are checked against the float64 oracle, each sample by its bound.
+The default tolerance follows from core/exactness.py. Two outputs whose values are off by at most b₁ and b₂ differ by
+
+    0                   where both are exact: outputs must be equal
+    b₁ + b₂             floats, each bound with what storing the value adds
+    ⌊b₁ + b₂⌋ + 1       whole numbers, in levels: values that lie so near to each other may be rounded apart
+
+with b₁ of the reference and b₂ the largest of the other methods. In addition, whole rows of each output are checked
+against the float64 oracle, each sample by its own bound; what is right is then timed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +26,10 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.option import listed
 from edgeconv.core.output import finite_range, full_range, magnitude
 from edgeconv.core.problem import Problem
-from edgeconv.core.records import Part, fields_of
+from edgeconv.core.records import Meta, Part, fields_of
 from edgeconv.core.request import Request
+from edgeconv.core.timing import Budget, Series
+from edgeconv.core.units import counted, seconds_text
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
@@ -32,7 +40,7 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.options import Options
 from edgeconv.run import report, report_text
-from edgeconv.run.report import CheckPart, InputPart, ProblemPart
+from edgeconv.run.report import CheckPart, InputPart, ProblemPart, SeriesPart
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.chain_check import check_output
@@ -42,11 +50,12 @@ REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
 
 
 class CheckedMethod(Part):
-    """A method that ran, and its check against the oracle."""
+    """A method that ran, its check against the oracle, and its time, device array to device array."""
 
     name: str
     device: DeviceName
     check: CheckPart | None
+    kernel: Annotated[SeriesPart | None, Meta(description="null where the check failed: what is wrong gets no time")]
 
 
 class CompareRecord(Compared):
@@ -69,7 +78,9 @@ class MethodRun:
     output: NDArray[Any]
     check: verify.Check
     bound: float
-    """The largest error that a sample of `output` may have; see exactness.py."""
+    """The largest error of a value of `output`, of floats once it is stored, of whole numbers before it is rounded."""
+    kernel: Series | None
+    """None where the check failed."""
 
     @property
     def label(self) -> str:
@@ -109,7 +120,7 @@ def run(
     labels = request.filter.labels
     shown = [_one_below_the_other(ran.output, len(labels)) for ran in (reference, *others)]
     inputs = [
-        ArrayInput(ran.label, pixels, (f"float64 oracle: {_check_text(ran.check)}",))
+        ArrayInput(ran.label, pixels, (f"float64 oracle: {_check_text(ran, reference)}",))
         for ran, pixels in zip(others, shown[1:], strict=True)
     ]
     order = [f"from top to bottom: {', '.join(labels)}"] if labels else []
@@ -118,7 +129,7 @@ def run(
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *order, *not_run(failed)],
+        remarks=[*picture.notes, *order, *map(_time_text, (reference, *others)), *not_run(failed)],
         protect=(source,),
         follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.perceptual)),
     )
@@ -130,7 +141,13 @@ def run(
         problem=problem_record,
         versions=installed_versions(),
         methods=[
-            CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
+            CheckedMethod(
+                ran.method,
+                ran.device,
+                report.describe_check(ran.check),
+                None if ran.kernel is None else report.describe_series(ran.kernel),
+            )
+            for ran in (reference, *others)
         ],
         left_out=[
             f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *failed)
@@ -164,15 +181,16 @@ def run_all(
             continue
         try:
             raw = session.convolve(pixels)
+            checked = check_output(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
+            kernel = session.time_kernel(pixels, Budget()) if checked.passed else None
         except EdgeconvError as error:
             if not entry.package:
                 raise
             failed.append((name, device, str(error).rstrip(".")))
             continue
-        checked = check_output(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
-        yield MethodRun(name, device, finished, checked, bound)
+        yield MethodRun(name, device, finished, checked, bound, kernel)
 
 
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
@@ -197,7 +215,10 @@ def not_run(failed: Sequence[tuple[str, DeviceName, str]] = ()) -> list[str]:
 def largest_error(
     raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem | ChainProblem
 ) -> float:
-    """The largest error of a sample that this arithmetic may make in this picture, in units of the output."""
+    """The largest error of a value that this arithmetic may make in this picture, in units of the output.
+
+    That of storing it is in it where the output is of floats.
+    """
     if isinstance(problem, ChainProblem):
         return 0.0
     bound = max(check.bound_by_channel)
@@ -207,17 +228,16 @@ def largest_error(
         if check.exact and problem.combine != "magnitude":
             bound = 0.0  # the one rounding of an exact value is the same everywhere
     if finished is raw or not bound:
-        return float(np.ceil(bound)) if raw.dtype.kind == "u" else bound
+        return bound
     low, high = finite_range(raw)  # normalize stretches the errors with the values, those of its ends among them
-    stretched = 2 * bound * full_range(finished.dtype) / (high - low) if high > low else full_range(finished.dtype)
-    return float(np.ceil(stretched)) if finished.dtype.kind == "u" else stretched
+    return 2 * bound * full_range(finished.dtype) / (high - low) if high > low else full_range(finished.dtype)
 
 
 def agreement(ran: Sequence[MethodRun]) -> float:
-    """The |difference| that two right outputs may have: twice the largest error, or 0 where every method is exact."""
-    bounds = [one.bound for one in ran]
-    whole = ran[0].output.dtype.kind == "u"
-    return max(bounds) if whole else 2 * max(bounds)
+    """The |difference| that a right output may have from the first of `ran`, which is right as well: see above."""
+    reference, *others = ran
+    both = reference.bound + max(one.bound for one in others)
+    return float(math.floor(both) + 1) if both and reference.output.dtype.kind == "u" else both
 
 
 def _one_below_the_other(output: NDArray[Any], filters: int) -> NDArray[Any]:
@@ -234,8 +254,23 @@ def middle_square(pixels: NDArray[Any], side: int) -> NDArray[Any]:
     return np.ascontiguousarray(pixels[top : top + side, left : left + side])
 
 
-def _check_text(check: verify.Check) -> str:
+def _check_text(ran: MethodRun, reference: MethodRun) -> str:
+    """What of an output is right: all of it where it is the reference's, else what was checked by its own bounds."""
+    check, is_float = ran.check, ran.output.dtype.kind == "f"
     if not check.checked_samples:
         return report_text.NOTHING_TO_CHECK
-    word = "right" if check.passed else "WRONG"
-    return f"{word}, relative error {check.relative_error:.2g}, {check.checked_share:.0%} of the output checked"
+    found = (
+        f"largest relative error {check.relative_error:.2g} in {check.checked_samples:,} of {ran.output.size:,} samples"
+    )
+    if not check.passed:
+        return f"WRONG, {check.unexplained_samples:,} beyond their error bounds, {found}"
+    if reference.check.passed and np.array_equal(ran.output, reference.output, equal_nan=is_float):
+        return f"right, all {ran.output.size:,} samples are the reference's"
+    return f"right, {found}, each within its own bound"
+
+
+def _time_text(ran: MethodRun) -> str:
+    if ran.kernel is None:
+        return f"{ran.label}: no time, as its output is wrong"
+    found = ran.kernel.statistics
+    return f"{ran.label}: {seconds_text(found.median_seconds)}, median of {counted(found.n, 'run')}"
