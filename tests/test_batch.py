@@ -227,10 +227,10 @@ def test_the_summary_shows_where_the_time_of_a_picture_goes() -> None:
     summary.stage_seconds |= {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
     text = summary_text(summary, settings_for("out"))
     assert text.splitlines()[3:7] == [
-        "stages    read              10 ms   0%  #",
-        "          decode              1 s  25%  ##########",
-        "          convolve         490 ms  12%            #####",
-        "          encode            2.5 s  62%                 #########################",
+        "stages    read              10 ms  0.25%  #",
+        "          decode              1 s    25%  ##########",
+        "          convolve         490 ms    12%            #####",
+        "          encode            2.5 s    62%                 #########################",
     ]
     assert note(summary) == "mostly encode"
     for seconds, text in ((0.407, "407 ms"), (9.0, "9 s"), (185.0, "3 min 05 s")):

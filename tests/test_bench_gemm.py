@@ -18,6 +18,7 @@ from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS
 from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
+from edgeconv.core.units import digits_text, share_text
 from edgeconv.export import ladders
 from edgeconv.export.kinds import read
 from edgeconv.export.markdown import every_row
@@ -95,7 +96,7 @@ def test_the_page_has_every_step_type_and_size() -> None:
     assert len(table.rows) == len(STEPS) * len(REALS)
     row = next(r for r in record.rows if (r.step, r.dtype, r.size) == ("shared", "float64", 4096))
     line = next(found for found in table.rows if found[:2] == ("`shared`", "float64"))
-    assert line[table.header.index("4096")] == f"{row.gflops:,.0f} ({row.share_of_vendor:.0%})"
+    assert line[table.header.index("4096")] == f"{digits_text(row.gflops, 4)} ({share_text(row.share_of_vendor)})"
 
 
 @pytest.mark.parametrize("wrong", [{"right": 1}, {"gflops": -1}, {"stride": 1}, {"timing": {}}])
