@@ -9,7 +9,7 @@ failed=0
 step() { echo "== $1"; shift; "$@" || { failed=1; echo "FAILED: $*"; }; }
 
 step "what works here" python3 -m edgeconv doctor
-step "GPU tests" python3 -m pytest -q -m gpu -x --no-header -p no:cacheprovider
+step "GPU tests" python3 -m pytest -q -m gpu -n 8 --dist loadgroup --complete --no-header -p no:cacheprovider
 step "fuzz" python3 scripts/fuzz.py --device cuda --seconds 300 --jobs "$(nproc)"
 step "compute-sanitizer" python3 scripts/sanitize_gpu.py
 step "every method, strides 1 to 3" python3 scripts/run_matrix.py --machine "$machine" --device cuda --results "$results"

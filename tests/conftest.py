@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections import Counter
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
+from optional import OTHERS, absences
 from qt_here import qt_reason
+from selection import part_of
 
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
@@ -31,16 +33,24 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where kernels compiled for the CPU are kept, and the compiler's header: one folder for all processes of a run.
+UNUSED_DAYS = 30
 
-    EDGECONV_TEST_LIBRARIES names one for several runs of the same files (.ci/run).
+
+@pytest.fixture(scope="session")
+def libraries(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where kernels compiled for the CPU are kept, by a hash of their source (host_cuda/fake_cupy.py).
+
+    It is in pytest's cache, so that a second run compiles only what has changed; EDGECONV_TEST_LIBRARIES names another.
     """
-    base = tmp_path_factory.getbasetemp()
-    own = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libraries"
-    folder = Path(os.environ.get("EDGECONV_TEST_LIBRARIES", own))
+    named, cache = os.environ.get("EDGECONV_TEST_LIBRARIES"), getattr(request.config, "cache", None)
+    if named is None and cache is None:
+        return tmp_path_factory.mktemp("libraries")
+    folder = cache.mkdir("libraries") if named is None else Path(named)
     folder.mkdir(exist_ok=True)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        for library in folder.rglob("*.*"):
+            if library.stat().st_mtime < time.time() - UNUSED_DAYS * 86_400:
+                library.unlink(missing_ok=True)
     return folder
 
 
@@ -72,13 +82,46 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     return item
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU, with the reason why there is none."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See the help of each."""
+    parser.addoption("--complete", action="store_true", help="fail where a test was skipped for what is not here")
+    parser.addoption("--part", metavar="I/N", help="of the selected tests this part alone, by files: 1/2, 2/2")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What needs much of a GPU runs in one process, one after the other, with `--dist loadgroup`."""
+    if item.get_closest_marker("gpu_alone") is not None:
+        item.add_marker(pytest.mark.xdist_group("gpu_alone"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the other parts; skip what needs a GPU, with the reason why there is none."""
+    if config.getoption("--part"):
+        kept = part_of([item.nodeid for item in items], config.getoption("--part"))
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+        items[:] = [item for item in items if item.nodeid in kept]
     for item in items:
         if item.get_closest_marker("gpu") is not None:
             reason = cuda_unavailable_reason()
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+if (processes := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
+    os.environ.setdefault("CUPY_GPU_MEMORY_LIMIT", f"{100 / processes}%")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+"""Each process of the tests has its share of a GPU's memory: CuPy's pool asks for no more, and JAX takes none ahead."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _gpu_memory_is_given_back() -> Iterator[None]:
+    """After each file: else the pool of each process would keep the most that one of its tests had."""
+    yield
+    if "cupy" in sys.modules and cuda_unavailable_reason() is None:
+        gc.collect()
+        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+        sys.modules["cupy"].get_default_pinned_memory_pool().free_all_blocks()
 
 
 def _checked_only(descriptor: int) -> None:
@@ -119,14 +162,23 @@ def _freeze() -> None:
     _frozen_modules = len(sys.modules)
 
 
+def _skipped(reporter: pytest.TerminalReporter) -> dict[str, int]:
+    return absences(report.longrepr[2] for report in reporter.getreports("skipped"))
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was skipped, in three lines at most: the two most frequent reasons, and how many there are besides."""
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped"))
-    if not reasons:
-        return
-    terminalreporter.section("skipped")
-    for reason, count in reasons.most_common(2):
-        terminalreporter.line(f"{count:,}: {' '.join(reason.split())}")
-    rest = reasons.total() - sum(count for _, count in reasons.most_common(2))
-    if rest:
-        terminalreporter.line(f"{rest:,}: {len(reasons) - 2} other reasons, which -rs lists")
+    """What is missing here, and how many tests were skipped for it; one may stand for all cases (`_NeedsGpu`)."""
+    missing = _skipped(terminalreporter)
+    if missing:
+        terminalreporter.section("skipped")
+    for name, count in sorted(missing.items(), key=lambda each: (each[0] == OTHERS, -each[1])):
+        terminalreporter.line(f"{count:,}: {name if name == OTHERS else f'{name} is not here'}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With --complete an absence is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    asked = session.config.getoption("--complete") and reporter is not None and not session.exitstatus
+    if asked and set(_skipped(reporter)) - {OTHERS}:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

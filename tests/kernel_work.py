@@ -121,11 +121,9 @@ def run_on_cpu(
     sources: Path | None = None,
     bulk: bool = False,
     program: Path = PROGRAM,
-    headers: Path | None = None,
 ) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
-    The compiler's header is kept in `headers` (None: there too); it does not depend on `sources`.
     `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a GPU that has bulk
     copies (compute capability 9.0).
     """
@@ -134,7 +132,6 @@ def run_on_cpu(
         **SANITIZER_OPTIONS,
         "LD_PRELOAD": sanitizer_library() or "",
         "HOST_CUDA_LIBRARIES": str(libraries),
-        "HOST_CUDA_HEADERS": str(headers or libraries),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }

@@ -1,9 +1,11 @@
-"""Which cases of a matrix stand for the others where there is little time: the rest carries the mark `slow`."""
+"""Which cases of a matrix stand for the others where there is little time, and which tests are a part of all."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import combinations
+from random import Random
 from typing import Any
 
 import pytest
@@ -48,3 +50,55 @@ def covering(rows: Sequence[tuple[Hashable, ...]], together: int = 2) -> set[int
         chosen.add(best)
         missing -= held[best]
     return chosen
+
+
+MOST_DRAWN, BEST_OF = 300, 12
+
+
+def drawn_pairs(
+    properties: Sequence[Sequence[Hashable]], allowed: Callable[..., bool], seed: int = 0
+) -> list[tuple[Any, ...]]:
+    """Allowed rows, one value of each property, in which any two values that can be together are.
+
+    For products that are far too large to list. Each row is the best of some drawn ones that hold the first pair which
+    is still missing; a pair that no drawn row may hold cannot be had. The rows are the same every time.
+    """
+    draw = Random(seed)
+    missing = dict.fromkeys(
+        ((i, first), (j, second))
+        for (i, here), (j, there) in combinations(enumerate(properties), 2)
+        for first in here
+        for second in there
+    )
+    rows = []
+    while missing:
+        needed = next(iter(missing))
+        drawn: list[tuple[Any, ...]] = []
+        for _ in range(MOST_DRAWN):
+            row = [draw.choice(values) for values in properties]
+            for column, value in needed:
+                row[column] = value
+            if allowed(*row):
+                drawn.append(tuple(row))
+            if len(drawn) == BEST_OF:
+                break
+        missing.pop(needed)
+        if drawn:
+            held = [[pair for pair in combinations(enumerate(row), 2) if pair in missing] for row in drawn]
+            best = max(range(len(drawn)), key=lambda number: len(held[number]))
+            rows.append(drawn[best])
+            for pair in held[best]:
+                missing.pop(pair)
+    return rows
+
+
+def part_of(tests: Sequence[str], part: str) -> set[str]:
+    """Those of one part (`1/2`), by their names: whole files, so that all parts have about as many tests."""
+    number, _, parts = part.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise pytest.UsageError(f"--part {part}: one of how many it is, as in 1/2")
+    files = Counter(test.partition("::")[0] for test in tests)
+    held: list[list[str]] = [[] for _ in range(int(parts))]
+    for file, _ in sorted(files.items(), key=lambda each: (-each[1], each[0])):
+        min(held, key=lambda files_of_part: sum(files[name] for name in files_of_part)).append(file)
+    return {test for test in tests if test.partition("::")[0] in held[int(number) - 1]}

@@ -128,7 +128,7 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, 
     assert changes, f"nothing matches {pattern}"
     source.write_text(faulty, encoding="utf-8")
     works = [Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))]
-    ended = run_on_cpu(works, tmp_path, sources, headers=libraries)
+    ended = run_on_cpu(works, libraries, sources)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(shows, ended.text), ended.text
 

@@ -90,9 +90,9 @@ def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, reads
 
 
 @pytest.mark.skipif(sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)")
-def test_the_kernels_of_the_floor_on_the_cpu(tmp_path: Path) -> None:
+def test_the_kernels_of_the_floor_on_the_cpu(libraries: Path) -> None:
     works = [(reads, writes, blocks) for reads, writes in FLOOR_SIZES for blocks in (1, 3)]
-    ended = run_on_cpu(works, tmp_path, program=TESTS / "host_cuda" / "floor_on_cpu.py")
+    ended = run_on_cpu(works, libraries, program=TESTS / "host_cuda" / "floor_on_cpu.py")
     assert ended.code == 0, ended.text
 
 

@@ -244,7 +244,7 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: CannyFault)
     text = path.read_text(encoding="utf-8")
     assert fault.text in text, f"{fault.source} has changed: it has no {fault.text}"
     path.write_text(text.replace(fault.text, fault.instead), encoding="utf-8")
-    ended = run_on_cpu([fault.case], tmp_path, sources, program=PROGRAM, headers=libraries)
+    ended = run_on_cpu([fault.case], libraries, sources, program=PROGRAM)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert fault.shows in ended.text, ended.text
 
@@ -284,6 +284,7 @@ def test_random_pictures_on_a_gpu(seed: int) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.gpu_alone
 @pytest.mark.parametrize("kind", ["noise", "smooth", "spiral", "comb"])
 @pytest.mark.parametrize("shape", [(4096, 4096), (2160, 3840, 3), (1777, 5003)])
 def test_large_pictures_on_a_gpu_are_as_by_opencv(kind: str, shape: tuple[int, ...]) -> None:

@@ -286,7 +286,7 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> N
     faulty, changes = re.subn(fault.pattern, fault.instead, source.read_text(encoding="utf-8"))
     assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
     source.write_text(faulty, encoding="utf-8")
-    ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources, fault.bulk, headers=libraries)
+    ended = run_on_cpu([Work(fault.maker, fault.rules)], libraries, sources, fault.bulk)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(fault.shows, ended.text), ended.text
 

@@ -52,6 +52,7 @@ def test_a_seed_finds_nothing_on_a_gpu(seed: int) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.gpu_alone
 @pytest.mark.parametrize("method", ["sliding", "textbook", "im2col", "implicit"])
 def test_a_row_whose_samples_need_more_than_31_bits_to_count(method: str) -> None:
     """Columns times three pass 2^31 in the last pixels; those, the first and some between are judged."""
@@ -60,6 +61,7 @@ def test_a_row_whose_samples_need_more_than_31_bits_to_count(method: str) -> Non
     import edgeconv
 
     width, looked_at = 2**31 // 3 + 5000, 2000
+    cupy.get_default_memory_pool().free_all_blocks()
     if cupy.cuda.Device().mem_info[0] < 3 * 3 * width:
         pytest.skip("needs 7 GB of GPU memory")
     image = cupy.random.default_rng(1).integers(0, 256, (1, width, 3), dtype=cupy.uint8)

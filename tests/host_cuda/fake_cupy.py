@@ -2,7 +2,8 @@
 
 Arrays lie between guard zones that AddressSanitizer watches, start on 256 bytes as on a GPU, and are never freed.
 `load` stands in for kernels.load: it compiles the kernel's file with g++ and host_cuda.h, once for each set of
-macros. A launch then runs the kernel on its real grid with the argument block that launch.py packed.
+macros; what it makes is kept under a hash of all that it depends on, for later runs too. A launch then runs the kernel
+on its real grid with the argument block that launch.py packed.
 Works only where libasan was loaded before Python (see run_on_cpu.py).
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,13 +51,13 @@ class Array(np.ndarray):
         return SimpleNamespace(ptr=self.ctypes.data)
 
 
-_kept: list[np.ndarray] = []
+_never_freed: list[np.ndarray] = []
 
 
 def guarded(count: int, offset: int = 0) -> np.ndarray:
     """`count` bytes of rubbish, `offset` bytes past an aligned address, with guard zones on both sides."""
     whole = np.full(count + offset + 2 * GUARD_BYTES + ALIGNMENT, 0xFF, np.uint8)
-    _kept.append(whole)
+    _never_freed.append(whole)
     start = -whole.ctypes.data % ALIGNMENT + GUARD_BYTES + offset
     inside = whole[start : start + count]
     poison = ctypes.CDLL(None).__asan_poison_memory_region
@@ -106,23 +108,47 @@ def _compile(arguments: tuple[str, ...], to: Path, what: str, program: str = "")
     made.replace(to)
 
 
+def _texts(source: Path, found: dict[Path, str]) -> list[str]:
+    """The text of a source and of all that it includes."""
+    if source not in found and source.is_file():
+        found[source] = source.read_text(encoding="utf-8")
+        for name in re.findall(r'#include "([^"]+)"', found[source]):
+            _texts(source.parent / name, found)
+    return list(found.values())
+
+
+@cache
+def _compiler() -> str:
+    """Which compiler it is, with all that every kernel is compiled with."""
+    version = subprocess.run((COMPILER[0], "--version"), capture_output=True, text=True, check=True).stdout
+    own = [path.read_text(encoding="utf-8") for path in sorted(HERE.iterdir()) if path.suffix in (".h", ".cpp")]
+    return repr((version, COMPILER, SANITIZERS, WARNINGS, LINKER, own))
+
+
+def _kept(name: str, *depends: Any) -> Path:
+    """Where what depends on the compiler and on `depends` is kept; found there, it has been used now."""
+    key = hashlib.sha256(repr((_compiler(), depends)).encode()).hexdigest()[:16]
+    path = Path(os.environ["HOST_CUDA_LIBRARIES"]) / name.replace("KEY", key)
+    if path.exists():
+        path.touch()
+    return path
+
+
 @cache
 def _precompiled_header(bulk: bool) -> Path:
     """A folder with host_cuda.h as the compiler takes it in at once: it is a third of the time of a small kernel."""
-    folder = Path(os.environ["HOST_CUDA_HEADERS"]) / ("header-bulk" if bulk else "header")
-    header = folder / "host_cuda.h.gch"
+    header = _kept("header-KEY/host_cuda.h.gch", bulk)
     if not header.exists():
-        folder.mkdir(exist_ok=True)
+        header.parent.mkdir(exist_ok=True)
         macros = ("-DHOST_CUDA_BULK",) if bulk else ()
         _compile((*macros, f"-I{HERE}", "-x", "c++-header", str(HERE / "host_cuda.h")), header, "host_cuda.h")
-    return folder
+    return header.parent
 
 
 @cache
 def _runtime() -> tuple[str, ...]:
     """The object files of RUNTIME."""
-    folder = Path(os.environ["HOST_CUDA_HEADERS"])
-    found = [folder / f"{name}.o" for name in RUNTIME]
+    found = [_kept(f"{name}-KEY.o") for name in RUNTIME]
     for name, compiled in zip(RUNTIME, found, strict=True):
         if not compiled.exists():
             # Without line numbers: the sanitizers' reader finds those of a kernel's inline functions in one unit only.
@@ -137,14 +163,12 @@ def load(variant: Any) -> Kernel:
 
     sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
     macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
-    if "HOST_CUDA_BULK" in os.environ:
-        macros += ("-DHOST_CUDA_BULK",)
+    bulk = "HOST_CUDA_BULK" in os.environ
+    macros += ("-DHOST_CUDA_BULK",) if bulk else ()
     program = f'#include "host_cuda.h"\n#include "{variant.source}"\nHOST_CUDA_LAUNCH({variant.entry})\n'
-    key = hashlib.sha256(repr((program, macros)).encode()).hexdigest()[:16]
-    library = Path(os.environ["HOST_CUDA_LIBRARIES"]) / f"{variant.entry}-{key}.so"
+    library = _kept(f"{variant.entry}-KEY.so", program, macros, _texts(sources / variant.source, {}))
     if not library.exists():
-        folders = (f"-I{_precompiled_header('HOST_CUDA_BULK' in os.environ)}", f"-I{HERE}", f"-I{sources}")
-        source = (*macros, *folders, "-x", "c++", "-")
+        source = (*macros, f"-I{_precompiled_header(bulk)}", f"-I{HERE}", f"-I{sources}", "-x", "c++", "-")
         _compile(("-shared", *LINKER, *source, "-x", "none", *_runtime()), library, variant.source, program)
     return Kernel(library)
 
