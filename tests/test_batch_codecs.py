@@ -26,28 +26,29 @@ from edgeconv.io.read_limits import ReadRules
 PIXELS = smooth_image(40, 56)
 
 
+def with_adobe(transform: int) -> bytes:
+    """A picture whose colours Adobe's segment says the kind of: 0 as they are, 1 YCbCr."""
+    plain = saved(PIXELS, "JPEG")
+    return plain[:2] + b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00" + bytes([transform]) + plain[2:]
+
+
 @pytest.mark.parametrize(
     ("data", "answer"),
     [
         (saved(PIXELS, "JPEG"), True),
         (saved(PIXELS, "JPEG", "L"), True),
         (saved(PIXELS, "JPEG", progressive=True), True),
+        (with_adobe(1), True),
+        (with_adobe(0), False),
         (saved(PIXELS, "JPEG", "CMYK"), False),
         (saved(PIXELS, "JPEG", keep_rgb=True), False),
         (saved(PIXELS, "JPEG").replace(b"\xff\xc0", b"\xff\xc9", 1), False),
         (saved(PIXELS, "JPEG", "L").replace(b"\xff\xc0", b"\xff\xc3", 1), False),
     ],
-    ids=["YCbCr", "grey", "progressive", "CMYK", "RGB", "arithmetic code", "lossless"],
+    ids=["YCbCr", "grey", "progressive", "Adobe 1", "Adobe 0", "CMYK", "RGB", "arithmetic code", "lossless"],
 )
 def test_a_gpu_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool) -> None:
     assert jpeg.read_header(ByteSource(data)).gpu_jpeg is answer
-
-
-def test_colours_that_adobe_says_come_as_they_are_stay_with_the_host() -> None:
-    plain = saved(PIXELS, "JPEG")
-    for transform, answer in ((0, False), (1, True)):
-        segment = b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00" + bytes([transform])
-        assert jpeg.read_header(ByteSource(plain[:2] + segment + plain[2:])).gpu_jpeg is answer
 
 
 class FakeGpu:

@@ -17,12 +17,15 @@ from picture_files import exif, saved
 
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
+from edgeconv.io.formats.base import Header
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods import require
 from edgeconv.methods.options import Options
 from edgeconv.runtime import check
+from edgeconv.runtime.devices import gpu_jpeg
 from edgeconv.runtime.devices.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 
 pytestmark = pytest.mark.gpu
@@ -47,6 +50,10 @@ def jpeg(pixels: np.ndarray, sampling: str = "420", *, progressive: bool = False
     return bytes(cv2.imencode(".jpg", bgr, [*flags, cv2.IMWRITE_JPEG_RST_INTERVAL, restart])[1])
 
 
+def header_of(data: bytes) -> Header:
+    return read_header(ByteSource(data))
+
+
 @pytest.fixture(scope="module")
 def gpu() -> GpuJpeg:
     if nvimgcodec_version() == "none":  # one that is there and does not work is a failure
@@ -65,7 +72,7 @@ def assert_near(decoded: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize("shape", [(240, 320), (555, 777), (1, 8), (17, 9)], ids=str)
 def test_colours_at_any_resolution(gpu: GpuJpeg, shape: tuple[int, int], sampling: str, progressive: bool) -> None:
     data = jpeg(photo(*shape), sampling, progressive=progressive)
-    header = read_header(data)
+    header = header_of(data)
     assert header.gpu_jpeg
     decoded = gpu.decode(data, header)
     assert decoded.flags.c_contiguous
@@ -75,13 +82,13 @@ def test_colours_at_any_resolution(gpu: GpuJpeg, shape: tuple[int, int], samplin
 def test_grey_and_restart_markers(gpu: GpuJpeg) -> None:
     for data in (jpeg(photo(100, 130)[..., 0]), jpeg(photo(100, 130), restart=4), saved(photo(64, 80), "JPEG", "L")):
         expected = decode_image(data, "x.jpg", ReadRules(rgb=True)).pixels  # a reader takes the first channel of grey
-        assert_near(gpu.decode(data, read_header(data)).get(), expected)
+        assert_near(gpu.decode(data, header_of(data)).get(), expected)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_every_orientation(gpu: GpuJpeg, orientation: int) -> None:
     data = saved(photo(120, 200), "JPEG", exif=exif(orientation), quality=95)
-    decoded = gpu.decode(data, read_header(data))
+    decoded = gpu.decode(data, header_of(data))
     assert decoded.flags.c_contiguous
     assert_near(decoded.get(), decode_image(data, "x.jpg").pixels)
 
@@ -92,7 +99,7 @@ def test_what_decoders_read_differently_is_left_to_the_host(gpu: GpuJpeg) -> Non
         saved(photo(64, 80), "JPEG", keep_rgb=True),
         jpeg(photo(17, 3)),
     ):
-        assert gpu.decode(data, read_header(data)) is None
+        assert gpu.decode(data, header_of(data)) is None
         assert np.array_equal(
             decode_image(data, "x.jpg", decoder=gpu.decode).pixels, decode_image(data, "x.jpg").pixels
         )
@@ -119,11 +126,11 @@ def test_threads_share_the_gpu_and_get_their_own_pictures(gpu: GpuJpeg) -> None:
 
     pictures = [photo(100 + 10 * index, 200, index) for index in range(40)]
     files = [jpeg(pixels) for pixels in pictures]
-    alone = [gpu.decode(data, read_header(data)).get() for data in files]
+    alone = [gpu.decode(data, header_of(data)).get() for data in files]
 
     def one(index: int) -> tuple[bool, bytes]:
         with cupy.cuda.Stream(non_blocking=True):
-            decoded = gpu.decode(files[index], read_header(files[index]))
+            decoded = gpu.decode(files[index], header_of(files[index]))
             return np.array_equal(decoded.get(), alone[index]), gpu.encode(decoded, None)
 
     with ThreadPoolExecutor(16) as pool:
@@ -132,9 +139,28 @@ def test_threads_share_the_gpu_and_get_their_own_pictures(gpu: GpuJpeg) -> None:
     assert [encoded for _, encoded in results[:40]] * 3 == [encoded for _, encoded in results[40:]]
 
 
+def test_where_more_decoders_find_no_room_those_that_are_there_do_it(
+    gpu: GpuJpeg, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    def two_at_most(tools: type = gpu_jpeg._Tools) -> Any:
+        if len(made) == 2:
+            raise MemoryError("no room on the GPU")
+        made.append(tools())
+        return made[-1]
+
+    monkeypatch.setattr(gpu_jpeg, "_Tools", two_at_most)
+    data = jpeg(photo(100, 130))
+    expected, few = gpu.decode(data, header_of(data)).get(), GpuJpeg(most=9)
+    with ThreadPoolExecutor(8) as pool:
+        decoded = list(pool.map(lambda data: few.decode(data, header_of(data)).get(), [data] * 30))
+    assert all(np.array_equal(pixels, expected) for pixels in decoded)
+
+
 def test_damage_inside_the_data_ends_nothing(gpu: GpuJpeg) -> None:
     whole = jpeg(photo(200, 300))
-    before = gpu.decode(whole, read_header(whole)).get()
+    before = gpu.decode(whole, header_of(whole)).get()
     rng = np.random.default_rng(5)
     start = whole.index(b"\xff\xda") + 14
     files = []
@@ -144,10 +170,10 @@ def test_damage_inside_the_data_ends_nothing(gpu: GpuJpeg) -> None:
             damaged[place] = int(rng.integers(0, 255))
         files += [bytes(damaged), whole]
     with ThreadPoolExecutor(8) as pool:
-        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(whole)), files))
+        decoded = list(pool.map(lambda data: gpu.decode(data, header_of(whole)), files))
     assert all(np.array_equal(pixels.get(), before) for pixels in decoded[1::2])
     assert {pixels.shape for pixels in decoded[::2] if pixels is not None} == {before.shape}
-    assert np.array_equal(gpu.decode(whole, read_header(whole)).get(), before)
+    assert np.array_equal(gpu.decode(whole, header_of(whole)).get(), before)
 
 
 @pytest.fixture
@@ -198,7 +224,7 @@ def test_what_is_filtered_is_what_the_gpu_decoded(photos: Path, gpu: GpuJpeg, ru
         assert done.code == 0, done.err
         for path in photos.glob("[0-9].jpg"):
             data = path.read_bytes()
-            pixels = gpu.decode(data, read_header(data)).get()
+            pixels = gpu.decode(data, header_of(data)).get()
             problem = request.problem(pixels.shape, pixels.dtype)
             raw = np.empty(problem.output_shape, problem.output_dtype)
             require("sliding", "cpu").prepare(problem, Options()).run(pixels, raw)
