@@ -1,7 +1,7 @@
 """What a plan asks of each library of arrays: above all when an address is given.
 
-That is exactly where the samples lie as the plan wants them; anything else goes by way of a conversion. Whole calls with
-each library are in test_plan.py, and on a GPU in test_cuda_plan.py.
+That is exactly where the samples lie as the plan wants them; anything else goes by way of a conversion. Whole calls
+with each library are in test_plan.py, and on a GPU in test_cuda_plan.py.
 """
 
 from __future__ import annotations
