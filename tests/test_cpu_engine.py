@@ -208,8 +208,8 @@ def test_a_weight_that_differs_in_its_last_bit_is_not_collapsed():
 @pytest.mark.parametrize(
     ("scale", "dtype"),
     [
-        *((scale, "uint8") for scale in (1, 14, 15, 100, 2**21, 0.5, 2**13 + 0.5)),
-        *((scale, "uint16") for scale in (1, 3640, 3641)),
+        *((scale, "uint8") for scale in (1, 14, 15, -14, -15, 100, 2**21, 0.5, 2**13 + 0.5)),
+        *((scale, "uint16") for scale in (1, 3640, 3641, -3641)),
     ],
 )
 def test_sums_are_held_by_a_type_that_is_exact(scale, dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,29 @@ def test_a_second_pass_finishes_what_the_plan_gave_and_is_timed_with_it(monkeypa
     for time in (session.time_kernel, session.time_end_to_end):
         assert time(IMAGE, FEW).samples_seconds == (0.25, 0.25)
     assert inside[-4:] == [1, 1, 1, 1]
+
+
+def test_a_time_end_to_end_holds_both_copies_the_plan_and_its_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU as a device with memory of its own, by a clock that each step turns further."""
+    clock = [0.0]
+
+    def takes(seconds: float, call: Any) -> Any:
+        def step(*words: Any) -> Any:
+            clock[0] += seconds
+            return call(*words)
+
+        return step
+
+    session = session_of(second=takes(100, lambda raw, image, module: raw.astype(np.uint8)))
+    monkeypatch.setattr(session.device, "moves_data", True, raising=False)
+    for owner, name, seconds in (
+        (session.device, "copy_in", 1),
+        (session.plan, "run", 10),
+        (session.device, "copy_out", 1000),
+    ):
+        monkeypatch.setattr(owner, name, takes(seconds, getattr(owner, name)))
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    assert session.time_end_to_end(IMAGE, FEW).samples_seconds == (1111.0, 1111.0)
 
 
 def test_a_picture_is_copied_only_where_native_code_needs_it() -> None:
