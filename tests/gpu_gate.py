@@ -16,6 +16,8 @@ extern "C" __global__ void wait_until_open(volatile unsigned* words, long long m
         }
 }
 """
+MAPPED = 2
+"""cudaHostAllocMapped."""
 MOST_CYCLES = 100_000_000_000
 """About a minute: a gate that nobody opens lets go by itself, and the test fails."""
 
@@ -30,7 +32,7 @@ class Gate:
     def __init__(self) -> None:
         import cupy
 
-        mapped = cupy.cuda.PinnedMemory(8, cupy.cuda.runtime.hostAllocMapped)
+        mapped = cupy.cuda.PinnedMemory(8, MAPPED)
         self._memory = cupy.cuda.PinnedMemoryPointer(mapped, 0)
         self._words = np.frombuffer(self._memory, np.uint32, 2)
         self._words[:] = 1, 0

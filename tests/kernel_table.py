@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle
 
-from cpu_problems import NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
+from cpu_problems import DIRECTED, NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
 from kernel_work import (
     BANDED,
     CONV_STEP,
@@ -41,8 +41,8 @@ from edgeconv.methods.options import Options
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
 
 RULES = (
-    Case(RANDOM, "mix", "float32", "raw"),
     Case("laplacian8", "mix", "uint8", "abs", border="reflect101"),
+    Case(RANDOM, "mix", "float32", "raw"),
     Case("laplacian8", "each", "uint8", "clip", stride=2, padding=0),
     Case("sobel", "each", "uint8", "abs", border="replicate"),
     Case("kirsch", "mix", "uint8", "raw"),
@@ -51,7 +51,10 @@ RULES = (
     Case(RANDOM, "each", "float16", "raw", padding=5, border="reflect101"),
     Case("kirsch", "luma", "float32", "abs", stride=7, border="reflect"),
 )
-"""What changes a kernel's code: types, rules, strides, numbers of directions and channels."""
+"""What changes a kernel's code: types, rules, strides, numbers of directions and channels.
+
+First a bordered picture of whole numbers, which shows most faults.
+"""
 
 BATCHES = (
     Case("sobel", "each", "float64", "abs", border="reflect"),
@@ -60,6 +63,54 @@ BATCHES = (
     Case("laplacian8", "mix", "uint8", "clip", stride=3, border="replicate"),
 )
 """Batches, whose pictures start on 16 bytes or not."""
+
+GREY = (
+    Case("laplacian8", "mix", "uint8", "abs", in_channels=1),
+    Case("laplacian8", "mix", "uint8", "raw", 2, border="reflect", in_channels=1),
+    Case("sobel", "mix", "uint8", "clip", 3, in_channels=1),
+    Case("kirsch", "mix", "uint8", "abs", in_channels=1),
+    Case("sobel", "mix", "uint16", "abs", border="reflect101", in_channels=1),
+    Case(RANDOM, "mix", "float16", "raw", border="reflect", in_channels=1),
+    Case("sobel", "mix", "float16", "raw", 2, in_channels=1),
+    Case("sobel", "mix", "float32", "raw", 3, 0, in_channels=1),
+    Case(RANDOM, "mix", "float32", "raw", 5, border="replicate", in_channels=1),
+)
+BANKS = (
+    Case(RANDOM, "mix", "float32", "raw", 3, 2, filters=8),
+    Case(RANDOM, "each", "float32", "raw", border="reflect", filters=5),
+    Case(RANDOM, "mix", "float32", "raw", border="replicate", filters=5, in_channels=1),
+    Case(RANDOM, "mix", "float32", "raw", 2, filters=8, in_channels=1),
+    Case(RANDOM, "mix", "float32", "raw", border="reflect101", filters=16),
+    Case(RANDOM, "mix", "float32", "raw", 2, filters=17, in_channels=1),
+    Case(RANDOM, "mix", "float32", "raw", border="replicate", filters=70, shape=(7, 61)),
+    Case(RANDOM, "mix", "float32", "raw", filters=130, in_channels=1, shape=(5, 33)),
+    Case(RANDOM_WHOLE, "each", "uint8", "abs", 2, filters=12),
+    Case(RANDOM_WHOLE, "mix", "uint16", "clip", filters=11),
+    Case(DIRECTED, "mix", "uint8", "abs", filters=3),
+    Case("sobel,scharr", "mix", "uint16", "abs", border="reflect", filters=2, in_channels=1),
+    Case(DIRECTED, "each", "float16", "raw", filters=3),
+    Case("kirsch,robinson", "mix", "uint8", "clip", filters=2),
+    # Several blocks side by side and one below the other, so that some are away from every edge.
+    Case(RANDOM, "mix", "float32", "raw", filters=64, shape=(9, 80)),
+    Case(RANDOM, "mix", "float32", "raw", border="reflect", filters=64, in_channels=1, shape=(9, 60)),
+    Case(RANDOM, "mix", "float32", "raw", 2, filters=12, shape=(19, 240)),
+    Case(RANDOM, "each", "float32", "raw", border="replicate", filters=5, shape=(9, 500)),
+    Case("sobel", "mix", "uint8", "abs", filters=32, shape=(9, 80)),
+)
+DOUBLES = (
+    Case("laplacian8", "mix", "float64", "raw"),
+    Case(RANDOM, "each", "float64", "raw", 2, border="reflect"),
+    Case("sobel", "luma", "float64", "raw", 3, border="replicate"),
+    Case("kirsch", "mix", "float64", "raw", border="reflect101"),
+    Case(RANDOM, "mix", "float64", "raw", border="reflect101", filters=16, shape=(9, 80)),
+    Case(RANDOM, "mix", "float64", "raw", 2, 2, filters=9, in_channels=1, shape=(19, 120)),
+    Case(RANDOM, "mix", "float64", "raw", 3, border="replicate", filters=24, shape=(12, 130)),
+    Case(RANDOM, "each", "float64", "raw", filters=5),
+    Case(RANDOM, "mix", "float64", "raw", filters=70, in_channels=1, shape=(5, 33)),
+    Case("sobel,scharr", "mix", "float64", "abs", border="reflect", filters=2),
+    Case(RANDOM, "mix", "float64", "raw", 5, filters=16),
+)
+"""Grey pictures, banks and float64."""
 
 MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from command import PROJECT
 from problems import random_image
-from selection import few_then_slow
 
 from edgeconv.io.image import write_image
 
@@ -102,111 +101,46 @@ def with_method(tmp_path_factory: pytest.TempPathFactory) -> Changed:
     return changed
 
 
-def test_a_new_option_is_on_every_command_that_runs_methods(with_option: Changed) -> None:
+@pytest.mark.slow
+def test_a_new_option_is_on_every_command_and_reaches_its_method_report_bench_batch_and_window(
+    with_option: Changed,
+) -> None:
     shown = json.loads(with_option.python(ON_COMMANDS))
     assert {name: options.get("shade") for name, options in shown.items()} == dict.fromkeys(
         ("run", "batch", "compare", "view"), "CPU opencv: how dark, 1, 2 or 4."
     )
-
-
-@pytest.mark.parametrize(
-    "words",
-    few_then_slow(["batch photo.png -m opencv", "compare photo.png", "run photo.png -m opencv --samples 0"]),
-)
-def test_a_new_option_is_accepted_where_it_applies(with_option: Changed, words: str) -> None:
-    done = with_option.edgeconv(*words.split(), "--shade", "2")
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_new_option_reaches_its_method_and_the_report(with_option: Changed) -> None:
     words = "run photo.png -m opencv --samples 0 --json --shade 4 -o shaded.png"
     method = json.loads(with_option.edgeconv(*words.split()).stdout)["method"]
     assert (method["options"]["shade"], method["choice"]["shade"]) == (4, 4)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (
-            "-m reference --shade 2",
-            4,
-            "--shade 2 does not apply to method 'reference' on cpu: use --method opencv (on cpu)",
-        ),
+    for words, code, says in (
+        ("-m reference --shade 2", 4, "--shade 2 does not apply to method 'reference' on cpu: use --method opencv"),
         ("-m opencv --shade 3", 2, "--shade '3' is not one of 1, 2, 4."),
-    ],
-)
-def test_a_new_option_is_refused_where_it_does_not_apply(
-    with_option: Changed, words: str, code: int, says: str
-) -> None:
-    done = with_option.edgeconv("run", "photo.png", *words.split())
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
-    assert says in done.stderr
-
-
-def test_a_new_option_has_its_spelling_in_bench_and_decides_about_results_of_a_batch(with_option: Changed) -> None:
+    ):
+        done = with_option.edgeconv("run", "photo.png", *words.split())
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
+        assert says in done.stderr
     printed = with_option.python(
         "from edgeconv.bench.candidates import method_candidates\n"
         "from edgeconv.methods.base import Options\n"
         "from edgeconv.batch.settings import Settings; from edgeconv.batch.names import Names\n"
         "from edgeconv.core.request import Request; from edgeconv.runtime.auto import Choice\n"
+        "from edgeconv.view.parameters import CHOICES, Parameters, value_of\n"
         "(found,) = method_candidates(['opencv:shade=2'], 'cpu', Options())\n"
         "print(found.label, found.options.shade)\n"
         "def batch(options):\n"
         "    return Settings(Request(), Choice('opencv', 'cpu', ''), '.', Names('{stem}{ext}', 'f', 'm', 1), options)\n"
         "print(batch(Options()).parameters_sha256() == batch(Options(shade=2)).parameters_sha256())\n"
+        "print(CHOICES['shade'], *Parameters(shade=value_of('shade', '4')).arguments())\n"
     )
-    assert printed.splitlines() == ["opencv:shade=2 2", "False"]
+    assert printed.splitlines() == ["opencv:shade=2 2", "False", "('1', '2', '4') --shade=4"]
 
 
-def test_a_new_option_is_a_parameter_of_the_window(with_option: Changed) -> None:
-    printed = with_option.python(
-        "from edgeconv.view.parameters import CHOICES, Parameters, value_of\n"
-        "chosen = Parameters(shade=value_of('shade', '4'))\n"
-        "print(CHOICES['shade'], chosen.options().shade, *chosen.arguments())\n"
-    )
-    assert printed.strip() == "('1', '2', '4') 4 --shade=4"
-
-
-def test_a_new_option_has_a_control_in_the_window(with_option: Changed) -> None:
-    pytest.importorskip("PySide6")
-    printed = with_option.python(
-        "import os; os.environ['QT_QPA_PLATFORM'] = 'offscreen'\n"
-        "from PySide6.QtWidgets import QApplication\n"
-        "application = QApplication([])\n"
-        "from edgeconv.view.qt.controls import Controls\n"
-        "controls, changes = Controls(), []\n"
-        "controls.changed.connect(changes.append)\n"
-        "controls.of_methods['shade'].textActivated.emit('2')\n"
-        "print(changes)\n"
-    )
-    assert printed.strip() == "[{'shade': 2}]"
-
-
-def test_a_new_method_runs_is_compared_and_is_listed(with_method: Changed) -> None:
+@pytest.mark.slow
+def test_a_new_method_runs_is_compared_and_is_a_choice_of_every_command(with_method: Changed) -> None:
     done = with_method.edgeconv("run", "photo.png", "-m", "mirror", "--samples", "0", "--json")
     assert json.loads(done.stdout)["method"]["name"] == "mirror", done.stderr
     compared = with_method.edgeconv("compare", "photo.png", "--json")
     assert "mirror" in [entry["name"] for entry in json.loads(compared.stdout)["methods"]], compared.stderr
     assert "cpu   mirror     works" in with_method.edgeconv("doctor").stdout
-
-
-def test_a_new_method_is_a_choice_of_every_command_and_of_bench(with_method: Changed) -> None:
     shown = json.loads(with_method.python(ON_COMMANDS))
     assert all("mirror" in shown[name]["method"] for name in ("run", "batch", "view"))
-    printed = with_method.python(
-        "from edgeconv.bench.candidates import method_candidates\n"
-        "from edgeconv.methods.base import Options\n"
-        "from edgeconv.view.parameters import CHOICES\n"
-        "labels = [found.label for found in method_candidates(['all'], 'cpu', Options())]\n"
-        "print('mirror' in labels, 'mirror' in CHOICES['method'])\n"
-    )
-    assert printed.strip() == "True True"
-
-
-def test_a_new_method_stands_in_the_tables_of_the_docs(with_method: Changed) -> None:
-    pytest.importorskip("PySide6")
-    table = with_method.python(
-        f"import sys; sys.path.insert(0, {str(PROJECT / 'scripts')!r})\n"
-        "import docs_tables; print(docs_tables.methods())\n"
-    )
-    assert "| `mirror` | CPU | a method that a test adds |" in table

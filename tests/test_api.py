@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,14 +14,11 @@ from problems import random_image
 from selection import pairs_then_slow
 
 import edgeconv
-from edgeconv.api import convolve as door
-from edgeconv.api.cache import PlanCache
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find
-from edgeconv.methods.options import Options
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 
@@ -191,48 +183,6 @@ def test_what_is_no_picture_is_refused() -> None:
 def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> None:
     with pytest.raises(UnavailableError, match=r"(CuPy|GPU|driver).*--device cpu"):
         edgeconv.convolve(random_image(4, 4, "uint8"), method=method, device="cuda")
-
-
-# --- an array of a GPU, with neither GPU nor CuPy ---------------------------------------------------------------------
-
-
-class OnGpu:
-    """An array that shows itself as those on a GPU do."""
-
-    def __init__(self, pixels: np.ndarray) -> None:
-        self.pixels, self.shape, self.dtype = pixels, pixels.shape, "a type of its own library"
-        self.__cuda_array_interface__ = {"typestr": pixels.dtype.str}
-
-
-def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its plan is made on its own GPU, for its own type, and filters it as it is."""
-    log: list[Any] = []
-
-    @contextmanager
-    def on_device(number: int) -> Iterator[None]:
-        log.append(("device", number))
-        yield
-        log.append("left")
-
-    def make_plan(request: Any, shape: Any, dtype: Any, *words: Any) -> Any:
-        log.append((request.output_mode, shape, dtype.name, *words))
-        made = Mock(side_effect=lambda image, out: ("filtered", image, out))
-        made.memory_bytes = 1
-        return made
-
-    cuda = SimpleNamespace(on_device=on_device, device_of=lambda image: 3)
-    monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", cuda)
-    monkeypatch.setattr(door, "cuda_unavailable_reason", lambda: None)
-    monkeypatch.setattr(door, "_make_plan", make_plan)
-    monkeypatch.setattr(door, "PLANS", PlanCache())
-    image = OnGpu(np.zeros((5, 6, 3), np.uint16))
-    for options in (Options(threads=3), None):
-        log.clear()
-        assert edgeconv.convolve(image, output_mode="clip", options=options, out="out") == ("filtered", image, "out")
-        made = ("clip", (5, 6, 3), "uint16", "auto", "cuda", options or Options())
-        assert log == [("device", 3), made, "left"]
-    with pytest.raises(UsageError, match="on a GPU"):
-        edgeconv.convolve(image, device="cpu")
 
 
 @pytest.mark.parametrize(

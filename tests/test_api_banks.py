@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,6 @@ from problems import random_image
 from selection import pairs_then_slow
 
 import edgeconv
-from edgeconv.api import convolve as door
-from edgeconv.api.cache import PlanCache
-from edgeconv.core.filters import named_filter
 from edgeconv.errors import UsageError
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
@@ -131,55 +127,6 @@ def test_what_does_not_fit_is_refused_in_one_line(image: Any, filter: Any, chann
     with pytest.raises(UsageError, match=says) as refused:
         edgeconv.convolve(image, filter, channels=channels, **RULES)
     assert "\n" not in str(refused.value)
-
-
-def test_the_cache_tells_layouts_types_and_banks_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = PlanCache()
-    monkeypatch.setattr(door, "PLANS", plans)
-    made = Count()
-    monkeypatch.setattr(door, "_make_plan", made)
-    weights = np.zeros((2, 1, 3, 3), np.float32)
-    others = weights.copy()
-    others[1, 0, 1, 1] = 1
-    sobel = named_filter("sobel-x")
-    calls: list[tuple[Any, Any]] = [
-        (picture(1)[..., 0], "sobel-x"),
-        (picture(1), "sobel-x"),
-        (picture(3), "sobel-x"),
-        (picture(1)[np.newaxis], "sobel-x"),
-        (picture(1, "float32"), "sobel-x"),
-        (picture(1, "float64"), "sobel-x"),
-        (picture(1), ["sobel-x"]),
-        (picture(1), ["sobel-x", "sobel-y"]),
-        (picture(1), ["sobel-y", "sobel-x"]),
-        (picture(1), [sobel]),
-        (picture(1), weights),
-        (picture(1), others),
-        (picture(1), weights.repeat(3, axis=1)),
-        (picture(1), weights.astype(np.float64)),
-    ]
-    for _ in range(2):
-        for image, filter in calls:
-            edgeconv.convolve(image, filter, **RULES)
-        assert made.times == len(plans) == len(calls)
-
-
-class Count:
-    """Makes stand-ins for plans, and counts them."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    def __call__(self, *words: Any) -> Any:
-        self.times += 1
-        return StandIn(memory_bytes=1)
-
-
-class StandIn(SimpleNamespace):
-    """A plan that computes nothing."""
-
-    def __call__(self, image: Any, out: Any) -> Any:
-        return image
 
 
 SHAPES = ((HEIGHT, WIDTH), (HEIGHT, WIDTH, 1), (HEIGHT, WIDTH, 3))

@@ -139,14 +139,6 @@ def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
     assert ladders.conv_blocks(made).header[1:4] == ("16×16", "8×8", "32×32")
 
 
-def test_the_header_of_the_source_is_short_and_whole() -> None:
-    lines = ladders.conv_source(committed())
-    assert max(map(len, lines)) <= ladders.WIDTH + 7
-    text = " ".join(" ".join(lines).split())
-    for step in STEPS:
-        assert step.idea in text
-
-
 def test_what_the_profiler_prints_becomes_a_row_a_step() -> None:
     counters = [*profiler.COUNTERS.values(), *profiler.BUSY.values()]
     head = ["ID", "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg", *counters]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 from itertools import cycle
 
 import jsonschema
@@ -12,6 +11,7 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv
 
+from edgeconv.bench.ladders import gemm_kernels
 from edgeconv.bench.ladders.base import Contender, described
 from edgeconv.bench.ladders.gemm import KIND, VENDOR, GemmRecord, GemmRow, make_operands, time_size
 from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS
@@ -19,6 +19,7 @@ from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
 from edgeconv.core.units import digits_text, share_text
+from edgeconv.errors import UsageError
 from edgeconv.export import ladders
 from edgeconv.export.kinds import read
 from edgeconv.export.markdown import every_row
@@ -99,13 +100,30 @@ def test_the_page_has_every_step_type_and_size() -> None:
     assert line[table.header.index("4096")] == f"{digits_text(row.gflops, 4)} ({share_text(row.share_of_vendor)})"
 
 
-@pytest.mark.parametrize("wrong", [{"right": 1}, {"gflops": -1}, {"stride": 1}, {"timing": {}}])
-def test_the_schema_refuses_what_is_no_row(wrong) -> None:
-    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
-    record = json.loads(lzma.decompress(path.read_bytes()))
-    record["rows"][0] |= wrong
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(record, LADDERS.schema())
+def test_an_unknown_step_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="double_buffer"):
+        gemm_kernels.step("fastest")
+
+
+RUNGS = [(entry.name, dtype, block) for entry in STEPS for dtype in REALS for block in (entry.blocks[dtype] or (None,))]
+SIZES = ((256, 256, 256), (1, 1, 1), (128, 127, 129), (129, 64, 8))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number", range(len(RUNGS)), ids=lambda number: str(RUNGS[number]))
+def test_the_product(number: int) -> None:
+    """Of awkward sides, and of one of the other sizes in turn."""
+    import cupy
+
+    name, dtype, block = RUNGS[number]
+    for m, n, k in ((37, 131, 67), SIZES[number % len(SIZES)]):
+        rng = np.random.default_rng(2)
+        a, b = rng.uniform(-1, 1, (m, k)).astype(dtype), rng.uniform(-1, 1, (k, n)).astype(dtype)
+        c = cupy.full((m, n), np.nan, dtype)
+        gemm_kernels.prepare(name, dtype, m, n, k, block)(cupy.asarray(a), cupy.asarray(b), c)
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        step_size = float(np.finfo(dtype).eps)
+        assert np.abs(c.get() - expected).max() <= step_size * k * max(1.0, np.abs(expected).max())
 
 
 @pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a GPU here")

@@ -18,7 +18,6 @@ from test_cpu_engine import OTHER_PROCESSORS, called
 import edgeconv
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
-from edgeconv.errors import UsageError
 from edgeconv.hardware.cpu import jit
 from edgeconv.methods.cpu import canny_code, division
 from edgeconv.methods.cpu.canny import EngineCannyPlan
@@ -256,12 +255,6 @@ def test_output_past_the_caches(aligned):
     assert not memory[picture.size :].any(), "written beyond the output"
 
 
-def test_large_pictures_stream():
-    plan = plan_canny((2100, 2100), "uint8", CannySettings(LOW, HIGH))
-    assert plan.choice["streaming_stores"]
-    assert not plan_canny((2000, 2000), "uint8", CannySettings(LOW, HIGH)).choice["streaming_stores"]
-
-
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
@@ -298,8 +291,3 @@ def test_two_plans_at_once():
     for thread in threads:
         thread.join()
     assert failed == []
-
-
-def test_no_threads_are_refused():
-    with pytest.raises(UsageError, match="--threads 0"):
-        plan_canny((6, 8), "uint8", CannySettings(1, 2), 0)

@@ -61,11 +61,6 @@ def test_each_kernel_of_a_source_gets_its_own_figures(script: ModuleType) -> Non
     assert script.parse_log(LOG, "stage") == script.Resources(168, 12288, 40, 20)
 
 
-def test_a_kernel_that_ptxas_does_not_mention_is_an_error(script: ModuleType) -> None:
-    with pytest.raises(ValueError, match="ptxas said nothing of 'fin'"):
-        script.parse_log(LOG, "fin")
-
-
 def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
     good, bad = KernelVariant("a.cu", "a", (("STRIDE", 2),)), KernelVariant("b.cu", "b")
     compiled = [
@@ -119,23 +114,6 @@ def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> N
     assert compiled[0].resources.spill_bytes > 0
     assert compiled[1].resources is None
     assert len(script.failures(compiled)) == 2
-
-
-def test_a_source_of_two_kernels_is_compiled_once(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[tuple[str, str]] = []
-
-    def compile(name: str, text: str, options: tuple[str, ...], architecture: str) -> tuple[bool, str]:
-        compiled.append((name, architecture))
-        return True, LOG
-
-    monkeypatch.setattr(script, "_compile", compile)
-    roof = "hardware/cuda/roof.cu"
-    stages = [KernelVariant(roof, "stage"), KernelVariant(roof, "finish")]
-    found = script.compile_all(script.asked_for(stages, ["sm_75", "sm_90"], []), map)
-    assert compiled == [(roof, "sm_75"), (roof, "sm_90")]
-    assert [(one.variant.entry, one.architecture, one.resources.registers) for one in found] == [
-        ("stage", "sm_75", 168), ("stage", "sm_90", 168), ("finish", "sm_75", 11), ("finish", "sm_90", 11)
-    ]  # fmt: skip
 
 
 def test_a_good_kernel_is_good(script: ModuleType) -> None:

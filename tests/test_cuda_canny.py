@@ -19,14 +19,11 @@ from edgeconv.core.canny import TANGENT_22, TANGENT_BITS, CannySettings
 from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.cuda.canny import (
-    LONGEST_STRIP,
     THIN_PIXELS,
     THIN_REACH,
     limits_of_pairs,
     plan_canny,
     rows_of,
-    strip_rows,
-    variants,
 )
 
 PROGRAM = TESTS / "host_cuda" / "canny_on_cpu.py"
@@ -71,16 +68,6 @@ def test_two_steps_of_half_precision_tell_the_sectors_of_all_gradients() -> None
     steep = y << TANGENT_BITS > x * TANGENT_22 + (x << TANGENT_BITS + 1)
     np.testing.assert_array_equal(below_tangent(down, across), flat)
     np.testing.assert_array_equal(below_tangent(across, down), steep)
-
-
-@pytest.mark.parametrize("height", [1, 2, 15, 16, 480, 4096, 100_000])
-@pytest.mark.parametrize("columns", [1, 60, 512, 100_000])
-def test_strips_fill_the_gpu_and_are_no_longer_than_the_picture(height: int, columns: int) -> None:
-    at_once = 132 * 4 * 128
-    rows = strip_rows(height, columns, at_once, 0)
-    assert 1 <= rows <= min(height, LONGEST_STRIP)
-    if height == 4096 and columns == 512:
-        assert columns * -(-height // rows) <= at_once  # one wave
 
 
 def test_thresholds_beyond_every_magnitude_stay_what_pairs_can_hold() -> None:
@@ -247,11 +234,6 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: CannyFault)
     ended = run_on_cpu([fault.case], libraries, sources, program=PROGRAM)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert fault.shows in ended.text, ended.text
-
-
-def test_variants_are_all_that_a_plan_can_ask_for() -> None:
-    thin = [dict(variant.defines) for variant in variants() if variant.entry == "canny_thin"]
-    assert len(thin) == len({tuple(sorted(defines.items())) for defines in thin}) == 2 * 3 * 2 * 2
 
 
 # --- on a GPU -------------------------------------------------------------------------------------------------------

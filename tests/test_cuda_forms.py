@@ -18,7 +18,6 @@ from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, named_filter
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, form_for, has_strips
 from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
-from edgeconv.methods.cuda.sliding_packing import packed_weights
 from edgeconv.methods.options import Options
 
 WHITE = 255
@@ -28,40 +27,15 @@ WHITE = 255
     ("name", "channels", "dtype", "arithmetic", "names"),
     [
         ("kirsch", "each", "uint8", "pairs", ("ring of three",)),
-        ("robinson", "each", "uint8", "pairs", ("ring of differences",)),
-        ("kirsch", "mix", "uint8", "planes", ("channel sum", "equal outputs", "ring of three")),
-        ("kirsch", "luma", "uint8", "planes", ("weighted channel", "ring of three")),
         ("robinson", "luma", "uint8", "planes", ("weighted channel", "ring of differences")),
-        ("kirsch", "each", "uint16", "planes", ("ring of three",)),
-        ("robinson", "mix", "uint16", "planes", ("channel sum", "equal outputs", "ring of differences")),
-        ("kirsch", "each", "float32", "planes", ("ring of three",)),
-        ("kirsch", "luma", "float32", "planes", ("weighted channel", "ring of three")),
         ("kirsch", "mix", "float16", "planes", ("channel sum", "equal outputs", "ring of three")),
-        ("robinson", "luma", "float16", "planes", ("weighted channel", "ring of differences")),
-        ("robinson", "mix", "float32", "planes", ("channel sum", "equal outputs", "ring of differences")),
         (NO_RING, "each", "float32", "planes", ()),
-        (NO_RING, "luma", "uint8", "planes", ("weighted channel",)),
-        (NO_RING_OPPOSITE, "mix", "float16", "planes", ("channel sum", "equal outputs", "opposite directions")),
-        ("kirsch", "each", "float64", "planes64", ("ring of three",)),
-        ("robinson", "mix", "float64", "planes64", ("channel sum", "equal outputs", "ring of differences")),
-        ("kirsch", "luma", "float64", "planes64", ("weighted channel", "ring of three")),
         (NO_RING_OPPOSITE, "each", "float64", "planes64", ("opposite directions",)),
-        ("sobel", "each", "float32", "fma", None),
-        ("sobel", "mix", "float32", "planes", ("channel sum", "equal outputs", "gradient")),
-        ("sobel", "luma", "float16", "planes", ("weighted channel", "gradient")),
-        ("sobel", "mix", "float16", "mma", None),
-        ("sobel", "each", "uint8", "mma", None),
         ("sobel", "each", "uint16", "planes", ("gradient",)),
-        ("sobel", "mix", "uint16", "planes", ("channel sum", "equal outputs", "gradient")),
-        ("sobel", "luma", "uint8", "planes", ("weighted channel", "gradient")),
-        ("laplacian8", "luma", "uint8", "planes", ("weighted channel",)),
+        ("sobel", "mix", "float16", "mma", None),
         ("laplacian8", "mix", "uint16", "planes", ("channel sum", "equal outputs")),
-        ("laplacian8", "each", "uint16", "fma", None),
         ("laplacian8", "mix", "float32", "fma", None),
-        ("sobel", "luma", "float64", "planes64", ("weighted channel", "gradient")),
         ("sobel", "each", "float64", "fma64", None),
-        ("laplacian8", "mix", "float64", "fma64", None),
-        (RANDOM, "mix", "uint8", "mma", None),
         (RANDOM, "mix", "uint16", "fma", None),
         (RANDOM_WHOLE, "mix", "uint8", "mma", None),
     ],
@@ -167,25 +141,6 @@ def test_which_rings_halves_hold(first: float, others: float, held: bool) -> Non
     assert form is not None
     assert holds_pairs(problem, form) == held
     assert not holds_pairs(compass_problem(compass(first, others), "uint16"), form)
-
-
-def test_weights_lie_as_the_kernel_takes_them() -> None:
-    words = packed_weights(Case("kirsch", "each", "uint8", "abs").problem(), True)
-    assert list(words[:5].view(np.float32)) == [0, 0, 0, 8, -3]
-    assert list(words[5:7].view(np.float16)) == [8, 8, -3, -3]
-    assert not words[7:].any()
-    words = packed_weights(Case("scharr", "luma", "uint8", "abs").problem(), True)
-    share, beside, middle = words[:3].view(np.float32) * 2.0**-126, *words[3:5].view(np.float32)
-    assert np.allclose(share * middle / 10, (0.299, 0.587, 0.114), rtol=1e-6)
-    assert beside / middle == pytest.approx(0.3)
-    share, unit = packed_weights(Case("sobel", "luma", "uint8", "abs").problem(), True)[:5].view(np.float32), (1, 2)
-    assert (share[:3] * 2.0**-126 == np.array((0.299, 0.587, 0.114), np.float32)).all()
-    assert tuple(share[3:]) == unit
-    share = packed_weights(Case("kirsch", "luma", "float32", "raw").problem(), True)[:5].view(np.float32)
-    assert np.abs(share[3:]).max() < 1  # tiny samples lose no more than by the plain sum
-    assert np.allclose(share[:3] * (share[3] + share[4]) / 5, (0.299, 0.587, 0.114), rtol=1e-6)
-    case = Case("emboss", "mix", "uint16", "abs").problem()
-    assert (packed_weights(case, True)[7:16].view(np.float32).reshape(3, 3) == case.weights[0, 0, 0]).all()
 
 
 # --- roots --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bank_problems import BankCase
 from command import PROJECT
 from cpu_problems import NO_RING, RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given
@@ -17,21 +16,17 @@ from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.methods.cuda.kernel_args import WARP
 from edgeconv.methods.cuda.sliding_arithmetic import (
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
     SHORT_LARGEST,
     arithmetic_for,
-    has_int8_weights,
     has_short_sums,
     has_strips,
 )
 from edgeconv.methods.cuda.sliding_tiles import (
     MOST_SHARED_BYTES,
-    TILES,
     StripTile,
-    fitted,
     shared_bytes,
     strip_height,
     tile_for,
@@ -62,12 +57,12 @@ WORKS = [
 ]
 OTHERS = [
     *(
-        BankCase(name, 1, dtype=dtype, output_mode=mode, stride=stride, shape=(40, 40))
-        for name, (dtype, modes), stride in product(("laplacian8", "sobel", "kirsch", 1), MODES.items(), (1, 2, 3))
+        Case(name, "mix", dtype, mode, stride=stride, shape=(40, 40), in_channels=1)
+        for name, (dtype, modes), stride in product(("laplacian8", "sobel", "kirsch", RANDOM), MODES.items(), (1, 2, 3))
         for mode in modes
     ),
     *(
-        BankCase(filters, channels, stride=stride, shape=(40, 40))
+        Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(40, 40), filters=filters, in_channels=channels)
         for filters, channels, stride in product(
             range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3, LARGEST_STRIP_STRIDE)
         )
@@ -98,57 +93,6 @@ def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(dtype):
             assert all(tile.step_rows % 2 == 0 for _, tile in tiles), f"{what}: the tensor cores take pairs of rows"
 
 
-@pytest.mark.parametrize("dtype", MODES)
-def test_a_thread_reads_and_writes_whole_words(dtype):
-    """What sliding.cu asserts when it is compiled."""
-    for what, problem, _, tiles in kinds(dtype):
-        for _, tile in tiles:
-            read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
-            written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
-            assert read % WORD_BYTES == written % WORD_BYTES == 0, what
-
-
-def test_no_line_of_the_table_is_for_nothing():
-    used = {tile for dtype in MODES for *_, tiles in kinds(dtype) for _, tile in tiles}
-    assert {row.tile for row in TILES} == used
-
-
-def test_the_tile_is_that_of_the_number_of_pixels():
-    small, large = (Case(RANDOM, "mix", "float32", "raw", shape=(side, side)).problem() for side in (300, 4096))
-    assert tile_for(large, aligned=True) == tiles_of(large, aligned=True)[0][1]
-    assert tile_for(small, aligned=True) == tiles_of(small, aligned=True)[-1][1]
-
-
-@given(
-    width=st.integers(1, 9000),
-    stride=st.integers(1, LARGEST_STRIP_STRIDE),
-    dtype=st.sampled_from(sorted(MODES)),
-    aligned=st.booleans(),
-)
-def test_a_fitted_tile_leaves_fewer_warps_beside_the_picture_and_asks_for_no_more_threads(
-    width, stride, dtype, aligned
-):
-    problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(64, width)).problem()
-    tile = tile_for(problem, aligned)
-    found = fitted(problem, tile)
-    pixels = WARP * tile.thread_pixels
-
-    def idle(warps: int) -> int:
-        return -(-problem.output_width // (pixels * warps)) * pixels * warps - problem.output_width
-
-    assert found == tile or idle(found.warps) < idle(tile.warps)
-    assert replace(found, warps=tile.warps, min_blocks=tile.min_blocks) == tile
-    assert found.warps * found.min_blocks <= tile.warps * tile.min_blocks
-    assert shared_bytes(problem, found) <= MOST_SHARED_BYTES
-
-
-def test_a_picture_a_little_wider_than_a_tile_takes_a_wider_tile():
-    problem = Case("laplacian8", "luma", "uint8", "abs", shape=(2392, 1235)).problem()
-    tile = tile_for(problem, aligned=False)
-    assert (tile.thread_pixels, tile.warps) == (8, 4)
-    assert fitted(problem, tile).warps == 5
-
-
 @given(
     height=st.integers(1, 5000),
     stride=st.integers(1, LARGEST_STRIP_STRIDE),
@@ -173,12 +117,6 @@ def test_windows_far_apart_are_not_for_strips(dtype):
     near, apart = (Case(RANDOM, "mix", dtype, "raw", stride=stride).problem() for stride in (last, last + 1))
     assert has_strips(near)
     assert not has_strips(apart)
-
-
-def test_whole_weights_are_summed_in_integers_and_others_are_not():
-    assert has_int8_weights(Case("kirsch", "mix", "uint8", "abs").problem())
-    assert not has_int8_weights(Case(RANDOM, "mix", "uint8", "abs").problem())
-    assert not has_int8_weights(Case("kirsch", "mix", "uint16", "abs").problem())
 
 
 def test_short_sums_are_those_whose_squares_stay_whole_floats():

@@ -62,13 +62,6 @@ def test_strips_are_neither_long_nor_short(rows: int, microseconds: int) -> None
         assert strips <= divided.threads * STRIPS_PER_THREAD
 
 
-def test_sleepers_are_woken_for_what_is_worth_it() -> None:
-    """What a thread alone would take, less its share: on sixteen cores little is left to it, on two a half."""
-    times = (10e-6, 106e-6, 107e-6, 199e-6, 201e-6, 1e-3)
-    assert [divide(4096, seconds, asked=None).sleepers for seconds in times] == [0, 0, 2, 3, 4, 20]
-    assert [divide(4096, seconds, asked=2).sleepers for seconds in times] == [0, 0, 0, 0, 4, 20]
-
-
 @pytest.mark.parametrize(
     ("dtype", "name", "channels", "side", "low", "high"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -20,14 +19,12 @@ from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.session import Session
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 EVERY_METHOD = pytest.mark.parametrize("method", CPU_METHODS)
@@ -322,23 +319,3 @@ def test_normalize_counts_the_bytes_that_it_saves(tmp_path: Path) -> None:
         rate = record["counts"]["nominal_flops"] / record["timing"]["kernel"]["median_seconds"] / 1e9
         assert record["speed"]["end_to_end_gflops"] == pytest.approx(rate, rel=1e-9)
     assert fewest == {"raw": 64 * 64 * 3 * (1 + 4), "normalize": 64 * 64 * 3 * 2}
-
-
-def test_the_times_of_a_session_hold_its_second_pass() -> None:
-    """A second pass that takes at least so long can't be left out of either time, whatever the machine does."""
-    least_seconds = 0.01
-
-    def slow(raw, image, xp):
-        time.sleep(least_seconds)
-        return raw + 1
-
-    image = random_image(8, 8, "uint8")
-    problem = make_problem(image.shape, "uint8", one_weight(1), output_mode="raw")
-    session = Session(problem, "opencv", "cpu", Options(), slow)
-    watch = Stopwatch()
-    finished = session.convolve(image, watch)
-    assert np.array_equal(finished, session.raw() + 1)
-    assert watch.phases_seconds["convolve"] >= least_seconds
-    budget = Budget(max_samples=3, time_limit_seconds=1.0)
-    for series in (session.time_kernel(image, budget), session.time_end_to_end(image, budget)):
-        assert min(series.samples_seconds) >= least_seconds

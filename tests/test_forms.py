@@ -230,33 +230,6 @@ def test_equal_taps_are_added_where_it_saves_operations() -> None:
     assert groups((1.0, -1.0), (1.0, 1.0)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "channels", "dtype", "expected"),
-    [
-        ("laplacian8", "each", "uint8", 3 * 9 * 2),
-        ("laplacian8", "mix", "uint8", (2 + 9) * 2),
-        ("laplacian8", "each", "float64", 3 * 9 * 8),
-        ("sobel-x", "each", "uint8", 3 * (5 + 1) * 2),
-        ("kirsch", "each", "uint8", 3 * forms.RING_OPERATIONS * 2),
-        ("kirsch", "luma", "uint8", (3 + forms.RING_OPERATIONS) * 4),
-        ("robinson", "mix", "uint8", (2 + forms.DIFFERENCES_OPERATIONS) * 2),
-        ("robinson", "mix", "float32", (2 + 4 * 6 + 7) * 4),
-        ("sobel", "each", "float32", 3 * (12 + forms.ROOT_OPERATIONS) * 4),
-    ],
-)
-def test_what_no_form_saves_is_counted(name: str, channels: str, dtype: str, expected: int) -> None:
-    problem = make_problem((8, 8, 3), dtype, weight_set(named_filter(name), channels), output_mode="abs")
-    assert forms.operation_bytes_per_pixel(problem) == expected
-
-
-@pytest.mark.parametrize(("name", "operations"), [("kirsch", forms.RING_OPERATIONS), ("robinson", 19)])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_a_method_that_mends_needs_fewer_operations_of_float_pictures(name: str, operations: int, dtype: str) -> None:
-    problem = make_problem((8, 8, 3), dtype, weight_set(named_filter(name), "each"))
-    plain, fewer = (forms.operations_per_pixel(problem, mends=mends)[0] for mends in (False, True))
-    assert fewer == 3 * operations < plain
-
-
 # --- against the plain sum ----------------------------------------------------------------------------------------
 
 

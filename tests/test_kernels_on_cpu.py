@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from cpu_problems import RANDOM, Case
 from kernel_table import (
+    BANKS,
     BATCHES,
+    DOUBLES,
+    GREY,
     MAKERS,
     REDUCED_RULES,
     RULES,
@@ -65,7 +68,7 @@ def works(maker: str, rules: Case, options: Options) -> list[Work]:
     return [*aligned, *(Work(maker, with_shape(rules, (13, 48)), options, offset) for offset in (1, 3))]
 
 
-@pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
+@pytest.mark.parametrize("rules", few_then_slow(RULES, 2), ids=str)
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.rpartition(".")[2])
 def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
     ended = run_on_cpu(works(maker, rules, Options()), libraries)
@@ -104,6 +107,35 @@ def test_kernels_around_a_library(libraries: Path, maker: str, options: Options,
     """NumPy in the library's place; a workspace so small that a picture takes several bands."""
     ended = run_on_cpu(works(maker, rules, options), libraries)
     assert ended.code == 0, ended.text
+
+
+WAYS = {
+    "sliding": (SLIDING, Options(), (*GREY, *BANKS, *DOUBLES)),
+    "large sliding": (LARGE_SLIDING, Options(), (*GREY, *BANKS)),
+    "textbook": (TEXTBOOK, Options(), (*GREY, *BANKS, *DOUBLES)),
+    "im2col": (IM2COL, Options(), (*GREY, *BANKS, *DOUBLES)),
+    "im2col, cublas": (IM2COL, Options(gemm="cublas"), (*GREY, *BANKS, *DOUBLES)),
+    "implicit": (IMPLICIT, Options(), (*GREY, *BANKS)),
+    "implicit, tf32": (IMPLICIT, Options(math="tf32"), tuple(case for case in BANKS if case.dtype != "uint16")),
+    "cudnn": (CUDNN, Options(), (*GREY, *BANKS)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_grey_banks_and_float64(libraries: Path, way: str) -> None:
+    maker, options, cases = WAYS[way]
+    ended = run_on_cpu([Work(maker, case, options) for case in cases], libraries)
+    assert ended.code == 0, ended.text
+
+
+@pytest.mark.parametrize("case", few_then_slow([BANKS[0], GREY[0], DOUBLES[0], BANKS[8]], 2), ids=str)
+def test_large_sliding_of_banks(libraries: Path, case: Case) -> None:
+    """Also with rows that start anywhere, and as on a GPU with bulk copies."""
+    works = [Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)]
+    for bulk in (False, True):
+        ended = run_on_cpu(works, libraries, bulk=bulk)
+        assert ended.code == 0, ended.text
 
 
 @dataclass(frozen=True)

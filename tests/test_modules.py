@@ -57,10 +57,9 @@ def test_what_fails_to_start_is_told_from_what_is_missing(broken, failure: str) 
     assert import_problem("json.decoder") is None
 
 
-@pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("kind", sources.KINDS, ids=lambda kind: kind.name)
-def test_a_source_by_tiles_names_the_broken_library_and_its_extra(broken, kind, failure: str) -> None:
-    broken(kind.packages[-1], failure)
+def test_a_source_by_tiles_names_the_broken_library_and_its_extra(broken, kind) -> None:
+    broken(kind.packages[-1])
     with pytest.raises(UnavailableError) as error:
         sources.require(kind)
     assert f"{kind.packages[-1]} is installed but cannot be imported" in str(error.value)
@@ -68,17 +67,12 @@ def test_a_source_by_tiles_names_the_broken_library_and_its_extra(broken, kind, 
     assert is_one_line(str(error.value))
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [("a.png", UnavailableError), ("a.jpg", UnavailableError), ("a.bmp", ImageReadError), ("a.gif", ImageReadError)],
-)
+@pytest.mark.parametrize(("name", "error"), [("a.png", UnavailableError), ("a.gif", ImageReadError)])
 def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
-    tmp_path: Path, broken, name: str, error: type[Exception], failure: str
+    tmp_path: Path, broken, name: str, error: type[Exception]
 ) -> None:
-    formats = {"a.png": "PNG", "a.jpg": "JPEG", "a.bmp": "BMP", "a.gif": "GIF"}
-    (tmp_path / name).write_bytes(saved(noisy(), formats[name]))
-    broken("pyvips", failure)
+    (tmp_path / name).write_bytes(saved(noisy(), name[2:].upper()))
+    broken("pyvips")
     with pytest.raises(error) as caught:
         sources.open_source(tmp_path / name)
     assert "pyvips is installed but cannot be imported" in str(caught.value)
@@ -145,12 +139,9 @@ def test_a_perceptual_figure_names_the_broken_library(broken, name: str, module:
     ("version", "machine", "system", "has"),
     [
         ((3, 13), "x86_64", "linux", True),
-        ((3, 13), "AMD64", "win32", True),
         ((3, 13), "arm64", "darwin", True),
         ((3, 14), "x86_64", "linux", False),
-        ((3, 14), "arm64", "darwin", False),
         ((3, 11), "aarch64", "linux", False),
-        ((3, 12), "ARM64", "win32", False),
     ],
 )
 def test_flip_is_refused_with_the_reason_where_its_package_has_no_wheel(

@@ -1,45 +1,30 @@
-"""What a GPU says about its clocks, with a library that the test plays."""
+"""What a GPU says about its clocks: what holds it back, in words, and nothing of a GPU that is not there."""
 
 from __future__ import annotations
 
-from typing import Any
+import pytest
 
 from edgeconv.hardware import nvml
 
 
-class FakeLibrary:
-    """Answers `values` by the call's name; a call that is not there is refused, as NVML refuses on some GPUs."""
-
-    def __init__(self, **values: int) -> None:
-        self.values = values
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> int:
-            if name not in self.values:
-                return 3  # NVML_ERROR_NOT_SUPPORTED
-            arguments[-1]._obj.value = self.values[name]
-            return 0
-
-        return call
-
-
-def test_a_reading_names_what_holds_the_gpu_back() -> None:
-    library = FakeLibrary(
-        nvmlDeviceGetClockInfo=1980,
-        nvmlDeviceGetPowerUsage=350_500,
-        nvmlDeviceGetTemperature=61,
-        nvmlDeviceGetCurrentClocksThrottleReasons=0x01 | 0x04 | 0x40,
-    )
-    reading = nvml.Gpu(library, None).read()
-    assert reading == nvml.GpuReading(1980, 1980, 0x45, 61, 350.5)
-    assert reading.slowdowns == ("software power cap", "hardware thermal slowdown")
-
-
-def test_what_a_gpu_does_not_tell_is_not_made_up() -> None:
-    reading = nvml.Gpu(FakeLibrary(), None).read()
-    assert reading == nvml.GpuReading(None, None, None, None, None)
-    assert reading.slowdowns == ()
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [(0, ()), (None, ()), (0x01, ()), (0x01 | 0x04 | 0x40, ("software power cap", "hardware thermal slowdown"))],
+)
+def test_a_reading_names_what_holds_the_gpu_back(bits: int | None, words: tuple[str, ...]) -> None:
+    assert nvml.GpuReading(1980, 1980, bits, 61, 350.5).slowdowns == words
 
 
 def test_a_gpu_that_is_not_there_is_none() -> None:
     assert nvml.open_gpu("ffff:ff:1f.7") is None
+
+
+@pytest.mark.gpu
+def test_the_gpu_that_is_there_tells_its_clock_temperature_and_power() -> None:
+    import cupy
+
+    gpu = nvml.open_gpu(str(cupy.cuda.Device().pci_bus_id))
+    assert gpu is not None
+    reading = gpu.read()
+    assert reading.sm_clock_mhz is None or 0 < reading.sm_clock_mhz < 10_000
+    assert set(reading.slowdowns) <= set(nvml.SLOWDOWNS.values())

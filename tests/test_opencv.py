@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import cpu_problems
 import numpy as np
 import pytest
@@ -17,12 +19,16 @@ from edgeconv.methods.options import Options
 OPENCV = require("opencv", "cpu")
 
 
-@pytest.mark.parametrize("case", cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE, ids=str)
+def in_pairs(cases):
+    return pairs_then_slow(cases, dataclasses.astuple)
+
+
+@pytest.mark.parametrize("case", in_pairs(cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE), ids=str)
 def test_every_filter_type_and_mode(case):
     cpu_problems.check_case(OPENCV, case)
 
 
-@pytest.mark.parametrize("case", cpu_problems.GREY + cpu_problems.BANKS, ids=str)
+@pytest.mark.parametrize("case", in_pairs(cpu_problems.GREY + cpu_problems.BANKS), ids=str)
 def test_grey_pictures_and_banks(case):
     cpu_problems.check_case(OPENCV, case)
 

@@ -35,11 +35,6 @@ class NotAMethod:
     pass
 
 
-class Unfinished(Method):
-    def unavailable_reason(self):
-        return None
-
-
 class FailsWhenMade(Reference):
     def __init__(self):
         raise RuntimeError("no licence\\nfound")
@@ -60,11 +55,6 @@ class FailsInPrepare(Reference):
         raise ZeroDivisionError("prepared")
 
 
-class LeavesInPrepare(Reference):
-    def prepare(self, problem, options):
-        sys.exit(3)
-
-
 class PreparesNothing(Reference):
     def prepare(self, problem, options):
         return None
@@ -80,19 +70,9 @@ class ChoosesWrongly(Reference):
         return ReferencePlan(problem, choice={"tile": np.zeros(3)})
 
 
-class ComputesWithNothing(Reference):
-    def prepare(self, problem, options):
-        return ReferencePlan(problem, arithmetic="float32")
-
-
 class FailsOnChains(Reference):
     def chain_reason(self, problem):
         raise KeyError("chained")
-
-
-class AnswersChainsWrongly(Reference):
-    def chain_reason(self, problem):
-        return 1
 
 
 class PreparesNoChain(Reference):
@@ -115,9 +95,7 @@ NEVER_RUNS = {
         "edgeconv_nowhere:Method",
         "cannot be loaded (ModuleNotFoundError: No module named 'edgeconv_nowhere')",
     ),
-    "absent": ("edgeconv_faulty:Absent", "cannot be loaded (AttributeError: "),
     "nomethod": ("edgeconv_faulty:NotAMethod", "edgeconv_faulty:NotAMethod is no subclass of edgeconv.methods.base"),
-    "unfinished": ("edgeconv_faulty:Unfinished", "cannot be loaded (TypeError: Can't instantiate abstract class"),
     "unmade": ("edgeconv_faulty:FailsWhenMade", "cannot be loaded (RuntimeError: no licence found)"),
     "unasked": ("edgeconv_faulty:FailsWhenAsked", "failed when asked whether it can run (KeyError: 'asked')"),
     "misanswer": ("edgeconv_faulty:AnswersWrongly", "unavailable_reason() gave bool, not a sentence or None"),
@@ -125,24 +103,19 @@ NEVER_RUNS = {
 """By the method's name: what the entry point names, and why the method cannot run."""
 FAILS_AT_WORK = {
     "unprepared": ("edgeconv_faulty:FailsInPrepare", "failed in prepare() (ZeroDivisionError: prepared)"),
-    "leaving": ("edgeconv_faulty:LeavesInPrepare", "failed in prepare() (SystemExit: 3)"),
     "nothing": ("edgeconv_faulty:PreparesNothing", "prepare() gave NoneType, not a Plan"),
     "miscount": ("edgeconv_faulty:CountsWrongly", "workspace_bytes is -1, not a whole number from 0"),
     "mischoice": ("edgeconv_faulty:ChoosesWrongly", "choice is no dict that JSON can hold"),
-    "misum": ("edgeconv_faulty:ComputesWithNothing", "arithmetic is no edgeconv.core.exactness.Arithmetic"),
     "unrun": ("edgeconv_faulty:FailsInRun", "failed in run() (IndexError: ran)"),
 }
 """The same for what says that it can run and then does not."""
 FAILS_ON_CHAINS = {
     "unchained": ("edgeconv_faulty:FailsOnChains", "failed in chain_reason() (KeyError: 'chained')"),
-    "mischained": ("edgeconv_faulty:AnswersChainsWrongly", "chain_reason() gave int, not a sentence or None"),
     "nochain": ("edgeconv_faulty:PreparesNoChain", "prepare_chain() gave NoneType, not a PicturePlan"),
 }
 LEFT_OUT = {
     "cpu.sliding": "offers a method 'sliding', which is the name of one of edgeconv's own",
-    "cuda.opencv": "offers a method 'opencv', which is the name of one of edgeconv's own",
     "tpu.rows": "offers a method as 'tpu.rows', which is not a device",
-    "rows": "offers a method as 'rows', which is not a device",
     "cpu.auto": "offers a method as 'cpu.auto', which is not a device",
     "cpu.a:b": "offers a method as 'cpu.a:b', which is not a device",
     "cpu.shell": "offers method 'shell' as 'os', which is not module:class",

@@ -16,7 +16,6 @@ from edgeconv.api.arrays import aligned_empty, library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
-from edgeconv.methods.cpu.arrays import _address_by_interface, address_of
 from edgeconv.methods.reference import ReferencePlan
 from edgeconv.run.report import to_json
 
@@ -157,14 +156,23 @@ def test_a_read_only_output_is_left_alone() -> None:
     assert not out.any()
 
 
-def test_an_output_over_the_picture_is_refused() -> None:
-    room = np.zeros((20, 8, 3), np.uint8)
-    for method in ("sliding", "opencv"):
-        plan = edgeconv.plan((9, 8, 3), "uint8", method=method, **RULES)
-        for start in (0, 8):
-            with pytest.raises(UsageError, match="shares memory"):
-                plan(room[:9], out=room[start : start + 9])
-        plan(room[:9], out=room[9:18])
+BATCH = (3, 6, 4, 3)
+PICTURE_BYTES = 6 * 4 * 3
+
+
+@pytest.mark.parametrize(("stride", "out_shape"), [(1, BATCH), (2, (3, 3, 2, 3))])
+def test_an_output_may_touch_a_batch_and_not_lie_over_any_picture_of_it(
+    stride: int, out_shape: tuple[int, ...]
+) -> None:
+    plan = edgeconv.plan(BATCH, "uint8", method="sliding", device="cpu", channels="each", stride=stride)
+    taken, written = 3 * PICTURE_BYTES, int(np.prod(out_shape))
+    memory = np.zeros(taken + 2 * written, np.uint8)
+    batch = memory[written : written + taken].reshape(BATCH)
+    for start in (0, written + taken):
+        plan(batch, out=memory[start : start + written].reshape(out_shape))
+    for start in (1, written, written + PICTURE_BYTES, written + taken - 1):
+        with pytest.raises(UsageError, match="shares memory"):
+            plan(batch, out=memory[start : start + written].reshape(out_shape))
 
 
 @pytest.mark.parametrize(
@@ -287,22 +295,11 @@ def test_the_bound_is_zero_where_sums_are_exact_and_not_elsewhere() -> None:
     assert (edgeconv.plan((9, 8, 3), "float32", filter="laplacian8", method="sliding", device="cpu").bound > 0).all()
 
 
-def test_the_fast_address_is_the_one_of_the_interface() -> None:
-    array = random_image(9, 8, "uint16")
-    for view in (array, array[1:], array[:, ::2], array[::-1], array[0, 0]):
-        assert address_of(view) == _address_by_interface(view)
-
-
 def test_aligned_arrays_start_on_a_cache_line() -> None:
     for shape in ((1, 1, 3), (7, 5, 3), (2, 3, 5, 3)):
         made = aligned_empty(shape, np.dtype(np.float32))
         assert (made.shape, made.dtype, made.flags.c_contiguous) == (shape, np.float32, True)
         assert made.__array_interface__["data"][0] % 64 == 0
-
-
-def test_a_library_is_looked_up_once_for_each_type() -> None:
-    image = random_image(4, 4, "uint8")
-    assert library_of(image) is library_of(image[::2])
 
 
 # --- the cache of convolve ------------------------------------------------------------------------------------------
@@ -323,6 +320,20 @@ def test_the_least_recently_used_plan_goes_first() -> None:
         get(name)
     assert made == ["a", "b", "c", "b"]
     assert len(cache) == 2
+
+
+def test_convolve_keeps_plans_up_to_a_gibibyte_and_64_of_them() -> None:
+    cache = PlanCache()
+    for key in "abc":
+        cache.get(key, lambda: plan_of(2**29))
+    assert [plan.memory_bytes for plan in cache.plans()] == [2**29] * 3
+    cache.get("d", lambda: plan_of(1))
+    assert [plan.memory_bytes for plan in cache.plans()] == [2**29, 2**29, 1], "the oldest gave way"
+    for number in range(70):
+        cache.get(number, lambda number=number: plan_of(number))
+    assert [plan.memory_bytes for plan in cache.plans()] == list(range(6, 70))
+    cache.clear()
+    assert cache.plans() == []
 
 
 def test_plans_go_where_they_hold_too_much() -> None:

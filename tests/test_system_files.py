@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command import PROJECT, Finished, unmeasured
+from command import Finished, unmeasured
 from picture_files import noisy, png
 
 from edgeconv.bench import watch
 from edgeconv.hardware.system_files import read_system_file, read_system_link, system_files
 from edgeconv.runtime.devices import get_device
-
-READERS = ("read_system_file", "read_system_link", "system_files")
 
 HIDDEN = """
 import os, sys
@@ -100,23 +97,3 @@ def test_what_is_hidden_is_none_and_not_an_error(monkeypatch: pytest.MonkeyPatch
     if sys.platform == "linux":
         assert get_device("cpu").peak_bytes() is None
         assert get_device("cpu").free_bytes() is None
-
-
-def test_every_path_of_proc_and_sys_goes_through_the_one_place() -> None:
-    found = []
-    for path in sorted((PROJECT / "edgeconv").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        allowed = {
-            id(word)
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in READERS
-            for word in call.args
-        }
-        allowed |= {id(line.value) for line in tree.body if isinstance(line, ast.Assign)}  # a name for such a path
-        found += [
-            f"{path.relative_to(PROJECT)}:{word.lineno}: {word.value}"
-            for word in ast.walk(tree)
-            if isinstance(word, ast.Constant) and isinstance(word.value, str)
-            if word.value.startswith(("/proc/", "/sys/")) and id(word) not in allowed
-        ]
-    assert not found, "read these by edgeconv.hardware.system_files: " + "; ".join(found)

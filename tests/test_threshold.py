@@ -207,11 +207,6 @@ def test_run_writes_the_mask_and_says_so(folder: Path, picture: str, limit: str,
     assert verdict.text.endswith("(before threshold)")
 
 
-def test_normalize_and_threshold_are_both_left_out(folder: Path) -> None:
-    done = edgeconv("run", "photo.png", "--output-mode", "normalize", "-t", 128, "--json", cwd=folder)
-    assert json.loads(done.text)["timing"]["leaves_out"] == "normalize and threshold"
-
-
 def test_an_output_without_a_threshold_is_described_as_ever(folder: Path) -> None:
     """So that outputs of before there was one are still known."""
     assert edgeconv("run", "photo.png", "-m", "opencv", cwd=folder).code == 0
@@ -286,20 +281,6 @@ def test_tiles_give_the_mask_of_the_whole(tmp_path: Path, dtype: str, mode: str,
     assert record["phases_seconds"]["threshold"] > 0
     assert record["timing"]["leaves_out"] == ("normalize and threshold" if mode == "normalize" else "threshold")
     assert (record["speed"] is None) == (mode == "normalize")
-
-
-def test_tiles_are_verified_against_other_tiles_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edgeconv.run.tiled.filtering import TiledRun
-
-    monkeypatch.setattr(TiledRun, "_whole_fits", lambda run: False)
-    tifffile.imwrite(tmp_path / "photo.tif", random_image(141, 103, "uint8"), photometric="rgb", tile=(48, 64))
-    words = ("run", "photo.tif", "-m", "sliding", "--device", "cpu", "-t", 90, "--tile", 32, "--verify-tiles", "--json")
-    done = edgeconv(*words, "-o", "tiles.tif", cwd=tmp_path)
-    proof = json.loads(done.text)["tiles"]["proof"]
-    assert (proof["against"], proof["passed"]) == ("other tiles", True)
-    spoilt = edgeconv("run", "photo.tif", "-m", "sliding", "--device", "cpu", "-o", "whole.tif", "-t", 90, cwd=tmp_path)
-    assert spoilt.code == 0
-    assert np.array_equal(read_image(tmp_path / "tiles.tif").pixels, read_image(tmp_path / "whole.tif").pixels)
 
 
 @pytest.mark.gpu

@@ -181,7 +181,11 @@ class JaxArrays(ArrayLibrary):
     name = "jax"
 
     def gpu_of(self, array: Any) -> int | None:
-        if not hasattr(array, "devices") or len(array.devices()) != 1:
+        try:
+            devices = len(array.devices())
+        except (AttributeError, TypeError):  # traced: it lies nowhere yet, and newer JAX says so by a TypeError
+            devices = 0
+        if devices != 1:
             raise UsageError("A JAX array that is traced, or lies on several devices, cannot be read here.")
         kind, number = array.__dlpack_device__()
         return _gpu_of_dlpack(int(kind), int(number), "JAX array")

@@ -59,11 +59,11 @@ def guarded(count: int, offset: int = 0) -> np.ndarray:
     whole = np.full(count + offset + 2 * GUARD_BYTES + ALIGNMENT, 0xFF, np.uint8)
     _never_freed.append(whole)
     start = -whole.ctypes.data % ALIGNMENT + GUARD_BYTES + offset
-    inside = whole[start : start + count]
+    address = whole.ctypes.data + start  # NumPy tells another one of a part without any bytes
     poison = ctypes.CDLL(None).__asan_poison_memory_region
-    poison(ctypes.c_void_p(inside.ctypes.data - GUARD_BYTES), ctypes.c_size_t(GUARD_BYTES))
-    poison(ctypes.c_void_p(inside.ctypes.data + count), ctypes.c_size_t(GUARD_BYTES))
-    return inside
+    poison(ctypes.c_void_p(address - GUARD_BYTES), ctypes.c_size_t(GUARD_BYTES))
+    poison(ctypes.c_void_p(address + count), ctypes.c_size_t(GUARD_BYTES))
+    return whole[start : start + count]
 
 
 def empty(shape: tuple[int, ...], dtype: Any, offset_samples: int = 0) -> Array:
