@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -27,6 +26,7 @@ from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
+from edgeconv.runtime.devices import cpu
 from edgeconv.runtime.session import Session
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
@@ -324,21 +324,23 @@ def test_normalize_counts_the_bytes_that_it_saves(tmp_path: Path) -> None:
     assert fewest == {"raw": 64 * 64 * 3 * (1 + 4), "normalize": 64 * 64 * 3 * 2}
 
 
-def test_the_times_of_a_session_hold_its_second_pass() -> None:
-    """A second pass that takes at least so long can't be left out of either time, whatever the machine does."""
-    least_seconds = 0.01
+def test_the_times_of_a_session_hold_its_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time passes but in the second pass, two seconds in each."""
+    now = 0.0
 
     def slow(raw, image, xp):
-        time.sleep(least_seconds)
+        nonlocal now
+        now += 2.0
         return raw + 1
 
+    monkeypatch.setattr(cpu, "perf_counter", lambda: now)
     image = random_image(8, 8, "uint8")
     problem = make_problem(image.shape, "uint8", one_weight(1), output_mode="raw")
     session = Session(problem, "opencv", "cpu", Options(), slow)
-    watch = Stopwatch()
+    watch = Stopwatch(lambda: now)
     finished = session.convolve(image, watch)
     assert np.array_equal(finished, session.raw() + 1)
-    assert watch.phases_seconds["convolve"] >= least_seconds
-    budget = Budget(max_samples=3, time_limit_seconds=1.0)
+    assert watch.phases_seconds["convolve"] == 2.0
+    budget = Budget(max_samples=3, time_limit_seconds=1000.0)
     for series in (session.time_kernel(image, budget), session.time_end_to_end(image, budget)):
-        assert min(series.samples_seconds) >= least_seconds
+        assert series.samples_seconds == (2.0, 2.0, 2.0)
