@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -57,6 +58,21 @@ def join(thread: threading.Thread) -> None:
     """Return once the thread has ended."""
     wait_until(lambda: not thread.is_alive())
     thread.join()
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call that might wait for ever gives or raises."""
+    done: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    wait_until(done.done)
+    return done.result()
 
 
 class Meeting(threading.Barrier):
