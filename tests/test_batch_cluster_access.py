@@ -62,10 +62,10 @@ def answers(port: int, context: ssl.SSLContext | None) -> bytes:
         with (
             suppress(ConnectionError, ssl.SSLError),
             socket.create_connection(("127.0.0.1", port), patience()) as plain,
+            context.wrap_socket(plain) if context else plain as stream,
         ):
-            with context.wrap_socket(plain) if context else plain as stream:
-                stream.sendall(question)
-                told += stream.recv(1000)
+            stream.sendall(question)
+            told += stream.recv(1000)
     return told
 
 
