@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from command import unmeasured
+from meet import Child, held
 from problems import random_image
 
-from edgeconv.batch import ledger, plan
+from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
@@ -23,6 +21,9 @@ from edgeconv.runtime.auto import Choice
 
 RULES = ("--method", "reference", "--channels", "each")
 SUFFIX = "_laplacian8_each_reference_s1"
+
+PICTURE, OUTPUT, ROW = "edgeconv.batch.worker:PictureWorker.one", "os:link", "edgeconv.batch.ledger:Ledger.append"
+"""Points of a batch: a picture is begun, an output is whole and takes its name, its row is written."""
 
 
 def draw_photos(folder: Path) -> Path:
@@ -55,13 +56,8 @@ def run_here(
     return Batch(found.tasks, settings_for(output, **settings)).run()
 
 
-def under_way(photos: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
-    """A batch in a process group of its own whose ledger has a first row."""
-    words = [sys.executable, "-m", "edgeconv", "batch", str(photos), "-o", str(out), *RULES, *more]
-    process = subprocess.Popen(
-        words, env=unmeasured(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
-    book = out / ledger.LEDGER_NAME
-    while process.poll() is None and not (book.exists() and book.stat().st_size):
-        time.sleep(0.002)
-    return process
+def held_batch(
+    photos: Path, out: Path, *more: object, point: str = PICTURE, at: int = 1
+) -> AbstractContextManager[Child]:
+    """A batch by RULES, held where it calls `point` for the `at`-th time: see `meet.held`."""
+    return held(point, ["batch", photos, "-o", out, *RULES, *more], at)

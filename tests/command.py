@@ -25,7 +25,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 SCRIPTS = str(PROJECT / "scripts")
 
 FRESH_BYTES = 150 * 2**20
-"""What a process has held, about, that has just loaded what a run needs."""
+"""What a command is told that its process holds: about what one does that has just loaded what a run needs. What this
+process really holds depends on the tests before."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,6 @@ def _borrowed(
     environment, folder = dict(os.environ), Path.cwd()
     descriptors = [os.dup(number) for number in range(3)]
     resident_bytes = memory.resident_bytes
-    of_other_tests = max(0, resident_bytes() - FRESH_BYTES)
     with TemporaryFile() as out, TemporaryFile() as err, _pipe_of(stdin) as pipe, warnings.catch_warnings():
         try:
             for number, source in enumerate((pipe, out.fileno(), err.fileno())):
@@ -93,7 +93,7 @@ def _borrowed(
             sys.stdout = stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
             warnings.showwarning = _print_warning
-            memory.resident_bytes = lambda: resident_bytes() - of_other_tests
+            memory.resident_bytes = lambda: FRESH_BYTES
             if cwd is not None:
                 os.chdir(cwd)
             yield out, err

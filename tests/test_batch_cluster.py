@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from typing import Any
 
 import dask
 import pytest
-from batch_folders import RULES, contents, draw_photos, run_here, settings_for, under_way
+from batch_folders import ROW, RULES, contents, draw_photos, held_batch, run_here, settings_for
 from command import edgeconv
 from distributed import LocalCluster
+from meet import wait_until
 from problems import random_image
-from selection import few_then_slow
 
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import cluster, connect, dask_worker, engine_for, local_cluster
@@ -52,7 +51,7 @@ def photos(tmp_path: Path) -> Path:
 @contextmanager
 def existing_cluster(**options: Any) -> Iterator[str]:
     """A cluster that somebody else has started, by its address."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50} | options
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50} | options
     with LocalCluster(processes=True, **options) as running:
         yield running.scheduler_address
 
@@ -104,6 +103,7 @@ def test_a_cluster_of_ones_own_gives_the_very_files_and_one_row_for_each(tmp_pat
     assert json.loads(again.text)["skipped"] == 3
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: Path) -> None:
     out = photos.parent / "edges"
     run_here([photos], photos.parent / "here")
@@ -128,6 +128,7 @@ class DiesOnce(PictureWorker):
         return outcome
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
@@ -190,20 +191,23 @@ def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
     assert len(settled) == PICTURES
 
 
+@pytest.mark.slow
 @POSIX_SIGNALS
-@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, number: signal.Signals) -> None:
-    for index in range(PICTURES, 8 * PICTURES):
-        write_image(random_image(200, 200, "uint8", index), photos / f"{index:03}.png")
+    """It comes when the first picture is done: two workers have two each by then."""
     out = photos.parent / "out"
-    process = under_way(photos, out, *TWO_PROCESSES)
-    if number == signal.SIGINT:
-        os.killpg(process.pid, number)  # as a terminal does: the workers hear it too
-    else:
-        process.send_signal(number)
-    assert process.wait() == 128 + number, process.stderr.read()
-    rows = list(ledger.read_rows(out))
-    assert 0 < len(rows) < 8 * PICTURES
+    with held_batch(photos, out, *TWO_PROCESSES, point=ROW) as child:
+        child.arrived()
+        if number == signal.SIGINT:
+            os.killpg(child.process.pid, number)  # as a terminal does: the workers hear it too
+        else:
+            child.process.send_signal(number)
+        assert "once more" in child.line()
+        child.let_go()
+        assert child.process.wait() == 128 + number, child.errors()
+    rows = ledger.read_rows(out)
+    assert len(rows) == 4
     assert set(contents(out)) == {row.output for row in rows}
     assert edgeconv("verify", out).code == 0
 
@@ -213,17 +217,19 @@ def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, numb
 def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None:
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
-    process = under_way(photos, out, *TWO_PROCESSES)
-    process.kill()
-    process.wait()
-    while group_lives(process.pid):  # until the workers, which are of its group, have noticed
-        time.sleep(0.02)
+    with held_batch(photos, out, *TWO_PROCESSES, point=ROW, at=3) as child:
+        child.arrived()
+        child.process.kill()
+        child.process.wait()
+        wait_until(lambda: not group_lives(child.process.pid))  # the workers, which are of its group, notice it
+    assert len(ledger.read_rows(out)) == 2
     assert [name for name in contents(out) if name.startswith(".edgeconv-")]
     assert edgeconv("batch", photos, "-o", out, *RULES, "--resume").code == 0
     assert contents(out) == contents(expected)
     assert edgeconv("verify", out).code == 0
 
 
+@pytest.mark.slow
 def test_a_limit_of_failures_stops_a_cluster_too(photos: Path) -> None:
     for path in photos.iterdir():
         path.write_bytes(b"no picture")
@@ -234,6 +240,7 @@ def test_a_limit_of_failures_stops_a_cluster_too(photos: Path) -> None:
     assert summary.failed == sum(inputs_in_ledger(photos.parent / "out").values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preload", "words"),
     [
@@ -251,6 +258,7 @@ def test_a_worker_that_cannot_help_gets_one_line(photos: Path, preload: str, wor
     assert not (photos.parent / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_gets_one_line(photos: Path) -> None:
     with existing_cluster(n_workers=0) as address:
         done = edgeconv("batch", photos, "-o", photos.parent / "out", *RULES, "--scheduler", address)
@@ -267,9 +275,10 @@ def test_a_worker_must_see_the_output_folder(tmp_path: Path) -> None:
             dask_worker.Terms(maker, str(tmp_path / token), b"ours").check()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) -> None:
     out = photos.parent / "out"
-    running = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    running = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     gone: list[bool] = []
 
     def leave(now: Summary) -> None:
@@ -296,7 +305,9 @@ def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) 
         (["--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"], 2, ["--jobs"]),
         (["--scheduler", "tcp://127.0.0.1:1", "--devices", "all"], 2, ["--devices"]),
         (["--devices", "0", "--device", "cpu"], 2, ["--device", "cpu"]),
-        (["--scheduler", "local", "--name", "{stem}{width}{ext}"], 2, ["{width}", "{stem}"]),
+        pytest.param(
+            ["--scheduler", "local", "--name", "{stem}{width}{ext}"], 2, ["{width}", "{stem}"], marks=pytest.mark.slow
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -335,6 +346,7 @@ def test_gpus_are_named_by_number_among_those_that_are_visible() -> None:
         parse_devices("all", [])
 
 
+@pytest.mark.slow
 def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path) -> None:
     seats = seats_for(["4", "7"], jobs=6, pictures=100)
     assert seats == [Seat(3, {VISIBLE: "4"}), Seat(3, {VISIBLE: "7"})]

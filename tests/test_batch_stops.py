@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, under_way
+from batch_folders import OUTPUT, PICTURE, ROW, RULES, SUFFIX, contents, draw_photos, held_batch
 from command import PROJECT, edgeconv, unmeasured
 from problems import random_image
 from selection import few_then_slow
@@ -23,7 +21,8 @@ from edgeconv.io.image import write_image
 from edgeconv.runtime.devices import get_device
 
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-MANY = 40
+PICTURES = 9
+TWO_JOBS = ("--resume", "--jobs", "2")
 
 
 @pytest.fixture
@@ -32,64 +31,62 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> Path:
-    """Enough pictures to be interrupted among."""
-    folder = tmp_path / "many"
+def several(tmp_path: Path) -> Path:
+    """Enough pictures to be stopped among."""
+    folder = tmp_path / "several"
     folder.mkdir()
-    for index in range(MANY):
-        write_image(random_image(200, 200, "uint8", index), folder / f"{index:03}.png")
+    for index in range(PICTURES):
+        write_image(random_image(20, 30, "uint8", index), folder / f"{index}.png")
     return folder
 
 
-def started(folder: Path, out: Path) -> subprocess.Popen[bytes]:
-    return under_way(folder, out, "--resume", "--jobs", "2")
-
-
 @POSIX_SIGNALS
-def test_a_batch_killed_at_random_moments_resumes_to_the_same_bytes(many: Path) -> None:
-    whole, broken = many.parent / "whole", many.parent / "broken"
-    assert edgeconv("batch", many, "-o", whole, *RULES).code == 0
-    moments = random.Random(7)
-    kills = 0
-    for _ in range(12):
-        process = started(many, broken)
-        time.sleep(moments.uniform(0, 0.05))
-        process.kill()
-        kills += process.wait() == -signal.SIGKILL
-    assert kills >= 3
-    assert edgeconv("batch", many, "-o", broken, *RULES, "--resume").code == 0
+def test_a_batch_that_is_killed_again_and_again_resumes_to_the_same_bytes(several: Path) -> None:
+    """Before a picture; before an output has its name; before its row; and once more when those have got their rows."""
+    whole, broken = several.parent / "whole", several.parent / "broken"
+    assert edgeconv("batch", several, "-o", whole, *RULES).code == 0
+    for point, at, rows in ((PICTURE, 2, 1), (OUTPUT, 2, 2), (ROW, 2, 3), (OUTPUT, 1, 5)):
+        with held_batch(several, broken, *TWO_JOBS, point=point, at=at) as child:
+            child.arrived(2)
+            child.process.kill()
+            assert child.process.wait() == -signal.SIGKILL
+        assert len(ledger.read_rows(broken)) == rows
+    assert edgeconv("batch", several, "-o", broken, *RULES, "--resume").code == 0
     assert contents(broken) == contents(whole)
     assert edgeconv("verify", broken).code == 0
 
 
 @POSIX_SIGNALS
 @pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
-def test_a_polite_stop_finishes_what_is_in_hand(many: Path, number: signal.Signals) -> None:
-    out = many.parent / "out"
-    process = started(many, out)
-    process.send_signal(number)
-    assert process.wait() == 128 + number
-    rows = list(ledger.read_rows(out))
-    assert 0 < len(rows) < MANY
+def test_a_polite_stop_finishes_what_is_in_hand(several: Path, number: signal.Signals) -> None:
+    """The signal comes when two of nine are done and two are begun."""
+    out = several.parent / "out"
+    with held_batch(several, out, *TWO_JOBS, at=3) as child:
+        child.arrived(2)
+        child.process.send_signal(number)
+        assert "once more" in child.line()
+        child.let_go()
+        assert child.process.wait() == 128 + number
+    rows = ledger.read_rows(out)
+    assert len(rows) == 4
     assert set(contents(out)) == {row.output for row in rows}
     assert edgeconv("verify", out).code == 0
 
 
 @POSIX_SIGNALS
 @pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
-def test_a_second_signal_ends_the_batch_at_once(tmp_path: Path, number: signal.Signals) -> None:
-    photos, out = tmp_path / "photos", tmp_path / "out"
-    photos.mkdir()
-    write_image(random_image(8, 8, "uint8"), photos / "0.png")
-    for index in range(1, 5):
-        write_image(np.zeros((4000, 4000, 3), np.uint8), photos / f"{index}.png")  # seconds each for the oracle
-    process = started(photos, out)
-    process.send_signal(number)
-    assert b"once more" in process.stderr.readline()
-    process.send_signal(number)
-    assert process.wait() == 128 + number
-    assert b"stopped at once" in process.stderr.read()
-    assert {row.output for row in ledger.read_rows(out)} == set(contents(out)) == {f"0{SUFFIX}.png"}
+def test_a_second_signal_ends_the_batch_at_once(several: Path, number: signal.Signals) -> None:
+    """Two outputs are whole by then, and have no name yet."""
+    out = several.parent / "out"
+    with held_batch(several, out, *TWO_JOBS, point=OUTPUT, at=2) as child:
+        child.arrived(2)
+        child.process.send_signal(number)
+        assert "once more" in child.line()
+        child.process.send_signal(number)
+        assert child.process.wait() == 128 + number
+        assert "stopped at once" in child.errors()
+    assert len(contents(out)) == 1
+    assert {row.output for row in ledger.read_rows(out)} == set(contents(out))
 
 
 def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path) -> None:
@@ -125,6 +122,7 @@ def test_a_full_disk_is_a_clear_error_with_no_half_file(photos: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("memory")
 def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path;"

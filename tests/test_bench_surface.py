@@ -157,7 +157,8 @@ def test_the_tables_name_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.title in markdown.export([record])[".md"].decode()
 
 
-def test_the_command_draws_checks_measures_and_says_the_distribution(tmp_path) -> None:
+def test_the_command_draws_checks_measures_and_says_the_distribution(monkeypatch, tmp_path) -> None:
+    use(monkeypatch, TimedMethod("own", [2e-3]))
     words = ("--grid", "surface", "--seed", "5", "--cases", "4", "--sizes", "8,40", "--peers", "none")
     short = ("--devices", "cpu", "--time-limit", "0.002", "--samples", "5", "--no-around", "--formats", "json")
     done = edgeconv("bench", *words, *short, cwd=tmp_path)

@@ -5,33 +5,23 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import unmeasured
 from crew_units import Counted, Field
+from meet import join, patience, run_program, wait_until
 from problems import random_image
 
 import edgeconv
 from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew
-from edgeconv.hardware.cpu.crew_layout import CrewField
 from edgeconv.hardware.pool import run_pieces
 
+TESTS = str(Path(__file__).parent)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no crew")
-PATIENCE_SECONDS = 30.0
-
-
-def wait_until(is_true) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_true():
-        assert time.monotonic() < deadline, "it never came about"
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("asked", [1, 2, 3, 7])
@@ -55,7 +45,7 @@ def test_more_callers_at_once_than_there_are_slots() -> None:
     for caller in callers:
         caller.start()
     for caller in callers:
-        caller.join(PATIENCE_SECONDS)
+        join(caller)
     assert [counted.tally for counted in jobs] == [[300] * 9] * 12
 
 
@@ -69,45 +59,8 @@ def test_helpers_do_take_part() -> None:
         wait_until(lambda: counted.block[Field.BEGUN] == 2)
     finally:
         counted.block[Field.SIGN] = 1
-        caller.join(PATIENCE_SECONDS)
+        join(caller)
     assert counted.workers == {0, 1}
-
-
-def all_sleep() -> bool:
-    sleeping, started = (
-        crew.CREW._words[field // crew.INT64_BYTES] for field in (CrewField.SLEEPERS, CrewField.STARTED)
-    )
-    return bool(sleeping == started)
-
-
-@LINUX
-def test_the_second_of_two_small_jobs_wakes_a_helper_where_it_follows_soon() -> None:
-    """As soon as a helper stays awake: it is there for a third."""
-    counted = Counted(50, asked=2, most_threads=2, sleepers=0)
-    pace = 0.5
-    crew.CREW.set_pace(pace, crew.WAIT_SECONDS)
-    try:
-        for _ in range(2):
-            wait_until(all_sleep)
-            time.sleep(1.2 * pace)
-            counted.job.run()
-            assert all_sleep()
-        counted.job.run()
-        wait_until(lambda: not all_sleep())
-    finally:
-        crew.CREW.set_pace(crew.SPIN_SECONDS, crew.WAIT_SECONDS)
-
-
-@LINUX
-def test_a_small_job_that_comes_alone_wakes_nobody() -> None:
-    """It is over before a sleeper is up; the first of a series cannot be told from it."""
-    counted = Counted(50, asked=2, most_threads=2, sleepers=0)
-    for _ in range(5):
-        wait_until(all_sleep)
-        time.sleep(2 * crew.SPIN_SECONDS)
-        counted.job.run()
-        assert all_sleep()
-    assert counted.workers == {0}
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, usable: int, cpus: frozenset[int] | None = None) -> None:
@@ -146,7 +99,7 @@ def test_callers_and_helpers_together_are_no_more_than_the_cores(monkeypatch: py
         second.job.run()
     finally:
         first.block[Field.SIGN] = 1
-        holding.join(PATIENCE_SECONDS)
+        join(holding)
     assert (second.workers, second.tally) == ({0}, [1] * 50)
 
 
@@ -193,20 +146,8 @@ print("all of it")
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
 def test_an_exception_of_a_signal_handler_leaves_a_crew_that_works() -> None:
-    """As Ctrl-C does: it is raised when the run has ended, and the next run does all of its units.
-
-    In a process of its own where coverage is not measured: raised within what measures it, the exception would leave
-    a lock of that one taken for good.
-    """
-    program = INTERRUPTED.format(tests=str(Path(__file__).parent))
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=2 * PATIENCE_SECONDS,
-        env=unmeasured(),
-    )
+    """As Ctrl-C does: it is raised when the run has ended, and the next run does all of its units."""
+    ended = run_program(INTERRUPTED.format(tests=TESTS))
     assert (ended.returncode, ended.stdout) == (0, "all of it\n"), ended.stderr
 
 
@@ -245,7 +186,7 @@ def test_helpers_go_where_the_process_may_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 FORK = """
-import os, signal, sys, threading, time, warnings
+import os, signal, sys, threading, warnings
 sys.path.insert(0, {tests!r})
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
 from crew_units import Counted
@@ -261,7 +202,7 @@ beside.start()  # another thread's job may be under way at the moment of the for
 for _ in range(20):
     child = os.fork()
     if child == 0:
-        signal.alarm(40)
+        signal.alarm(60)
         mine = Counted(20, asked=3, most_threads=3)
         for _ in range(50):
             mine.job.run()
@@ -276,15 +217,10 @@ assert len(set(other.tally)) == 1
 """
 
 
-def run_script(script: str) -> None:
-    text = script.format(tests=str(Path(__file__).parent))
-    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_makes_a_crew_of_its_own() -> None:
     """At any moment of the parent's: its helpers and the callers beside the forking one stay behind."""
-    run_script(FORK)
+    assert run_program(FORK.format(tests=TESTS)).returncode == 0
 
 
 FORK_WHILE_COMPILING = """
@@ -303,7 +239,7 @@ for compiler in compilers:
 for _ in range(20):
     child = os.fork()
     if child == 0:
-        signal.alarm(40)
+        signal.alarm(60)
         jit.compile_module(UNITS, jit.processor())
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -314,7 +250,7 @@ ending.set()
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_child_that_is_forked_while_others_compile_can_compile() -> None:
     """The compiler's lock would stay locked in it for ever."""
-    run_script(FORK_WHILE_COMPILING)
+    assert run_program(FORK_WHILE_COMPILING.format(tests=TESTS)).returncode == 0
 
 
 def square_rooted(size: int) -> bytes:
@@ -325,7 +261,7 @@ def square_rooted(size: int) -> bytes:
 
 def test_a_spawned_child_computes_the_same() -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert set(pool.map(square_rooted, [256] * 4)) == {square_rooted(256)}
+        assert set(pool.map_async(square_rooted, [256] * 4).get(patience())) == {square_rooted(256)}
 
 
 EXIT = """
@@ -363,8 +299,7 @@ counted.job.run()
     ],
 )
 def test_the_interpreter_ends_cleanly(before: str, after: str) -> None:
-    text = EXIT.format(tests=str(Path(__file__).parent), before=before, after=after)
-    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    ended = run_program(EXIT.format(tests=TESTS, before=before, after=after))
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "False" not in ended.stdout
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -72,35 +70,16 @@ def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: p
     assert clocks.sleeps >= 1
 
 
-def keep_busy(until: Callable[[], bool]) -> None:
-    while not until():
-        pass
-
-
-needs_clocks = pytest.mark.skipif(
-    not hasattr(time, "pthread_getcpuclockid"), reason="the system has no clock of a thread"
-)
-
-
-@needs_clocks
-def test_a_busy_main_thread_does_not_count_for_another_that_asks() -> None:
-    """A window draws on it while a bench asks from another: that is no method at work."""
+@pytest.mark.parametrize(("main_thread_asks", "share"), [(True, 1.5), (False, 0.5)])
+def test_a_busy_main_thread_does_not_count_for_another_that_asks(
+    monkeypatch: pytest.MonkeyPatch, main_thread_asks: bool, share: float
+) -> None:
+    """A window draws on it while a bench asks from another: that is no method at work. Any other thread counts."""
+    clocks = PlayedClocks(lambda now: 1.5)
+    for name in ("perf_counter", "process_time", "sleep"):
+        monkeypatch.setattr(process, name, getattr(clocks, name))
+    monkeypatch.setattr(process, "_clock_of_thread", {threading.main_thread().ident: "of main"}.get)
+    monkeypatch.setattr(process, "_clock_gettime", lambda clock: {"of main": clocks.now}[clock])
     with ThreadPoolExecutor(1) as pool:
-        share = pool.submit(process.share_at_rest, 0.2)
-        keep_busy(share.done)
-        assert share.result() < 0.02
-
-
-@needs_clocks
-@pytest.mark.parametrize("main_thread_asks", [True, False])
-def test_any_other_busy_thread_counts(main_thread_asks: bool) -> None:
-    over = threading.Event()
-    with ThreadPoolExecutor(2) as pool:
-        worker = pool.submit(keep_busy, over.is_set)
-        try:
-            asked = None if main_thread_asks else pool.submit(process.share_at_rest, 0.2)
-            share = process.share_at_rest(0.2) if asked is None else asked.result()
-        finally:
-            over.set()
-        worker.result()
-    assert share > 0.02
+        asked = process.share_at_rest(2.0) if main_thread_asks else pool.submit(process.share_at_rest, 2.0).result()
+    assert asked == pytest.approx(share)

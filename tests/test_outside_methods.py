@@ -139,13 +139,16 @@ class Installed:
         if code:
             (self.site / f"{package.replace('-', '_')}.py").write_text(code, encoding="utf-8")
 
-    def bench(self) -> dict[str, tuple[str, str | None]]:
-        """Status and reason by candidate, of all methods at one small case."""
+    def bench(self) -> dict[str, str]:
+        """By candidate, of all methods at one small case: "right" for what ran and passed its check, else why not.
+
+        Whether a time is believed depends on the machine, and is not asked.
+        """
         words = "bench --sizes 32 --strides 1 --devices cpu --samples 3 --methods all --no-around --formats json -o ."
         done = self.edgeconv(*words.split())
-        assert done.returncode == 0, done.stderr
-        record = read_record(self.folder / "bench.json")
-        return {row.candidate: (row.status, row.reason) for row in record.rows}
+        assert done.returncode in (0, 1), done.stderr
+        rows = read_record(self.folder / "bench.json").rows
+        return {row.candidate: "right" if row.check and row.check.passed else str(row.reason) for row in rows}
 
     def edgeconv(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.python("-m", "edgeconv", *words)
@@ -199,7 +202,7 @@ def test_the_example_is_installed_and_found_by_every_command(example: Installed)
     assert "shifts of package edgeconv-shifts 1.0 on " in shown
     compared = json.loads(example.edgeconv("compare", "photo.png", "--json").stdout)
     assert {entry["name"]: entry["check"]["passed"] for entry in compared["methods"]}["shifts"]
-    assert example.bench()["shifts"] == ("measured", None)
+    assert example.bench()["shifts"] == "right"
     assert example.edgeconv("batch", "photo.png", "-m", "shifts", "-o", "out").returncode == 0
 
 
@@ -347,10 +350,9 @@ def test_compare_goes_on_without_the_methods_that_fail(faulty: Installed) -> Non
 
 def test_bench_goes_on_without_the_methods_that_fail(faulty: Installed) -> None:
     rows = faulty.bench()
-    assert {rows[name][0] for name in ("sound", "sliding", "opencv", "im2col")} == {"measured"}
+    assert {rows[name] for name in ("sound", "sliding", "opencv", "im2col")} == {"right"}
     for name, (_, reason) in FAILS_AT_WORK.items():
-        assert rows[name][0] == "refused"
-        assert reason in rows[name][1]
+        assert reason in rows[name]
 
 
 def test_a_name_that_two_packages_offer_says_so(faulty: Installed) -> None:

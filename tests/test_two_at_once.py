@@ -16,6 +16,7 @@ import pytest
 import typer
 from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import edgeconv
+from meet import Meeting, patience, wait_until
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
@@ -74,13 +75,13 @@ def in_the_middle(photos: Path, out: Path, **settings: Any) -> Iterator[None]:
 
     def pause(now: Summary) -> None:
         reached.set()
-        assert go_on.wait(60)
+        wait_until(go_on.is_set)
 
     batch = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out, jobs=1, **settings))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(batch.run, pause)
         try:
-            assert reached.wait(60)
+            wait_until(reached.is_set)
             yield
         finally:
             go_on.set()
@@ -140,11 +141,11 @@ def test_where_a_file_system_has_no_locks_no_output_is_replaced(
 ) -> None:
     """Each name is won by one of the two, and the other says so."""
     monkeypatch.setattr(folder_lock, "take", lambda descriptor, shared=False: True)
-    begin = threading.Barrier(2)
+    begin = Meeting(2)
 
     def run(photos: Path) -> Summary:
         tasks = plan.find_tasks([photos], False).tasks
-        begin.wait(60)
+        begin.wait()
         return Batch(tasks, settings_for(out, jobs=2)).run()
 
     with ThreadPoolExecutor(2) as pool:
@@ -180,7 +181,7 @@ def test_verify_beside_a_batch_finds_nothing_wrong(one: Path, out: Path) -> None
 def test_verify_looks_again_at_an_output_whose_row_is_still_to_come(
     one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "AGAIN_SECONDS", 60)
+    monkeypatch.setattr(ledger, "AGAIN_SECONDS", patience())
     run_here([one], out)
     for index, path in enumerate(sorted(one.iterdir())):
         write_image(random_image(6, 7, "uint8", 5000 + index), path)
@@ -189,7 +190,7 @@ def test_verify_looks_again_at_an_output_whose_row_is_still_to_come(
 
     def late(book: ledger.Ledger, row: Any) -> None:
         written.set()
-        assert looked.wait(60)
+        wait_until(looked.is_set)
         append(book, row)
 
     def note(folder: str, output: str, row: Any) -> ledger.Finding:
@@ -202,7 +203,7 @@ def test_verify_looks_again_at_an_output_whose_row_is_still_to_come(
     monkeypatch.setattr(ledger, "_look_at", note)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run_here, [one], out, jobs=1)
-        assert written.wait(60)
+        wait_until(written.is_set)
         assert states(out) == {"same"}
         assert running.result().done == PICTURES
 
@@ -249,12 +250,12 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 def meeting(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, parties: int) -> None:
     """Make threads meet where each calls `module.name` first: everybody has looked before anybody writes."""
-    barrier, wrapped, here = threading.Barrier(parties), getattr(module, name), threading.local()
+    barrier, wrapped, here = Meeting(parties), getattr(module, name), threading.local()
 
     def met(*words: Any, **options: Any) -> Any:
         if not hasattr(here, "met"):
             here.met = True
-            barrier.wait(60)
+            barrier.wait()
         return wrapped(*words, **options)
 
     monkeypatch.setattr(module, name, met)
@@ -344,11 +345,11 @@ def test_reading_threads_leave_opencvs_log_as_it_was(monkeypatch: pytest.MonkeyP
     log, decode = cv2.utils.logging, cv2.imdecode
     before = log.getLogLevel()
     data = bytes(encode_image(random_image(9, 9, "uint8"), "a.png"))
-    both_inside, first_is_out, here = threading.Barrier(2), threading.Event(), threading.local()
+    both_inside, first_is_out, here = Meeting(2), threading.Event(), threading.local()
 
     def met(*words: Any) -> Any:
-        both_inside.wait(60)
-        assert here.is_first or first_is_out.wait(60)
+        both_inside.wait()
+        wait_until(lambda: here.is_first or first_is_out.is_set())
         return decode(*words)
 
     def read(is_first: bool) -> None:

@@ -18,6 +18,7 @@ import pytest
 import tifffile
 from command import PROJECT, edgeconv, edgeconv_process, unmeasured
 from jsonschema import Draft202012Validator
+from meet import held
 from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
@@ -219,25 +220,17 @@ def test_an_output_inside_the_input_or_around_it_is_refused(folder: Path) -> Non
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 @pytest.mark.parametrize("target", ["edges.tif", "edges.zarr"])
-def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals, target: str) -> None:
-    pixels = random_image(1500, 1500, "uint8")
-    tifffile.imwrite(tmp_path / "large.tif", pixels, photometric="rgb", tile=(64, 64), compression="lzw")
-    words = ("run", "large.tif", "--tile", "16", "-o", target, "--device", "cpu")  # 8,836 tiles
-    with subprocess.Popen(
-        [sys.executable, "-m", "edgeconv", *words],
-        cwd=tmp_path,
-        env=unmeasured(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        while process.poll() is None and not any(name.startswith(".edgeconv") for name in names(tmp_path)):
-            time.sleep(0.01)
-        time.sleep(0.2)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, err.decode()
-    assert err.decode().splitlines() == [f"edgeconv: error: stopped by {number.name}."]
-    assert names(tmp_path) == {"large.tif"}
+def test_a_run_that_is_stopped_leaves_nothing(folder: Path, number: signal.Signals, target: str) -> None:
+    """The signal comes before the third of twelve tiles, when the first is written."""
+    before = names(folder)
+    words = ("run", "photo.tif", "--tile", 64, "-o", target, "--device", "cpu")
+    with held("edgeconv.run.tiled.pipeline:WindowFilter.run", words, at=3, cwd=folder) as child:
+        child.arrived()
+        assert any(name.startswith(".edgeconv") for name in names(folder))
+        child.process.send_signal(number)
+        assert child.process.wait() == 128 + number
+        assert child.errors() == f"edgeconv: error: stopped by {number.name}.\n"
+    assert names(folder) == before
 
 
 @pytest.mark.parametrize("words", [(), ("--tile", 64), ("--tile", 64, "-o", "o.zarr")])

@@ -17,7 +17,7 @@ import tifffile
 from command import PROJECT, script
 from pieces import in_one_chunk
 from problems import random_image
-from selection import few_then_slow, pairs_then_slow
+from selection import pairs_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
@@ -217,6 +217,12 @@ def test_a_plan_is_for_the_process_as_it_is() -> None:
 
 MARKED = benchmark_tiles.RUN
 
+
+def measured(test: Any) -> Any:
+    """The process is near its limit: nothing of that kind beside it."""
+    return pytest.mark.slow(pytest.mark.xdist_group("memory")(test))
+
+
 LARGE = "EDGECONV_TEST_LARGE"
 """The environment variable that asks for the full size."""
 
@@ -245,7 +251,7 @@ def measured_under(limit: int, side: int, folder: Path, *words: object, target: 
     return record
 
 
-@pytest.mark.slow
+@measured
 def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_not_fit(tmp_path: Path) -> None:
     """8,000 × 8,000 are 183 MiB, in and out 366: more than the whole limit, the program included."""
     limit = 320
@@ -259,29 +265,28 @@ def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_
     assert whole > limit * MEBIBYTE
 
 
+@measured
 @pytest.mark.parametrize(
     "words",
-    few_then_slow(
-        [
-            ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
-            ("--output-mode", "raw", "--border", "reflect"),
-            ("--method", "im2col", "--check", "full", "--stride", "3"),
-            ("--method", "reference", "--stride", "3", "--channels", "luma"),
-        ]
-    ),
+    [
+        ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
+        ("--output-mode", "raw", "--border", "reflect"),
+        ("--method", "im2col", "--check", "full", "--stride", "3"),
+        ("--method", "reference", "--stride", "3", "--channels", "luma"),
+    ],
 )
 def test_the_limit_is_kept_by_other_modes_and_methods(tmp_path: Path, words: tuple[str, ...]) -> None:
     measured_under(400, 4000, tmp_path, *words)
 
 
-@pytest.mark.slow
+@measured
 def test_the_limit_is_kept_from_zarr_to_zarr(tmp_path: Path) -> None:
     measured_under(400, 5000, tmp_path, "--output-mode", "raw", target="edges.zarr")
     mark, _ = run_marked(tmp_path / "edges.zarr", "-o", tmp_path / "again.zarr", "--memory-limit", "500MiB")
     assert mark <= 500 * MEBIBYTE
 
 
-@pytest.mark.slow
+@measured
 @pytest.mark.skipif(LARGE not in os.environ, reason=f"takes minutes and 7 GB of disk: set {LARGE} to run it")
 def test_forty_thousand_pixels_square_are_filtered_under_one_gibibyte(tmp_path: Path) -> None:
     """4.8 GB of samples; the test above is the same at a size that every machine has room for."""
