@@ -17,6 +17,7 @@ from bench_records import BrokenPeer, TimedMethod, WrongMethod, changed, measure
 from run_reports import run_report
 from test_shown_ladders import HEAD
 from test_shown_ladders import row as ladder_row
+from undrawn import undrawn
 
 from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
@@ -143,6 +144,7 @@ def shown() -> dict[str, str]:
     """The files by name."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(goals, "GOALS", BARS)
+        undrawn(patch)
         records: list[AnyRecord] = [bench(patch), *runs(), ladder()]
         assert [plain(record)["kind"] for record in records] == ["bench", "run", "run", "bench conv"]
         (markdown,) = find_exporter("markdown").load()(records).values()

@@ -100,7 +100,7 @@ def _another(path: Path) -> None:
     write_image(smooth_image(WIDTH, HEIGHT), path)
 
 
-def test_a_page_shows_so_many_and_names_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_shows_twelve_runs_and_names_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = read(only(folder, "out/*.json"))
     reports = [copy.deepcopy(report) for _ in range(13)]
     for number, each in enumerate(reports):
@@ -109,15 +109,6 @@ def test_a_page_shows_so_many_and_names_the_others(folder: Path, monkeypatch: py
     found, missing = run_pictures(reports, ())
     assert [each.title.split(",")[0].split(":")[0] for each in found[-2:]] == ["11.png", "11_edges.png"]
     assert (len(found), missing) == (24, ["12.png", "12_edges.png"])
-
-
-@pytest.mark.parametrize(("side", "expected"), [(560, 560), (561, 281)])
-def test_how_large_a_picture_is_shown(folder: Path, monkeypatch: pytest.MonkeyPatch, side: int, expected: int) -> None:
-    monkeypatch.chdir(folder)
-    write_image(smooth_image(10, side), folder / "wide.png")
-    assert edgeconv("run", "wide.png", "-o", "wide/", *QUICK, cwd=folder).code == 0
-    found, _ = run_pictures([read(only(folder, "wide/*.json"))], ())
-    assert [decode_image(each.webp, each.title).pixels.shape[1] for each in found] == [expected] * 2
 
 
 @pytest.mark.parametrize(
