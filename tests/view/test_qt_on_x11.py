@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import random_image
-from selection import few_then_slow
 from x11 import PATIENCE_SECONDS, WIDTH, OtherProgram, Screen, window_environment, x11_reason
 
 from edgeconv import convolve
@@ -127,7 +126,7 @@ def test_pictures_are_pasted_from_another_program_and_copied_to_it(tmp_path: Pat
         other.tell("store", stored)
 
 
-@pytest.mark.parametrize("density", few_then_slow(["1.25", "2"]))
+@pytest.mark.parametrize("density", ["1.25", pytest.param("2", marks=pytest.mark.slow)])
 def test_one_to_one_is_one_pixel_of_the_screen_whatever_its_density(tmp_path: Path, density: str) -> None:
     path, pixels = dragged_in(tmp_path, 1)
     with Screen() as screen, a_window(screen, tmp_path, path, *IDENTITY, QT_SCALE_FACTOR=density) as window:
