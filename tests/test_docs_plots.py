@@ -28,6 +28,7 @@ def test_committed_plots_are_of_their_records() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_record_that_changed_makes_its_plots_stale(tmp_path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "here").mkdir()

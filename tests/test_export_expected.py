@@ -176,6 +176,11 @@ def test_the_whole_file_is_as_it_was_read(name: str, files: dict[str, str]) -> N
     assert files[name] == expected
 
 
+def test_no_identifier_of_a_page_is_there_twice(files: dict[str, str]) -> None:
+    identifiers = re.findall(r'\bid="([^"]+)"', files["everything.html"])
+    assert len(identifiers) == len(set(identifiers)) > 10
+
+
 def test_every_row_of_a_ladder_is_the_part_that_the_whole_file_has(files: dict[str, str]) -> None:
     assert f"\n{every_row(ladder())}" in files["everything.md"]
 

@@ -20,7 +20,7 @@ from edgeconv.bench import record
 from edgeconv.bench.record import BusPart
 from edgeconv.bench.summary import fastest, geometric_mean, groups, phases, winners
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
+from edgeconv.export import Exporter, export, find_exporter
 from edgeconv.export.spoken import case_line, summary_lines
 from edgeconv.run.report import DeviceFacts
 
@@ -157,12 +157,6 @@ def test_a_format_that_cannot_be_made_is_refused_with_its_reason(monkeypatch) ->
     monkeypatch.setattr("edgeconv.export.EXPORTERS", (Exporter("none", "x:y", "", "a_module_that_is_not_there"),))
     with pytest.raises(UnavailableError, match=r"a_module_that_is_not_there is not installed \(.*plot"):
         find_exporter("none")
-
-
-def test_every_format_stands_in_the_documentation() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "bench.md").read_text(encoding="utf-8")
-    for entry in EXPORTERS:
-        assert f"`{entry.name}`" in page
 
 
 # --- drawings and the page: need matplotlib ---------------------------------------------------------------------

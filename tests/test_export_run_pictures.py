@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from pathlib import Path
 
 import numpy as np
@@ -77,27 +76,6 @@ def test_what_has_changed_since_the_run_is_not_shown(folder: Path, monkeypatch: 
     (folder / "photo.png").mkdir()
     edges.unlink()
     assert shown(report) == ([], ["photo.png", f"out/{edges.name}"])
-
-
-def test_a_wrong_file_does_not_hide_the_right_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here lie a folder, a pipe, a damaged file or another picture by the names that the report gives."""
-    report, edges = only(folder, "out/*.json"), only(folder, "out/*.png")
-    right, here = folder / "right", folder / "here"
-    right.mkdir()
-    for path in (folder / "photo.png", edges):
-        path.rename(right / path.name)
-    for number, spoil in enumerate((Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"no picture"), _another)):
-        place = here / str(number)
-        place.mkdir(parents=True)
-        monkeypatch.chdir(place)
-        for name in ("photo.png", edges.name):
-            spoil(place / name)
-        assert shown(report, folder, right) == (["photo.png", edges.name], [])
-        assert shown(report, folder) == ([], ["photo.png", f"out/{edges.name}"])
-
-
-def _another(path: Path) -> None:
-    write_image(smooth_image(WIDTH, HEIGHT), path)
 
 
 def test_a_page_shows_twelve_runs_and_names_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,19 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_records import TimedMethod, changed, measured_once
+from bench_records import changed
 from browser import Browser
-from command import PROJECT, edgeconv
+from command import edgeconv
 from problems import random_image
 from run_reports import run_report
 from undrawn import undrawn
 
 from edgeconv.bench import record
-from edgeconv.core.safe_text import visible
 from edgeconv.errors import UsageError
-from edgeconv.export import export, find_exporter, runs
+from edgeconv.export import find_exporter, runs
 from edgeconv.export.csv import HEADER
-from edgeconv.export.kinds import LadderRecord, read
+from edgeconv.export.kinds import read
 from edgeconv.io.image import write_image
 from edgeconv.run.report import RunReport
 from edgeconv.run.report_text import summary
@@ -105,15 +104,6 @@ def test_the_spreadsheet_says_which_run_was_wrong_and_which_was_not_timed(report
     assert (wrong["status"], bare["status"], bare["median_seconds"], bare["gflops"]) == ("wrong", "measured", "", "")
 
 
-def test_a_report_and_a_record_stand_in_the_same_files(reports) -> None:
-    bench = measured_once(TimedMethod("own", [2e-3]))
-    page = text_of([reports[0], bench], "markdown")
-    assert page.startswith("# Bench 'test'")
-    assert "# edgeconv run: input_2048.png" in page
-    kinds = {line["kind"] for line in csv.DictReader(io.StringIO(text_of([bench, *reports], "csv")))}
-    assert kinds == {"copy", "method", "run"}
-
-
 def test_the_page_escapes_what_reports_say_and_asks_for_nothing(reports, monkeypatch) -> None:
     undrawn(monkeypatch)
     page = text_of(reports, "html")
@@ -161,16 +151,6 @@ def test_reports_that_were_just_made_become_a_page(tmp_path: Path, monkeypatch) 
     printed = edgeconv("report", *made, cwd=tmp_path)
     assert printed.text.startswith("# edgeconv run: photo.png")
     assert "| cpu reference | – |" in printed.text
-
-
-@pytest.mark.parametrize("name", ["cost $5 and $6.png", "a$x_{$.png", "x\x01.png", "\udcff.png"])
-def test_a_picture_of_an_odd_name_is_shown_in_every_format(name: str, reports, tmp_path, monkeypatch) -> None:
-    undrawn(monkeypatch)
-    another, odd = reports[3], copy.deepcopy(reports[3])  # one drawing: neither was timed
-    odd.input.file = name
-    shown = visible(name)
-    for path in export([another, odd], ["csv", "markdown", "html"], tmp_path, "odd"):
-        assert "\x01" in name or shown in path.read_text(encoding="utf-8"), path.name
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
@@ -227,49 +207,3 @@ def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None
         path.write_bytes(damaged)
         with pytest.raises(UsageError, match=says):
             read(path)
-
-
-# --- the ladders ----------------------------------------------------------------------------------------------------
-
-
-def ladder(name: str) -> LadderRecord:
-    """The committed record with its first two sizes: each has drawings of its own."""
-    (path,) = (PROJECT / "docs" / "results").glob(f"bench_{name}_h200.json*")
-    made = read(path)
-    sizes = sorted({row.size for row in made.rows})[:2]
-    return changed(made, rows=[row for row in made.rows if row.size in sizes])
-
-
-@pytest.mark.parametrize(("name", "of"), [("conv", "of the floor"), ("gemm", "of cuBLAS")])
-def test_a_ladder_is_shown_in_every_format(name: str, of: str, tmp_path, monkeypatch) -> None:
-    undrawn(monkeypatch)
-    made = ladder(name)
-    wrong = changed(made.rows[2], right=False, timing=None, gflops=None, relative_error=None)
-    page = text_of([made], "markdown")
-    assert page.startswith(f"# edgeconv bench {name} on NVIDIA H200")
-    assert of in page
-    assert f"| {wrong.size} | {wrong.step} | {wrong.block or '–'} | WRONG |" in page
-    lines = list(csv.DictReader(io.StringIO(text_of([made], "csv"))))
-    assert len(lines) == len(made.rows)
-    assert (lines[0]["kind"], lines[2]["status"], lines[2]["median_seconds"]) == (f"bench {name}", "wrong", "")
-    assert float(lines[3]["gflops"]) == made.rows[3].gflops
-    assert f'aria-label="GFLOPS of each step, edgeconv bench {name}"' in text_of([made], "html")
-    drawings = [path for path in export([made], ["plot"], tmp_path, "x") if path.suffix == ".svg"]
-    assert drawings[0].stem == f"x_bench_{name}"
-    assert all(path.stem.startswith(f"x_bench_{name}_bars_") for path in drawings[1:])
-    assert len(drawings) > 1
-
-
-def test_the_command_shows_ladders_benches_and_runs_in_one_page(monkeypatch, tmp_path) -> None:
-    undrawn(monkeypatch)
-    bench = measured_once(TimedMethod("own", [2e-3]))
-    given = {"bench": bench, "conv": ladder("conv"), "run": committed("h200", "cuda_sliding_s2")}
-    for name, made in given.items():
-        (tmp_path / f"{name}.json").write_bytes(record.to_json(made))
-    words = ("bench.json", "conv.json", "run.json")
-    assert edgeconv("report", *words, "--html", "all.html", "--csv", "all.csv", cwd=tmp_path).code == 0
-    page = (tmp_path / "all.html").read_text(encoding="utf-8")
-    title = re.findall("<title>(.*)</title>", page)[0]
-    assert title == "edgeconv bench: test; edgeconv bench conv on NVIDIA H200; edgeconv run: input_2048.png"
-    identifiers = re.findall(r'\bid="([^"]+)"', page)
-    assert len(identifiers) == len(set(identifiers))

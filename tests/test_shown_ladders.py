@@ -14,10 +14,9 @@ from edgeconv.bench.ladders.base import LadderProfile
 from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.core.records import as_type
-from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
-from edgeconv.export.tables import Table, percent
+from edgeconv.export.tables import Table
 
 CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
 GEMM = [step.name for step in gemm_kernels.STEPS]
@@ -114,37 +113,12 @@ def test_steps_of_the_convolutions(conv: ConvRecord, profile: LadderProfile) -> 
         }
 
 
-def test_what_a_ladder_gains_at_its_largest_size(conv: ConvRecord, gemm: GemmRecord) -> None:
-    for each in conv.rows:
-        if each.step == "sliding":
-            each.timing.median_seconds /= 16
-    last = len(CONV)
-    assert ladders.lead(conv) == [
-        f"stride {stride}, side 4096: sliding takes {seconds_text(last * 1e-6 / by)}, {last}% of the floor; textbook "
-        f"takes {32 / last:.1f} times as long"
-        for stride, by in ((1, 16), (2, 64))
-    ]
-    number = len(GEMM) - 2  # the last but the vendor's
-    assert GEMM[-1] == "cublas"
-    assert ladders.lead(gemm) == [
-        f"{dtype}, side 4096: {GEMM[number]} takes {seconds}, {percent(number / 8)} of cuBLAS's speed; {GEMM[0]} takes "
-        f"{2**number}.0 times as long"
-        for dtype, seconds in zip(gemm_kernels.REALS, medians_of(number), strict=True)
-    ]
-
-
 def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:
     for each in conv.rows:
         if each.stride == 2 and each.step != "copy":
             changed(each, right=False, timing=None)
     (line,) = ladders.lead(conv)
     assert line.startswith("stride 1, ")
-
-
-def medians_of(number: int) -> list[str]:
-    """Of a step of the products at 4096, by type."""
-    milliseconds = 2.0 ** (5 - number)
-    return [seconds_text(milliseconds / 1e3), seconds_text(milliseconds / 2e3)]
 
 
 def test_convolutions_by_size_and_by_block(conv: ConvRecord) -> None:

@@ -7,7 +7,6 @@ that are swapped, one that is scaled wrongly or one that is taken from elsewhere
 from __future__ import annotations
 
 import copy
-from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from edgeconv.bench.record import BenchRecord
-from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Roof
-from edgeconv.export import figures, html, ladder_figures, ladders, plot, run_figures, tables
+from edgeconv.export import figures, ladder_figures, plot, run_figures
 from edgeconv.export.colours import FLOOR, INK, SERIES, colour_of
 from edgeconv.export.kinds import read
 from edgeconv.methods import METHODS
@@ -320,93 +318,6 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
                 rates.setdefault(row.step, row.gflops)
         assert dict(zip(ticks(axis.get_yticklabels()), (bar.get_width() for bar in axis.patches), strict=True)) == rates
         assert axis.yaxis_inverted(), "the first step is on top"
-
-
-# --- the page --------------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """The tables of a page by the heading or summary before them, and all its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tables: list[tuple[str, list[list[str]]]] = []
-        self.words: list[str] = []
-        self._heading, self._inside = "", ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if tag in ("h2", "h3", "summary"):
-            self._heading, self._inside = "", tag
-        elif tag == "table":
-            self.tables.append((self._heading, []))
-        elif tag == "tr":
-            self.tables[-1][1].append([])
-        elif tag in ("th", "td"):
-            self.tables[-1][1][-1].append("")
-            self._inside = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._inside:
-            self._inside = ""
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-        if self._inside in ("th", "td"):
-            self.tables[-1][1][-1][-1] += data
-        elif self._inside:
-            self._heading += data
-
-
-def page_of(*records: Any) -> Page:
-    (content,) = html.export(list(records)).values()
-    return Page(content.decode())
-
-
-def rows_of(table: tables.Table) -> list[list[str]]:
-    return [list(table.header), *map(list, table.rows)]
-
-
-def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
-    record: BenchRecord, reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Which table stands where is the page's part; what is in it: test_shown_figures.py, test_shown_ladders.py."""
-    undrawn(monkeypatch)
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
-    page = page_of(record, ladder, *reports)
-    expected = [(table.title, rows_of(table)) for table in (tables.fastest(record),)]
-    for group in groups(record):
-        for title, cell in (
-            ("Median time (⚑ bound by the launch)", tables.time_cell),
-            ("Share of the floor", tables.floor_cell),
-            ("GFLOPS (nominal)", tables.gflops_cell),
-        ):
-            expected.append((title, rows_of(tables.over_size(group, title, cell))))
-    expected += [(group.title, rows_of(tables.metrics(group))) for group in groups(record)]
-    expected += [(table.title, rows_of(table)) for table in ladders.shown(ladder)]
-    from edgeconv.export import runs
-
-    made = (runs.overview(reports), runs.phases(reports), runs.pictures(reports), *runs.cudnn_traces(reports))
-    expected += [(table.title, rows_of(table)) for table in made]
-    assert page.tables == expected
-
-
-def test_the_lines_of_a_pages_head(
-    record: BenchRecord, reports: list[RunReport], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    undrawn(monkeypatch)
-    changed(record, wall_seconds=12.6, complete=False, warnings=["the clock moved"])
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
-    reports[0].created_utc, reports[1].created_utc = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
-    reports[1].check.passed = False
-    text = "\n".join(page_of(record, ladder, *reports).words)
-    assert "12 rows in 13 s" in text
-    assert "Stopped before it was complete." in text
-    assert "the clock moved." in text
-    assert f"{len(ladder.rows)} rows" in text
-    assert "2 reports of edgeconv run, 2026-01-01T00:00:00Z and later" in text
-    assert "cuda cudnn: the output is not what the float64 oracle gives." in text
-    assert "copy 20.0 GB/s, float32 multiply-adds 3,000 GFLOPS (made up)" in text
 
 
 def test_a_record_gives_the_same_png_on_white_and_the_same_svg_with_text_each_time(record: BenchRecord) -> None:

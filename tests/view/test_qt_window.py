@@ -944,15 +944,6 @@ def test_every_command_has_an_action_and_no_key_has_two(qtbot: QtBot) -> None:
     assert {command.name for command in actions.COMMANDS} <= in_menus
 
 
-def test_the_keys_are_listed(qtbot: QtBot) -> None:
-    window = opened(qtbot)
-    trigger(window, "keys")
-    (box,) = window.findChildren(QMessageBox)
-    for command in actions.COMMANDS:
-        assert all(keys in box.text() for keys in command.keys)
-    box.close()
-
-
 def test_everything_is_reached_by_tab(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     trigger(window, "split")
