@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices.cpu import CpuDevice
 
@@ -72,14 +75,14 @@ class TimedMethod(MethodCandidate):
 
     def __init__(self, label: str, seconds: list[float], name: str = "reference") -> None:
         super().__init__(label, name, "cpu", Options())
-        self._seconds = seconds
+        self.seconds = seconds
 
     def prepare(self, bench: Bench) -> Ready:
         if self.kind == "peer":
             bench = replace(bench, image=bench.image_host.copy(), out=np.empty_like(bench.out))
         ready = super().prepare(bench)
         assert isinstance(bench.device, FakeDevice)
-        bench.device.seconds_of[ready.run] = cycle(self._seconds)
+        bench.device.seconds_of[ready.run] = cycle(self.seconds)
         return ready
 
 
@@ -94,7 +97,7 @@ class WrongMethod(TimedMethod):
             right()
             bench.out[-1, -1, -1] += 1
 
-        bench.device.seconds_of[run] = cycle(self._seconds)
+        bench.device.seconds_of[run] = cycle(self.seconds)
         ready.run = run
         return ready
 
@@ -112,11 +115,15 @@ def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> CaseGrid:
     return CaseGrid("test", "made up", (GridPart(sizes=sizes, strides=strides, devices=("cpu",)),))
 
 
+_versions = cache(installed_versions)
+
+
 def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: BenchCandidate) -> FakeDevice:
     """Let these compete, on a fake device, in place of the table's methods."""
     device = FakeDevice()
     monkeypatch.setattr(candidates, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "get_device", lambda name: device)
+    monkeypatch.setattr(runner, "installed_versions", lambda: dict(_versions()))
     monkeypatch.setattr(runner, "Watch", lambda name: Watch(name, read_cpu=lambda: None))  # others may be at work
     monkeypatch.setattr(runner, "method_candidates", lambda words, name, options: list(candidates_here))
     return device
@@ -126,6 +133,18 @@ def measured(monkeypatch: pytest.MonkeyPatch, *here: BenchCandidate, path: Path 
     """The record of sizes 8 and 16, stride 1."""
     use(monkeypatch, *here)
     return runner.run(runner.BenchRun(grid(8, 16), FEW, path=path))
+
+
+_KEPT: dict[tuple[Any, ...], BenchRecord] = {}
+
+
+def measured_once(*here: TimedMethod) -> BenchRecord:
+    """The same record, measured once in a process for candidates that are alike: a copy for each test."""
+    alike = tuple((type(one), one.label, one.name, one.kind, *one.seconds) for one in here)
+    if alike not in _KEPT:
+        with pytest.MonkeyPatch.context() as patch:
+            _KEPT[alike] = measured(patch, *here)
+    return deepcopy(_KEPT[alike])
 
 
 class TiringPeer(TimedMethod):
@@ -142,6 +161,6 @@ class TiringPeer(TimedMethod):
                 raise OSError("tired")
             right()
 
-        bench.device.seconds_of[run] = cycle(self._seconds)
+        bench.device.seconds_of[run] = cycle(self.seconds)
         ready.run = run
         return ready

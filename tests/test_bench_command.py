@@ -96,6 +96,8 @@ def test_what_cannot_be_measured_leaves_an_earlier_record_as_it_was(tmp_path) ->
 def test_words_that_mean_nothing_are_one_line_before_anything_runs(tmp_path) -> None:
     for words in (
         ("--grid", "labs"),
+        ("--grid", "nowhere.toml"),
+        ("--peers", "nothing"),
         ("--methods", "x"),
         ("--formats", "pdf"),
         ("--l2", "hot"),

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, WrongMethod, changed, measured
+from bench_records import TimedMethod, WrongMethod, changed, measured, measured_once
 from command import edgeconv
 
 from edgeconv.bench import record
@@ -175,8 +175,8 @@ def test_gates_that_mean_nothing_are_refused(text: str) -> None:
 
 
 @pytest.fixture
-def base(monkeypatch) -> record.BenchRecord:
-    return measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [1e-3]))
+def base() -> record.BenchRecord:
+    return measured_once(TimedMethod("a", [1e-3]), TimedMethod("b", [1e-3]))
 
 
 def test_a_slowdown_fails_and_stands_first(monkeypatch, base) -> None:
@@ -328,7 +328,7 @@ def test_the_slowest_clock_of_a_record_counts(base, ours: list, theirs: list, al
 
 
 def runs(monkeypatch, times: list[float]) -> list[record.BenchRecord]:
-    return [measured(monkeypatch, TimedMethod("own", [time])) for time in times]
+    return [measured_once(TimedMethod("own", [time])) for time in times]
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from command import PROJECT, edgeconv
 
 from edgeconv.api.convolve import convolve
 from edgeconv.bench import candidates
-from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
+from edgeconv.bench.arguments import parse_rules, parse_share
 from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
-from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
-from edgeconv.bench.peers import PEERS, peer_candidates
+from edgeconv.bench.grid import GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
+from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.synthetic import bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
-from edgeconv.methods.options import BLOCKS, Options
-from edgeconv.options import Filtering, GridAxes, Timing
+from edgeconv.methods.options import Options
+from edgeconv.options import Filtering, Timing
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
@@ -33,12 +31,6 @@ def test_named_grids_name_only_what_there_is(entry: CaseGrid) -> None:
     assert len(list(cases(entry))) == len({case for case, _ in cases(entry)})
 
 
-def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
-    lab = {(case.size, case.stride) for case, _ in cases(named_grid("lab"))}
-    expected = {32, 64, 128, 256, 512} | {256, 512, 1024, 2048, 4096}
-    assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
-
-
 def test_cases_come_once_and_small_sizes_first() -> None:
     grid = CaseGrid("own", "", (GridPart(sizes=(64, 8), strides=(2, 1)), GridPart(sizes=(128, 8, 16), strides=(1,))))
     found = [(case.size, case.stride, part) for case, part in cases(grid)]
@@ -46,12 +38,6 @@ def test_cases_come_once_and_small_sizes_first() -> None:
     expected = [(8, 2, first), (8, 1, first), (64, 2, first), (64, 1, first), (16, 1, second), (128, 1, second)]
     assert found == expected
     assert [case.picture for case, _ in cases(grid, ("a.png", "b.png"))] == ["a.png", "b.png"] * 6
-
-
-def test_the_lab_grid_has_the_textbook_kernel_with_every_thread_block() -> None:
-    assert set(BLOCK_SIDES) < set(named_grid("lab").parts[0].methods)
-    found = method_candidates(["textbook", *BLOCK_SIDES], "cuda", Options())
-    assert {candidate.options.block for candidate in found} == set(BLOCKS) == {8, 16, 32}
 
 
 def test_words_take_the_place_of_a_grids_own() -> None:
@@ -100,13 +86,6 @@ def test_a_file_that_is_wrong_is_named_with_its_fault(tmp_path, text: str, words
     with pytest.raises(UsageError, match=r"bad\.toml") as caught:
         read_grid(path)
     assert words in str(caught.value)
-
-
-def test_a_grid_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match="lab"):
-        chosen_grid(GridAxes(grid="labs"))
-    with pytest.raises(UsageError, match="cannot be read"):
-        chosen_grid(GridAxes(grid="nowhere.toml"))
 
 
 def test_method_words_carry_options() -> None:
@@ -165,12 +144,6 @@ def test_a_call_that_does_more_than_the_others_is_refused() -> None:
         found.prepare(share("cpu", make_request(output_mode="normalize"), noise_pixels(9, 8, "uint8")))
 
 
-def test_the_grids_of_the_bars_measure_calls() -> None:
-    for name in ("lab", "gpu", "processor"):
-        for part in named_grid(name).parts:
-            assert {"sliding:call=plan", "sliding:call=convolve"} <= set(part.methods)
-
-
 def test_all_methods_get_the_options_that_concern_them() -> None:
     found = {
         candidate.name: candidate.options
@@ -191,11 +164,6 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):
         method_candidates([word], "cpu", Options())
-
-
-def test_peer_words_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(UsageError, match=PEERS[0].name):
-        peer_candidates(["nothing"], "cpu", Options())
 
 
 @pytest.mark.parametrize("name", ["random", "random-whole"])
@@ -232,24 +200,6 @@ def test_names_of_banks_and_of_filters_on_grey_pictures(name, shape, channels) -
 def test_names_that_are_no_banks_are_refused_with_how_they_are_named(name) -> None:
     with pytest.raises(UsageError, match="bank-c3-kK"):
         changed(named_grid("quick"), {"filters": name})
-
-
-def test_the_bank_grid_has_grey_and_rgb_and_leaves_out_what_a_cpu_has_no_memory_for() -> None:
-    found = {device: set() for device in DEVICES}
-    for case, part in cases(named_grid("bank")):
-        for device in part.devices:
-            found[device].add((case.size, case.filter))
-    banks = {f"bank-c{c}-k{k}" for c in (1, 3) for k in (1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 256)}
-    assert {(size, bank) for size in (512, 2048, 4096) for bank in banks} <= found["cuda"]
-    for size, most in ((512, 64), (2048, 64), (4096, 16)):
-        on_cpu = {bank for bank in banks if (size, bank) in found["cpu"]}
-        assert on_cpu == {bank for bank in banks if int(bank.partition("-k")[2]) <= most}
-
-
-def test_the_grey_grid_has_the_same_filters_on_rgb() -> None:
-    found = {(case.filter, case.dtype, case.channels) for case, _ in cases(named_grid("grey")) if case.size == 4096}
-    for name, dtype in product(("laplacian8", "sobel"), ("uint8", "float32")):
-        assert {(name, dtype, "mix"), (name, dtype, "each"), (f"grey-{name}", dtype, "mix")} <= found
 
 
 @pytest.mark.parametrize(

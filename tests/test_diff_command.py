@@ -91,15 +91,6 @@ def test_the_exit_code_says_how_it_went(folder: Path, words: str, code: int, mon
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    ("words", "code"), [("a.png a.png", 0), ("a.png b.png", 1), ("a.png broken.png", 2), ("a.png grey.png", 3)]
-)
-def test_the_process_ends_with_it_and_an_error_is_one_line(folder: Path, words: str, code: int) -> None:
-    done = edgeconv("diff", *words.split(), cwd=folder)
-    assert done.code == code
-    assert len(done.error_lines) == (1 if code >= 2 else 0)
-
-
 def test_the_text_leads_with_exact_figures(folder: Path) -> None:
     text = edgeconv("diff", "a.png", "b.png", cwd=folder).text
     assert "differs: 3 of 144 samples (2.0833 %) in 3 pixels" in text

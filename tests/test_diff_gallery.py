@@ -68,6 +68,7 @@ def test_pairs_are_listed_with_status_by_colour_sign_and_word(page: Browser) -> 
     assert page.run("document.getElementById('listed').value") == "6 of 7"
 
 
+@pytest.mark.slow
 def test_thumbnails_come_into_view_and_show_the_pictures(page: Browser) -> None:
     images = "[...document.querySelectorAll('.pair:nth-child(1) img')]"
     page.run("document.getElementById('pairs').scrollTo(0, 10000)")
@@ -76,6 +77,7 @@ def test_thumbnails_come_into_view_and_show_the_pictures(page: Browser) -> None:
     assert kinds == ["reference", "new", "difference"]
 
 
+@pytest.mark.slow
 def test_filters_search_and_order(page: Browser) -> None:
     click(page, "#statuses [value=new]")
     assert "added.png" not in page.run(LISTED)
@@ -92,6 +94,7 @@ def test_filters_search_and_order(page: Browser) -> None:
     assert page.run(LISTED) == ["torn.png", "grown.png", "little.png", "much.png", "gone.png", "same.png"]
 
 
+@pytest.mark.slow
 def test_a_click_opens_a_pair_in_place(page: Browser) -> None:
     click(page, "li:nth-child(6) .pair")
     page.drawn()
@@ -102,6 +105,7 @@ def test_a_click_opens_a_pair_in_place(page: Browser) -> None:
     assert not page.run("document.getElementById('modes-label').hidden")
 
 
+@pytest.mark.slow
 def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
     page.run("document.querySelector('li:nth-child(5) .pair').focus()")
     page.send("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13)
@@ -119,6 +123,7 @@ def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
     assert page.run("document.activeElement.querySelector('.name').innerText") == "much.png"
 
 
+@pytest.mark.slow
 def test_the_list_is_one_stop_of_tab_and_arrows_move_in_it(page: Browser) -> None:
     here = "document.activeElement.querySelector('.name')?.innerText"
     page.run("document.getElementById('sort').focus()")
@@ -148,6 +153,7 @@ def test_the_list_is_one_stop_of_tab_and_arrows_move_in_it(page: Browser) -> Non
     assert page.run(OPEN) == "little.png"
 
 
+@pytest.mark.slow
 def test_zoom_survives_the_step_to_the_next_pair_of_the_same_size(page: Browser) -> None:
     click(page, "li:nth-child(5) .pair")
     page.drawn()
@@ -158,6 +164,7 @@ def test_zoom_survives_the_step_to_the_next_pair_of_the_same_size(page: Browser)
     assert page.run("document.getElementById('zoom').value") == zoom == "400 %"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "name", "source"), [(3, "added.png", "new"), (4, "gone.png", "old")])
 def test_new_and_missing_pictures_can_be_looked_at(
     page: Browser, tmp_path: Path, place: int, name: str, source: str
@@ -172,6 +179,7 @@ def test_new_and_missing_pictures_can_be_looked_at(
     assert page.run("document.querySelectorAll('#values tbody tr').length") == 1
 
 
+@pytest.mark.slow
 def test_five_thousand_pairs_are_made_as_they_come_into_view(browser: Browser, tmp_path: Path) -> None:
     picture = smooth_image(40, 60)
     made = Page("many", 2**28)

@@ -193,6 +193,7 @@ def test_what_is_drawn_with_the_mouse_is_saved_and_then_not_judged(shown: Shown,
     assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
 
 
+@pytest.mark.slow
 def test_it_can_be_drawn_with_the_keyboard_alone(shown: Shown, folder: Path) -> None:
     shown.keys("i")
     start = [int(number) for number in shown.browser.run("document.getElementById('values').dataset.pixel").split(",")]
@@ -208,6 +209,7 @@ def test_it_can_be_drawn_with_the_keyboard_alone(shown: Shown, folder: Path) -> 
     assert shown.browser.run("document.getElementById('save-regions').disabled")
 
 
+@pytest.mark.slow
 def test_a_difference_is_ignored_by_one_press(shown: Shown, folder: Path) -> None:
     shown.browser.click("#ignore-difference")
     shown.keys("n")
@@ -216,6 +218,7 @@ def test_a_difference_is_ignored_by_one_press(shown: Shown, folder: Path) -> Non
     assert saved(shown, folder) == [region(*spot) for spot in SPOTS]
 
 
+@pytest.mark.slow
 def test_a_finger_draws_and_two_still_zoom(shown: Shown, folder: Path) -> None:
     shown.browser.phone()
     try:
@@ -244,6 +247,7 @@ def test_a_finger_draws_and_two_still_zoom(shown: Shown, folder: Path) -> None:
         shown.browser.no_phone()
 
 
+@pytest.mark.slow
 def test_of_two_folders_each_region_names_its_picture(browser: Browser, folder: Path) -> None:
     assert edgeconv("diff", "old", "new", "--html", "page.html", cwd=folder).code == 1
     for shown in opened(browser, folder):

@@ -61,6 +61,7 @@ def test_zoom_and_place_survive_every_change_of_view(shown: Shown) -> None:
     assert zoom(shown) == scale
 
 
+@pytest.mark.slow
 def test_what_was_fitted_is_fitted_again(shown: Shown) -> None:
     shown.keys("s")
     try:
@@ -79,14 +80,7 @@ def test_what_was_fitted_is_fitted_again(shown: Shown) -> None:
         shown.browser.send("Emulation.clearDeviceMetricsOverride")
 
 
-def test_the_controls_stay_where_they_are(shown: Shown) -> None:
-    tops = set()
-    for key in MODES:
-        shown.keys(key)
-        tops.add((box(shown, "#stage")[1], *box(shown, "#fit")[:2]))
-    assert len(tops) == 1
-
-
+@pytest.mark.slow
 def test_the_whole_swipe_line_can_be_grabbed_and_the_cursor_says_so(shown: Shown) -> None:
     shown.keys("s")
     left, top, width, height = shown.stage()
@@ -105,6 +99,7 @@ def test_the_whole_swipe_line_can_be_grabbed_and_the_cursor_says_so(shown: Shown
         assert float(shown.browser.run("document.getElementById('mix').value")) == pytest.approx(100 * share, abs=1)
 
 
+@pytest.mark.slow
 def test_the_line_spans_the_picture_and_not_the_pane(shown: Shown) -> None:
     """At either end of the line one of the two pictures is seen alone, also where it is narrower than the pane."""
     shown.keys("s", *["."] * 20)
@@ -116,6 +111,7 @@ def test_the_line_spans_the_picture_and_not_the_pane(shown: Shown) -> None:
     assert shown.colour_at(*place) == pytest.approx(shown.others[0][under[1], under[0]], abs=3)
 
 
+@pytest.mark.slow
 def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
     shown.keys("]", "v", "n", "1")
     shown.browser.run("document.getElementById('only').click()")
@@ -130,6 +126,7 @@ def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
     assert shown.colour_at(*place) == pytest.approx((grey, grey, grey), abs=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", ["#zoom-in", "#mode-swipe", "#only", "summary", "body", "#theme-label a, .skip"])
 def test_keys_work_wherever_the_focus_is(shown: Shown, selector: str) -> None:
     shown.browser.run(f"(document.querySelector({selector!r}) ?? document.body).focus()")
@@ -140,6 +137,7 @@ def test_keys_work_wherever_the_focus_is(shown: Shown, selector: str) -> None:
     assert shown.browser.run("document.getElementById('mode-heat').checked")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", ["#theme", "#input", "#mix", "#rate"])
 def test_keys_in_fields_are_the_fields_own(shown: Shown, selector: str) -> None:
     shown.keys("s" if selector == "#mix" else "b")
@@ -151,6 +149,7 @@ def test_keys_in_fields_are_the_fields_own(shown: Shown, selector: str) -> None:
     assert shown.browser.run("document.querySelector('[name=mode]:checked').id") == mode
 
 
+@pytest.mark.slow
 def test_the_wheel_scrolls_the_page_until_the_pictures_are_in_focus(shown: Shown) -> None:
     size(shown, 1000, 500)
     try:
@@ -182,6 +181,7 @@ def phone(shown: Shown) -> Iterator[Shown]:
     shown.browser.no_phone()
 
 
+@pytest.mark.slow
 def test_on_a_phone_controls_take_a_third_and_targets_are_large_enough(phone: Shown) -> None:
     for mode in ("side", "swipe", "blink"):
         phone.browser.run(f"document.getElementById('mode-{mode}').click()")
@@ -197,6 +197,7 @@ def test_on_a_phone_controls_take_a_third_and_targets_are_large_enough(phone: Sh
         assert [each for each in sizes if min(each[1:]) < LEAST_TARGET] == []
 
 
+@pytest.mark.slow
 def test_a_finger_scrolls_the_page_and_two_move_the_pictures(phone: Shown) -> None:
     phone.browser.run("document.getElementById('mode-onion').click()")
     phone.browser.drawn()

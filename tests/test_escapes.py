@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
 import logging
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from bench_records import TimedMethod, measured
+from bench_records import TimedMethod, measured_once
 from command import PROJECT, edgeconv, unmeasured
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import random_image
+from undrawn import undrawn
 
 from edgeconv.bench import record
 from edgeconv.core.safe_text import cell, markup, visible, visible_lines
@@ -28,8 +29,9 @@ OBEYED = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u200e\u200f\u
 OBEYED |= {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
 FORMULA = ("=", "+", "-", "@")
 
-HOSTILE = "=cmd\x1b]0;title\x07\x9b31m\u202egnp\r\nFORGED line\x7f"
-"""A name that would begin a formula, set a window's title, turn red, turn round, and begin a line of its own."""
+HOSTILE = "=cmd\x1b]0;title\x07\x9b31m\u202egnp\r\nFORGED line\x7f \"' taken=\"'><taken>"
+"""A name that would begin a formula, set a window's title, turn red, turn round, begin a line of its own, and become an
+attribute or a tag of a page."""
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows refuses such names itself")
 
@@ -71,8 +73,8 @@ def test_a_cell_is_no_formula(value: object) -> None:
         assert shown is value
 
 
-def test_a_spreadsheet_of_a_record_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
+def test_a_spreadsheet_of_a_record_computes_nothing() -> None:
+    made = measured_once(TimedMethod("opencv", [1e-3], "opencv"))
     for row in made.rows:
         row.case.picture = HOSTILE
     text = export_csv([made])[".csv"].decode()
@@ -93,7 +95,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("photos", f"{HOSTILE}2.png").write_bytes(b"no picture")
     Path("photos", f"{HOSTILE}.{HOSTILE}").touch()
     Path(f"{HOSTILE}.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]", encoding="ascii")
-    made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
+    made = measured_once(TimedMethod("opencv", [1e-3], "opencv"))
     for row in made.rows:
         row.case.picture = HOSTILE
         row.reason = HOSTILE
@@ -129,7 +131,7 @@ COMMANDS = {
     "bench compare": [("bench", "compare", "bench.json", "bench.json", "--markdown", "d.md", "--junit", "d.xml")],
     "report": [
         ("report", "bench.json"),
-        ("report", "bench.json", "--markdown", "e.md", "--csv", "e.csv"),
+        ("report", "bench.json", "--markdown", "e.md", "--csv", "e.csv", "--html", "e.html"),
         ("report", f"{HOSTILE}.json"),
     ],
     "view": [("view", "-")],
@@ -143,9 +145,25 @@ def text_files(folder: Path) -> dict[str, str]:
     return {str(path): path.read_bytes().decode() for path in files}
 
 
+class Names(HTMLParser):
+    """The names of a page's tags and attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found |= {tag, *(name for name, _ in attributes)}
+
+
 @POSIX
 @pytest.mark.parametrize("what", COMMANDS)
-def test_no_output_of_any_command_holds_what_would_be_obeyed(folder: Path, what: str) -> None:
+def test_no_output_of_any_command_holds_what_would_be_obeyed(
+    folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if what == "report":
+        undrawn(monkeypatch)
     said = []
     for words in COMMANDS[what]:
         done = edgeconv(*words)
@@ -159,6 +177,11 @@ def test_no_output_of_any_command_holds_what_would_be_obeyed(folder: Path, what:
         assert not [line for line in text.splitlines() if line.strip().startswith("FORGED")], visible(place)
         if place.endswith(".xml"):
             ElementTree.fromstring(text)
+        if place.endswith(".html"):
+            names = Names(text).found
+            assert "html" in names
+            assert "taken" not in names
+            assert "<taken" not in text, "in a script neither"
         if place.endswith(".json"):
             json.loads(text)
 
@@ -183,18 +206,3 @@ def test_what_libraries_log_or_warn_of_is_made_visible_too() -> None:
         assert visible("cmd\x1b]0;") in text
         assert not (OBEYED - {"\n"}) & set(text)
     assert logging.lastResort is not None
-
-
-def test_commands_print_through_one_door() -> None:
-    """Whoever prints past it prints names raw: a new command is found here."""
-    past = []
-    for path in sorted((PROJECT / "edgeconv").rglob("*.py")):
-        if path.name in ("printing.py", "ending.py") and path.parent.name == "cli":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                name = ast.unparse(node.func)
-                if name in ("print", "typer.echo", "typer.secho", "click.echo") or name.startswith("sys.std"):
-                    past.append(f"{path.relative_to(PROJECT)}:{node.lineno} {name}")
-    allowed = {"sys.stdout.buffer.write", "sys.stdout.buffer.flush", "sys.stdin.isatty", "sys.stdin.buffer.read"}
-    assert [each for each in past if each.split()[1] not in allowed] == []

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from bench_records import FEW, TimedMethod, grid, use
-from command import script
 
 from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.record import BenchRecord, read_record
-from edgeconv.bench.summary import median
+from edgeconv.bench.record import BenchRecord
 from edgeconv.core.cost import Roof
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.export import figures
 from edgeconv.export.banks import bank_map, bank_series
 
@@ -88,55 +84,3 @@ def test_a_record_without_banks_has_neither(monkeypatch: pytest.MonkeyPatch) -> 
     plain = runner.run(runner.BenchRun(grid(8), FEW))
     assert bank_series(plain) == []
     assert figures.banks(plain) == []
-
-
-def test_what_the_page_says_in_words_is_what_its_records_hold() -> None:
-    words = re.sub(r"\s+", " ", (PROJECT / "docs" / "banks.md").read_text(encoding="utf-8"))
-    results = PROJECT / "docs" / "results"
-    record = read_record(results / "bench" / "h200" / "bank.json.xz")
-    roof = record.roofs["cuda"]
-    assert f"to copy {roof.copy_bytes_per_second / 1e12:.2f} TB/s" in words
-    assert f"{roof.fma_flops_per_second / 1e12:.1f} TFLOPS of float32" in words
-    assert f"{roof.fma_flops_per_second / roof.copy_bytes_per_second:.0f} operations in the time of a byte" in words
-
-    points = [point for series in bank_series(record) for point in series.points]
-    fastest = [
-        next(row for row in point.timed if row.kind == "method" and row.options.math == "fma") for point in points
-    ]
-    won = [row.candidate == "sliding" for row in fastest]
-    assert f"fastest method at {sum(won)} of the {len(points)} points" in words
-    others = [
-        (point.filters, point.in_channels, row.candidate)
-        for point, row, is_won in zip(points, fastest, won, strict=True)
-        if not is_won
-    ]
-    assert others == [(3, 1, "implicit"), (6, 1, "implicit")]  # as the sentence goes on
-    halves = [
-        point.filters
-        for point, ours in zip(points, fastest, strict=True)
-        if (by_halves := point.row("implicit:math=half")) is not None
-        and point.in_channels == RGB_CHANNELS
-        and median(by_halves) < median(ours)
-    ]
-    assert f"passes `sliding` for {halves[0]} to {halves[-1]} filters on RGB" in words
-    libraries = [
-        next(row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")) for point in points
-    ]
-    leads = [median(theirs) / median(ours) for theirs, ours in zip(libraries, fastest, strict=True)]
-    assert f"takes {min(leads):.1f} to {max(leads):.0f} times as long" in words
-    shares = {
-        (point.in_channels, point.filters): f"{100 * point.limit_seconds / median(row):.0f} %"
-        for point, row in zip(points, fastest, strict=True)
-    }
-    assert f"comes to {shares[1, 64]} of memory's limit at 64 filters and {shares[1, 256]} at 256" in words
-    assert f"On RGB it stays at {shares[3, 64]} at 64 filters" in words
-
-    tried = script("committed").record("tried/cuda_bank")
-    steps = tried["microseconds_by_steps_of_a_strip_of_two_rows"]
-    rgb, grey = steps["3x64, 8 lanes, 3 pixels, 2 warps"], steps["1x64, 8 lanes, 2 pixels, 2 warps"]
-    assert min(rgb, key=rgb.get) == "6"
-    assert f"of 6 steps take {rgb['6']:.0f} µs, of 64 steps {rgb['64']:.0f}" in words
-    assert f"a single step is best, {grey['1']:.0f} in place of {grey['64']:.0f}" in words
-    small = tried["microseconds_of_small_pictures"]
-    direct, shared = (small[way]["512x512 3x64"] for way in ("one thread per pixel", "lanes share pixels"))
-    assert f"took {direct:.0f} µs; by the lanes of a warp it is {shared:.0f}" in words

@@ -17,6 +17,7 @@ from bench_records import BrokenPeer, TimedMethod, WrongMethod, changed, measure
 from run_reports import run_report
 from test_shown_ladders import HEAD
 from test_shown_ladders import row as ladder_row
+from undrawn import undrawn
 
 from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
@@ -143,6 +144,7 @@ def shown() -> dict[str, str]:
     """The files by name."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(goals, "GOALS", BARS)
+        undrawn(patch)
         records: list[AnyRecord] = [bench(patch), *runs(), ladder()]
         assert [plain(record)["kind"] for record in records] == ["bench", "run", "run", "bench conv"]
         (markdown,) = find_exporter("markdown").load()(records).values()
@@ -172,6 +174,11 @@ def test_the_whole_file_is_as_it_was_read(name: str, files: dict[str, str]) -> N
     for number, (found, wanted) in enumerate(zip(files[name].splitlines(), expected.splitlines(), strict=False), 1):
         assert found == wanted, f"line {number} of {name}"
     assert files[name] == expected
+
+
+def test_no_identifier_of_a_page_is_there_twice(files: dict[str, str]) -> None:
+    identifiers = re.findall(r'\bid="([^"]+)"', files["everything.html"])
+    assert len(identifiers) == len(set(identifiers)) > 10
 
 
 def test_every_row_of_a_ladder_is_the_part_that_the_whole_file_has(files: dict[str, str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from pathlib import Path
 
 import numpy as np
@@ -79,28 +78,7 @@ def test_what_has_changed_since_the_run_is_not_shown(folder: Path, monkeypatch: 
     assert shown(report) == ([], ["photo.png", f"out/{edges.name}"])
 
 
-def test_a_wrong_file_does_not_hide_the_right_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here lie a folder, a pipe, a damaged file or another picture by the names that the report gives."""
-    report, edges = only(folder, "out/*.json"), only(folder, "out/*.png")
-    right, here = folder / "right", folder / "here"
-    right.mkdir()
-    for path in (folder / "photo.png", edges):
-        path.rename(right / path.name)
-    for number, spoil in enumerate((Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"no picture"), _another)):
-        place = here / str(number)
-        place.mkdir(parents=True)
-        monkeypatch.chdir(place)
-        for name in ("photo.png", edges.name):
-            spoil(place / name)
-        assert shown(report, folder, right) == (["photo.png", edges.name], [])
-        assert shown(report, folder) == ([], ["photo.png", f"out/{edges.name}"])
-
-
-def _another(path: Path) -> None:
-    write_image(smooth_image(WIDTH, HEIGHT), path)
-
-
-def test_a_page_shows_so_many_and_names_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_shows_twelve_runs_and_names_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = read(only(folder, "out/*.json"))
     reports = [copy.deepcopy(report) for _ in range(13)]
     for number, each in enumerate(reports):
@@ -109,15 +87,6 @@ def test_a_page_shows_so_many_and_names_the_others(folder: Path, monkeypatch: py
     found, missing = run_pictures(reports, ())
     assert [each.title.split(",")[0].split(":")[0] for each in found[-2:]] == ["11.png", "11_edges.png"]
     assert (len(found), missing) == (24, ["12.png", "12_edges.png"])
-
-
-@pytest.mark.parametrize(("side", "expected"), [(560, 560), (561, 281)])
-def test_how_large_a_picture_is_shown(folder: Path, monkeypatch: pytest.MonkeyPatch, side: int, expected: int) -> None:
-    monkeypatch.chdir(folder)
-    write_image(smooth_image(10, side), folder / "wide.png")
-    assert edgeconv("run", "wide.png", "-o", "wide/", *QUICK, cwd=folder).code == 0
-    found, _ = run_pictures([read(only(folder, "wide/*.json"))], ())
-    assert [decode_image(each.webp, each.title).pixels.shape[1] for each in found] == [expected] * 2
 
 
 @pytest.mark.parametrize(

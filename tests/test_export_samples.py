@@ -1,4 +1,4 @@
-"""The drawn picture of a page and what filters give of it, by hand."""
+"""What filters give of the drawn picture, as the page shows it."""
 
 from __future__ import annotations
 
@@ -7,37 +7,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-import pytest
 
 from edgeconv.core.filters import named_filter
 from edgeconv.core.request import make_request
 from edgeconv.export.samples import chart, samples
 from edgeconv.methods import reference
-
-GREEN, WHITE, RED, BLUE, YELLOW = (30, 160, 90), (240,) * 3, (230, 60, 40), (40, 120, 220), (250, 220, 60)
-
-
-@pytest.mark.parametrize(
-    ("row", "column", "colour"),
-    [
-        (0, 0, (40,) * 3),  # the ramp: one level every two columns
-        (0, 95, (87,) * 3),
-        *((row, column, RED) for row, column in ((30, 30), (10, 30), (30, 10))),
-        *((row, column, (40 + column // 2,) * 3) for row, column in ((9, 30), (51, 20), (30, 9))),
-        *((row, column, BLUE) for row, column in ((58, 40), (76, 40), (58, 22))),
-        (77, 40, (60,) * 3),
-        *((row, column, YELLOW) for row, column in ((44, 66), (30, 66), (58, 66), (44, 80))),
-        (29, 66, (73,) * 3),
-        (44, 81, (80,) * 3),
-        *((row, column, GREEN) for row, column in ((78, 8), (89, 8), (80, 47))),
-        *((row, column, (40 + column // 2,) * 3) for row, column in ((77, 8), (90, 8), (80, 7))),
-        *((row, column, WHITE) for row, column in ((78, 48), (89, 52), (80, 84))),
-        *((row, column, (40 + column // 2,) * 3) for row, column in ((80, 49), (80, 88), (90, 48), (77, 48))),
-    ],
-)
-def test_what_is_drawn_where(row: int, column: int, colour: tuple[int, int, int]) -> None:
-    assert tuple(chart()[row, column]) == colour
-    assert (chart().shape, chart().dtype) == ((96, 96, 3), np.uint8)
 
 
 def shown(*works: tuple[str, str]) -> dict[str, Any]:

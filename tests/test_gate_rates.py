@@ -27,35 +27,6 @@ def test_a_planted_slowdown_is_counted_and_the_same_code_is_not(monkeypatch: pyt
     assert gate_rates.verdicts([base], [slowed], Gate(), ("load",)) == Counter(slower=2)
 
 
-def test_sides_are_drawn_from_all_records_and_never_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [measured(monkeypatch, TimedMethod("own", [2e-3 + 1e-5 * i])) for i in range(6)]
-    seen = []
-
-    def noted(bases, news, gate, allowed=()) -> Counter[str]:
-        seen.append([id(run) for side in (bases, news) for run in side])
-        return Counter(same=1)
-
-    monkeypatch.setattr(gate_rates, "verdicts", noted)
-    found = gate_rates.rates(records, 3, 5, Gate(), 1.07)
-    assert found == {name: {"same": 5} for name in ("same_code", "same_code_load_allowed", "planted")}
-    assert all(len(set(drawn)) == 6 for drawn in seen[0::3])
-    assert len({tuple(drawn) for drawn in seen[0::3]}) == 5
-
-
-def test_neighbours_are_at_work_inside_the_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = []
-
-    class Recorded(gate_rates.subprocess.Popen):
-        def __init__(self, *words, **options) -> None:
-            super().__init__(*words, **options)
-            started.append(self)
-
-    monkeypatch.setattr(gate_rates.subprocess, "Popen", Recorded)
-    with gate_rates.neighbours(2):
-        assert [process.poll() for process in started] == [None, None]
-    assert [process.poll() for process in started] == [-9, -9]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -15,7 +15,6 @@ import pytest
 from browser import Browser, chromium
 from command import PROJECT, edgeconv
 from picture_files import smooth_image
-from selection import few_then_slow
 from test_export_expected import BARS, bench, ladder, runs
 
 from edgeconv.bench import goals
@@ -96,7 +95,8 @@ needs_axe = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here: n
 
 
 @needs_axe
-@pytest.mark.parametrize("scheme", few_then_slow(["light", "dark"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(window: Browser, pages: Path, name: str, scheme: str) -> None:
     window.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -114,6 +114,7 @@ def test_axe_finds_nothing(window: Browser, pages: Path, name: str, scheme: str)
 
 
 @needs_axe
+@pytest.mark.slow
 def test_axe_finds_a_mistake_that_is_there(window: Browser, pages: Path) -> None:
     window.open(pages / "run.html")
     window.send("Runtime.evaluate", expression=AXE.read_text(encoding="utf-8"))
@@ -218,7 +219,10 @@ WALKS = (
 """A page, the key of its view, its controls, and one that must be met."""
 
 
-@pytest.mark.parametrize(("name", "view", "entries", "needed"), WALKS)
+@pytest.mark.parametrize(
+    ("name", "view", "entries", "needed"),
+    [WALKS[0], *(pytest.param(*walk, marks=pytest.mark.slow) for walk in WALKS[1:])],
+)
 def test_the_keyboard_alone_reaches_and_operates_everything(
     window: Browser, pages: Path, name: str, view: str, entries: dict[str, Control], needed: str
 ) -> None:
@@ -256,6 +260,7 @@ SMALL = f"""[...document.querySelectorAll("a[href], button, select, summary, lab
   .map(({{ html, box }}) => `${{Math.round(box.width)}}×${{Math.round(box.height)}} ${{html}}`)"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_on_a_phone_everything_can_be_hit_and_nothing_is_cut(window: Browser, pages: Path, name: str) -> None:
     window.phone(PHONE_WIDTH)

@@ -11,14 +11,13 @@ from bench_records import changed
 from command import PROJECT
 from run_reports import all_run_reports, run_report
 
-from edgeconv.core.cost import Roof
 from edgeconv.core.records import to_json
 from edgeconv.core.text_rows import broken
 from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text, share_text
 from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8, xml_text
 from edgeconv.run import report_text
-from edgeconv.run.report import SpeedPart, as_report
+from edgeconv.run.report import as_report
 
 
 @pytest.mark.parametrize(
@@ -156,25 +155,6 @@ def test_how_often_a_piece_was_decoded_is_of_one_pass(passes: int, decoded: int,
     assert words in line
     assert line.endswith("the whole run 1.235 GFLOPS; waited for decode 500 ms, encode 2 ms")
     assert memory == "peak 3 MiB of the process, planned 5 MiB, limit 7 MiB"
-
-
-def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
-    speed = SpeedPart(
-        kernel_gflops=49727.6,
-        useful_gflops=1.0,
-        gigabytes_per_second=1841.8,
-        memory_floor_share=0.44,
-        roofline_share=0.44,
-        bound_by="memory",
-        end_to_end_gflops=1378.0,
-        roof=Roof(4.2e12, 5.9e13, "measured"),
-    )
-    made = SimpleNamespace(speed=speed, throughput=None, method=SimpleNamespace(workspace_bytes=0))
-    for name in ("picture", "time", "check", "tile"):
-        monkeypatch.setattr(report_text, f"_{name}_rows", lambda made: [])
-    shown = "\n".join(row.text for row in report_text.table(made))
-    assert "49,728 GFLOPS (end to end 1,378), 1,842 GB/s" in shown
-    assert "measured here 4,200 GB/s copy, 59,000 GFLOPS float32" in shown
 
 
 def test_reports_from_before_bounds_were_derived_still_have_a_table() -> None:

@@ -22,7 +22,6 @@ from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
 from edgeconv.bench.metrics import metrics_of
 from edgeconv.bench.record import BenchRecord, BusPart
-from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Counts, Roof, speed
 from edgeconv.core.records import plain
 from edgeconv.core.units import seconds_text
@@ -72,40 +71,6 @@ def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
     changed(row.case, height=13, width=14, stride=9)
     made.rows = [row]
     return made
-
-
-def test_each_cell_of_an_metrics(record: BenchRecord) -> None:
-    (group,) = groups(record)
-    (cells,) = tables.metrics(group).rows
-    assert dict(zip(tables.METRICS_HEADER, cells, strict=True)) == {
-        "candidate": "opencv",
-        "size": "16",
-        "L2": "warm",
-        "median": "2.2 ms",
-        "p10": "1.1 ms",
-        "p90": "3.3 ms",
-        "n": "17",
-        "stopped by": "time limit",
-        "GFLOPS": "1,235",
-        "useful GFLOPS": "567.9",
-        "GB/s": "98.76",
-        "moved GB/s": "345.7",
-        "FLOP/byte": "13.57",
-        "of floor": "41%",
-        "of large copy": "52%",
-        "of roofline": "63%",
-        "bound by": "memory",
-        "workspace": "4,321",
-        "error": "3e-07",
-        "differs": "",
-    }
-
-
-def test_each_cell_of_the_tables_over_size(record: BenchRecord) -> None:
-    (group,) = groups(record)
-    for cell, text in ((tables.time_cell, "2.2 ms"), (tables.floor_cell, "41%"), (tables.gflops_cell, "1,235")):
-        shown = tables.over_size(group, "", cell)
-        assert (shown.header, shown.rows) == (("", "16"), (("opencv", text),))
 
 
 def test_each_column_of_the_spreadsheet(record: BenchRecord) -> None:

@@ -14,10 +14,9 @@ from edgeconv.bench.ladders.base import LadderProfile
 from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.core.records import as_type
-from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
-from edgeconv.export.tables import Table, percent
+from edgeconv.export.tables import Table
 
 CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
 GEMM = [step.name for step in gemm_kernels.STEPS]
@@ -114,52 +113,12 @@ def test_steps_of_the_convolutions(conv: ConvRecord, profile: LadderProfile) -> 
         }
 
 
-def test_what_a_ladder_gains_at_its_largest_size(conv: ConvRecord, gemm: GemmRecord) -> None:
-    for each in conv.rows:
-        if each.step == "sliding":
-            each.timing.median_seconds /= 16
-            each.timing.samples_seconds = [each.timing.median_seconds] * 7
-    last = len(CONV)
-    assert ladders.lead(conv) == [
-        f"stride {stride}, side 4096: sliding takes {seconds_text(last * 1e-6 / by)}, {last}% of the floor, "
-        f"{digits_text(32 / last, 4)} × [{digits_text(32 / last, 4)}, {digits_text(32 / last, 4)}] faster than textbook"
-        for stride, by in ((1, 16), (2, 64))
-    ]
-    number = len(GEMM) - 2  # the last but the vendor's
-    assert GEMM[-1] == "cublas"
-    assert ladders.lead(gemm) == [
-        f"{dtype}, side 4096: {GEMM[number]} takes {seconds}, {percent(number / 8)} of cuBLAS's speed, "
-        f"{2**number} × [{2**number}, {2**number}] faster than {GEMM[0]}"
-        for dtype, seconds in zip(gemm_kernels.REALS, medians_of(number), strict=True)
-    ]
-
-
-def test_of_steps_that_are_as_fast_the_first_is_named(conv: ConvRecord) -> None:
-    for each in conv.rows:
-        each.timing.median_seconds = 3e-6
-    assert ladders.lead(conv) == [
-        f"stride {stride}, side 4096: textbook takes 3 µs, 2% of the floor" for stride in (1, 2)
-    ]
-
-
 def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:
     for each in conv.rows:
         if each.stride == 2 and each.step != "copy":
             changed(each, right=False, timing=None)
     (line,) = ladders.lead(conv)
     assert line.startswith("stride 1, ")
-
-
-def medians_of(number: int) -> list[str]:
-    """Of a step of the products at 4096, by type."""
-    milliseconds = 2.0 ** (5 - number)
-    return [seconds_text(milliseconds / 1e3), seconds_text(milliseconds / 2e3)]
-
-
-def test_what_was_busy(profile: LadderProfile) -> None:
-    found = cells(ladders.conv_binds(profile))
-    assert found["`textbook`"] == {"issue": "1 %", "L1": "11 %", "L2": "22 %", "memory": "32 %"}
-    assert list(found) == [f"`{name}`" for name in CONV[1:]]
 
 
 def test_convolutions_by_size_and_by_block(conv: ConvRecord) -> None:
@@ -199,21 +158,6 @@ def test_products_by_size(gemm: GemmRecord) -> None:
     gemm.rows = [each for each in gemm.rows if (each.step, each.dtype) != ("cublas", "float64")]
     assert ladders.gemm_sizes(gemm).rows[2][2:] == ("–", "4,296 (25%)")
     assert ladders.gemm_sizes(gemm).rows[-1][2:] == ("–", "–")
-
-
-def test_what_the_sources_say_of_their_steps(conv: ConvRecord, gemm: GemmRecord) -> None:
-    lines = ladders.conv_source(conv)
-    assert lines[0].startswith("  textbook  2 µs       –  one thread")
-    assert lines[1].startswith("  pixel     3 µs  0.50 ×  one thread")
-    assert lines[-1] == (
-        "Medians and gains over the step before on one made-up GPU, 4096 × 4096, stride 1, cold L2; a copy takes 1 µs."
-    )
-    assert max(map(len, lines)) <= 110
-    lines = ladders.gemm_source(gemm)
-    assert lines[0].startswith("  plain          32 ms       –  one thread")
-    wrapped = next(number for number, line in enumerate(lines) if line.startswith("  shared         16 ms  2.00 ×  "))
-    assert lines[wrapped + 1].startswith(" " * len("  shared         16 ms  2.00 ×  ") + "memory")
-    assert lines[-1] == "Medians and gains over the step before on one made-up GPU, 4096 × 4096, float32, cold L2."
 
 
 def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
@@ -262,10 +206,3 @@ def test_each_column_of_the_spreadsheet(conv: ConvRecord, gemm: GemmRecord) -> N
     changed(conv.rows[1], right=False, timing=None)
     (first, second, *_) = csv.DictReader(io.StringIO(export_csv([conv])[".csv"].decode()))
     assert (first["status"], second["status"], second["median_seconds"]) == ("measured", "wrong", "")
-
-
-def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: ConvRecord, gemm: GemmRecord) -> None:
-    expected = ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)
-    conv.rows.sort(key=lambda each: (-each.stride, each.size))
-    gemm.rows.sort(key=lambda each: (each.dtype != "float64", each.size))
-    assert (ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)) == expected

@@ -7,29 +7,25 @@ that are swapped, one that is scaled wrongly or one that is taken from elsewhere
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, changed, measured
+from bench_records import TimedMethod, changed, measured_once
 from command import PROJECT
 from contrast import PAGES, contrast
 from run_reports import all_run_reports
+from undrawn import undrawn
 
 pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
 from edgeconv.bench.record import BenchRecord
-from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Roof
-from edgeconv.export import figures, html, ladder_figures, ladders, plot, run_figures, tables
-from edgeconv.export.colours import FLOOR, INK, SERIES, colour_of, place_of, with_variables
+from edgeconv.export import figures, ladder_figures, plot, run_figures
+from edgeconv.export.colours import FLOOR, INK, SERIES, colour_of
 from edgeconv.export.kinds import read
 from edgeconv.methods import METHODS
 from edgeconv.run.report import PHASES, RunReport, as_report
@@ -45,17 +41,11 @@ def scale(size: int, stride: int) -> int:
     return size // 8 * (10 if stride == 2 else 1)
 
 
-@pytest.fixture(scope="module")
-def plain_record() -> Iterator[BenchRecord]:
+@pytest.fixture
+def record() -> BenchRecord:
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
-    with pytest.MonkeyPatch.context() as patch:
-        yield measured(patch, TimedMethod("own", [2e-3]), peer)
-
-
-@pytest.fixture
-def record(plain_record: BenchRecord) -> BenchRecord:
-    made = copy.deepcopy(plain_record)
+    made = measured_once(TimedMethod("own", [2e-3]), peer)
     plain = made.rows
     made.rows = []
     for stride in STRIDES:
@@ -124,18 +114,6 @@ def test_points_over_size(record: BenchRecord, draw: Any, values: dict[str, floa
         assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     assert legend_of(drawing) == names
     assert ("Dotted: the fewest bytes read and written" in drawing.caption) == (draw is figures.times)
-
-
-def test_lines_are_told_apart_as_the_caption_says(record: BenchRecord) -> None:
-    """Methods have markers, peers are dashed, the copy is dotted and grey."""
-    (drawing,) = figures.times(record)
-    for axis in drawing.figure.axes:
-        drawn = {line.get_label(): line for line in axis.lines}
-        markers = [drawn[name].get_marker() for name in ("copy", "own", "peer")]
-        assert markers == ["None", figures.MARKERS[place_of("own") % len(figures.MARKERS)], "None"]
-        assert [drawn[name].get_linestyle() for name in ("copy", "own", "peer")] == [":", "-", "--"]
-        colours = [drawn[name].get_color() for name in ("copy", "own", "peer")]
-        assert colours == [FLOOR, colour_of("own"), colour_of("peer")]
 
 
 def test_a_candidate_without_a_time_has_no_line_and_no_share(record: BenchRecord) -> None:
@@ -240,60 +218,9 @@ def test_bars_of_cudnns_algorithms(record: BenchRecord) -> None:
     assert ticks(axis.get_yticklabels()) == ["FMA\nSLOW", "FMA\nFAST", "TENSOR\nFAST"]
     assert axis.yaxis_inverted()
     assert axis.get_xlabel() == "measured time, µs"
-    assert drawing.figure.get_size_inches().tolist() == pytest.approx([4.2 * 1.6, 3.4])
     assert (drawing.name, drawing.title) == ("cudnn_1", "cuDNN's ranking, 16, stride 1, float32, own")
     row.choice["measured"] = [{**line, "time_seconds": None} for line in row.choice["measured"]]
     assert figures.cudnn(record) == []
-
-
-def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord, reports: list[RunReport]) -> None:
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
-    for drawing in (*figures.draw(record), *run_figures.draw_runs(reports), *ladder_figures.draw_ladder(ladder)):
-        for axis in drawing.figure.axes:
-            parts = (axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_xticklabels(), *axis.get_yticklabels())
-            assert {part.get_color() for part in parts} == {INK}, drawing.name
-            assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {INK}
-            assert axis.patch.get_alpha() == 0
-            if drawing.name.startswith(("waterfall", "run")):
-                assert {text.get_color() for text in axis.texts} == {INK}
-        colours = {to_hex(text.get_color()) for found in drawing.figure.legends for text in found.get_texts()}
-        assert colours <= {INK}
-
-
-@pytest.mark.parametrize(("panels", "labels", "columns"), [(1, 3, 3), (1, 9, 4), (2, 5, 5), (2, 9, 6)])
-def test_a_legend_has_at_most_four_columns_and_six_below_several_panels(panels: int, labels: int, columns: int) -> None:
-    figure = Figure()
-    axes = [figure.add_subplot(1, panels, 1 + place) for place in range(panels)]
-    for axis in axes:
-        for number in range(labels):
-            axis.plot([0, 1], [number, number], label=f"line {number}")
-    figures.legend(figure, axes)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [f"line {number}" for number in range(labels)]
-    assert legend._ncols == columns
-
-
-def test_drawings_are_titled_by_what_they_are_of(record: BenchRecord) -> None:
-    titles = [drawing.title for drawing in figures.draw(record)]
-    assert titles == [
-        "GFLOPS, CPU, float32, random, mix",
-        "Time, CPU, float32, random, mix",
-        "Share of the floor, CPU, float32, random, mix",
-        "Roofline, CPU",
-        "Where the time goes, float32, random, mix, stride 1",
-        "Where the time goes, float32, random, mix, stride 2",
-    ]
-    for row in record.rows:
-        row.case.picture = "a.png"
-    assert figures.draw(record)[0].title == "GFLOPS, CPU, a.png, float32, random, mix"
-
-
-def test_a_drawing_is_as_wide_as_its_panels(record: BenchRecord) -> None:
-    sizes = {drawing.name.split("_")[0]: drawing.figure.get_size_inches().tolist() for drawing in figures.draw(record)}
-    assert sizes["gflops"] == sizes["time"] == [2 * 4.2, 3.4]
-    assert sizes["roofline"] == pytest.approx([4.2 * 1.6, 3.4])
-    assert sizes["floor"] == pytest.approx([2.0 + 0.52 * 4, 1.2 + 0.3 * 2])
-    assert sizes["waterfall"] == pytest.approx([7.2, 1.4 + 0.26 * 2])
 
 
 # --- runs and ladders ------------------------------------------------------------------------------------------------
@@ -343,7 +270,6 @@ def test_the_plots_of_runs(reports: list[RunReport]) -> None:
         assert all(line.get_visible() for line in axis.get_xgridlines()), "bars are read along the grid"
         assert ticks(axis.get_yticklabels()) == ["cuda sliding", "cuda cudnn"]
         assert axis.yaxis_inverted()
-        assert drawing.figure.get_size_inches().tolist() == pytest.approx([7.2, 1.4 + 0.42 * 2])
 
 
 def test_a_run_without_samples_or_roof_has_no_bar(reports: list[RunReport]) -> None:
@@ -378,7 +304,6 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
         assert axis.get_ylabel() == "GFLOPS"
         if name == "gemm":
             assert axis.get_ylim()[0] == 0
-    assert [line.get_color() for line in drawing.figure.axes[0].lines[:2]] == list(SERIES[:2])
     size = max(row.size for row in record.rows)
     assert [drawing.title for drawing in bars] == [
         f"Each step of edgeconv bench {name}, {size}×{size}, "
@@ -395,130 +320,23 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
         assert axis.yaxis_inverted(), "the first step is on top"
 
 
-# --- the page --------------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """The tables of a page by the heading or summary before them, and all its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tables: list[tuple[str, list[list[str]]]] = []
-        self.words: list[str] = []
-        self._heading, self._inside = "", ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if tag in ("h2", "h3", "summary"):
-            self._heading, self._inside = "", tag
-        elif tag == "table":
-            self.tables.append((self._heading, []))
-        elif tag == "tr":
-            self.tables[-1][1].append([])
-        elif tag in ("th", "td"):
-            self.tables[-1][1][-1].append("")
-            self._inside = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == self._inside:
-            self._inside = ""
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-        if self._inside in ("th", "td"):
-            self.tables[-1][1][-1][-1] += data
-        elif self._inside:
-            self._heading += data
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages without their drawings, which take longest."""
-    monkeypatch.setattr(html, "svg", lambda drawing: '<svg width="100pt" height="50pt"></svg>')
-    monkeypatch.setattr(html, "samples", lambda record: [])
-
-
-def page_of(*records: Any) -> Page:
-    (content,) = html.export(list(records)).values()
-    return Page(content.decode())
-
-
-def rows_of(table: tables.Table) -> list[list[str]]:
-    return [list(table.header), *map(list, table.rows)]
-
-
-def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
-    undrawn: None, record: BenchRecord, reports: list[RunReport]
-) -> None:
-    """Which table stands where is the page's part; what is in it: test_shown_figures.py, test_shown_ladders.py."""
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
-    page = page_of(record, ladder, *reports)
-    expected = [(table.title, rows_of(table)) for table in (tables.fastest(record),)]
-    for group in groups(record):
-        for title, cell in (
-            ("Median time (⚑ bound by the launch)", tables.time_cell),
-            ("Share of the floor", tables.floor_cell),
-            ("GFLOPS (nominal)", tables.gflops_cell),
-        ):
-            expected.append((title, rows_of(tables.over_size(group, title, cell))))
-    expected += [(group.title, rows_of(tables.metrics(group))) for group in groups(record)]
-    expected += [(table.title, rows_of(table)) for table in ladders.shown(ladder)]
-    from edgeconv.export import runs
-
-    made = (runs.overview(reports), runs.phases(reports), runs.pictures(reports), *runs.cudnn_traces(reports))
-    expected += [(table.title, rows_of(table)) for table in made]
-    assert page.tables == expected
-
-
-def test_the_lines_of_a_pages_head(undrawn: None, record: BenchRecord, reports: list[RunReport]) -> None:
-    changed(record, wall_seconds=12.6, complete=False, warnings=["the clock moved"])
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
-    reports[0].created_utc, reports[1].created_utc = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
-    reports[1].check.passed = False
-    text = "\n".join(page_of(record, ladder, *reports).words)
-    assert "12 rows in 12.6 s" in text
-    assert "Stopped before it was complete." in text
-    assert "the clock moved." in text
-    assert f"{len(ladder.rows)} rows" in text
-    assert "2 reports of edgeconv run, 2026-01-01T00:00:00Z and later" in text
-    assert "cuda cudnn: the output is not what the float64 oracle gives." in text
-    assert "copy 20 GB/s, float32 multiply-adds 3,000 GFLOPS (made up)" in text
-
-
-def test_a_drawing_in_a_page_is_as_large_as_its_text_wants_and_scrolls_where_it_is_broad(
-    record: BenchRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(html, "samples", lambda record: [])
-    (content,) = html.export([record]).values()
-    styles = re.findall(r'aria-label="([^"]*)" style="max-width:(\d+)px"( class="broad")?', content.decode())
-    points = {drawing.title: float(drawing.figure.get_size_inches()[0]) * 72 for drawing in figures.draw(record)}
-    assert {title: (int(width), bool(broad)) for title, width, broad in styles} == {
-        title.replace("'", "&#x27;"): (round(width * 1.4), width > 500) for title, width in points.items()
-    }
-    assert {broad for *_, broad in styles} == {"", ' class="broad"'}
-    assert INK not in content.decode()
-    assert len(re.findall(r"<svg [^>]*\b(?:width|height)=", content.decode())) == 0
-
-
-def test_a_png_has_150_dots_an_inch_on_white(record: BenchRecord) -> None:
+def test_a_record_gives_the_same_png_on_white_and_the_same_svg_with_text_each_time(record: BenchRecord) -> None:
     import cv2
 
-    (drawing,) = figures.roofline(record)
-    data = plot.png(drawing)
+    (drawing,), (again,) = figures.roofline(record), figures.roofline(record)
+    data, drawn = plot.png(drawing), plot.svg(drawing)
+    assert (data, drawn) == (plot.png(again), plot.svg(again))
     assert b"tEXt" not in data, "no version of a library stands in it, so that the same record gives the same file"
     pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
-    assert pixels.shape[:2] == (round(3.4 * 150), round(4.2 * 1.6 * 150))
     assert pixels[0, 0].tolist() == [255, 255, 255, 255]
-    assert "<text" in plot.svg(drawing)
-    assert drawing.figure.patch.get_alpha() == 0, "the ground of an SVG is the page's"
-    assert "opacity: 0" in plot.svg(drawing), "an SVG has no ground of its own"
+    assert "<text" in drawn
+    assert "opacity: 0" in drawn, "the ground of an SVG is the page's"
 
 
 def test_files_of_one_record_have_no_number_and_of_several_have(
     record: BenchRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plot, "svg", lambda drawing: drawing.title)
-    monkeypatch.setattr(plot, "png", lambda drawing: drawing.title.encode())
+    undrawn(monkeypatch)
     names = {drawing.name for drawing in figures.draw(record)}
     assert set(plot.export([record])) == {f"_{name}.{kind}" for name in names for kind in ("svg", "png")}
     assert set(plot.export([record, record])) == {
@@ -531,14 +349,6 @@ def test_a_run_of_any_phases_is_drawn() -> None:
     (drawing,) = run_figures.phases([as_report(made)])
     (axis,) = drawing.figure.axes
     assert len(axis.patches) == len(PHASES) == len({to_hex(bar.get_facecolor()) for bar in axis.patches})
-
-
-def test_a_drawing_is_as_wide_on_a_page_as_it_is_and_not_as_high(record: BenchRecord) -> None:
-    (tall,) = run_figures.phases([as_report(next(iter(all_run_reports().values())))] * 45)
-    width, height = (inches * 72 for inches in tall.figure.get_size_inches())
-    assert height > width
-    (shown,) = re.findall(r"max-width:(\d+)px", html._figure(tall, "r1-"))
-    assert float(shown) < height
 
 
 def test_every_colour_can_be_read_on_light_and_on_dark() -> None:
@@ -560,11 +370,3 @@ def test_a_method_has_one_colour_everywhere(record: BenchRecord) -> None:
     before = {line.get_label(): line.get_color() for line in figures.gflops(record)[0].figure.axes[0].lines}
     record.rows.reverse()
     assert before == {line.get_label(): line.get_color() for line in figures.gflops(record)[0].figure.axes[0].lines}
-
-
-def test_a_page_may_set_the_colours_of_series() -> None:
-    drawn = f'<path style="stroke: {SERIES[3].lower()}"/><text style="fill: {INK}">'
-    assert (
-        with_variables(drawn)
-        == f'<path style="stroke: var(--series-3, {SERIES[3]})"/><text style="fill: currentColor">'
-    )

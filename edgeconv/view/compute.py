@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.core.request import Request
-from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.core.timing import Budget, Clock, Stopwatch
 from edgeconv.diff import maps, record
 from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
 from edgeconv.diff.metrics import Allowance
@@ -171,14 +172,14 @@ class _Computed:
 class Workshop:
     """Serves requests, and caches what the next one may need again."""
 
-    def __init__(self, rules: ReadRules = DEFAULT_RULES) -> None:
-        self.rules = rules
+    def __init__(self, rules: ReadRules = DEFAULT_RULES, clock: Clock = time.monotonic) -> None:
+        self.rules, self.clock = rules, clock
         self.measuring = threading.Lock()
         """Held during timing: two measurements at once would distort both."""
         self._pictures: LruCache[tuple[Picture, float]] = LruCache(KEPT_BYTES, lambda kept: kept[0].pixels.nbytes)
         self._outputs: LruCache[_Computed] = LruCache(KEPT_BYTES, lambda kept: kept.held_bytes)
         self._layers: LruCache[Layer] = LruCache(KEPT_BYTES, lambda kept: kept.pixels.nbytes)
-        self._computations = Computations()
+        self._computations = Computations(clock)
         self._readings: dict[str, int] = {}
         """How often each path was reloaded: results of an earlier version of the file are not used again."""
 

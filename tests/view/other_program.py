@@ -1,6 +1,7 @@
 """Another program on the same screen, from which pictures are dragged and pasted; told what to do line by line.
 
-python other_program.py X Y SIDE   a small window at (X, Y); prints "ready", and a line after each command
+python other_program.py X Y SIDE   a small window at (X, Y); prints "ready", and a line after each command; of a drag
+                                   "drags", "may ACTION" where it could be let go, and "dropped ACTION"
 
 hold files PATH...      what a drag that begins on the window carries from now on, and what the clipboard holds
 hold picture PATH       ... the picture itself, as another program's picture
@@ -40,6 +41,8 @@ class Source(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         drag = QDrag(self)
         drag.setMimeData(mime(*self.held))
+        drag.actionChanged.connect(lambda action: print(f"may {action.name}", flush=True))
+        print("drags", flush=True)
         taken = drag.exec(Qt.DropAction.CopyAction)
         print(f"dropped {taken.name}", flush=True)
 

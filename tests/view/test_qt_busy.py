@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from problems import random_image
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from pytestqt.qtbot import QtBot
-from windows import PATIENCE_MILLISECONDS, drawn, opened, settle
+from windows import PATIENCE_MILLISECONDS, TurnedClock, drawn, finish, opened, settle
 
 from edgeconv import convolve
 from edgeconv.core import progress
 from edgeconv.io.image import Picture, write_image
 from edgeconv.methods import reference
+from edgeconv.runtime.session import Session
+from edgeconv.view.computations import GRACE_SECONDS, Computations, Waiting
 from edgeconv.view.compute import Workshop
 from edgeconv.view.qt import busy
 from edgeconv.view.qt.window import STOPPED, ViewWindow
@@ -54,7 +57,7 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    """The reference computes a band when it may; nothing is too young to be shown."""
+    """The reference computes a band when it may, and tells of each."""
     made, values = Gate(), reference.values
 
     def slowly(*words: Any) -> Any:
@@ -63,12 +66,15 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
         return values(*words)
 
     monkeypatch.setattr(reference, "values", slowly)
-    monkeypatch.setattr(busy, "SHOWN_AFTER_MILLISECONDS", 20)
     monkeypatch.setattr(busy, "LOOK_MILLISECONDS", 5)
     monkeypatch.setattr("edgeconv.view.computations.TELL_SECONDS", 0.0)
-    monkeypatch.setattr("edgeconv.view.computations.GRACE_SECONDS", 0.1)
     yield made
     made.open.set()
+
+
+@pytest.fixture
+def clock() -> TurnedClock:
+    return TurnedClock()
 
 
 def begin_slowly(qtbot: QtBot, window: ViewWindow, gate: Gate) -> None:
@@ -79,18 +85,19 @@ def begin_slowly(qtbot: QtBot, window: ViewWindow, gate: Gate) -> None:
     qtbot.waitUntil(lambda: gate.begun == 1, timeout=PATIENCE_MILLISECONDS)
 
 
-def test_a_slow_method_shows_how_far_it_is(qtbot: QtBot, picture: Path, gate: Gate) -> None:
-    window = opened(qtbot, picture, method="opencv")
+def test_a_slow_method_shows_how_far_it_is(qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock) -> None:
+    window = opened(qtbot, picture, clock=clock, method="opencv")
     assert not window.busy.isVisible()
     assert not window.actions_by_name["stop"].isEnabled()
     begin_slowly(qtbot, window, gate)
     for done in (3, 7):
+        clock.now += 1.25
         gate.let(done - gate.begun + 1)
         qtbot.waitUntil(lambda done=done: gate.begun == done + 1, timeout=PATIENCE_MILLISECONDS)
         qtbot.waitUntil(lambda done=done: window.busy.bar.value() == 100 * done // BANDS, timeout=PATIENCE_MILLISECONDS)
         assert window.busy.isVisible()
         assert window.busy.bar.maximum() == 100
-        assert window.busy.seconds.text() == f"0 s, {100 * done // BANDS} %"
+        assert window.busy.seconds.text() == f"{1 if done == 3 else 2} s, {100 * done // BANDS} %"
     text = "computing output by reference …"
     qtbot.waitUntil(lambda: window.busy_label.text() == text, timeout=PATIENCE_MILLISECONDS)
     gate.open.set()
@@ -100,10 +107,11 @@ def test_a_slow_method_shows_how_far_it_is(qtbot: QtBot, picture: Path, gate: Ga
 
 
 @pytest.mark.parametrize("way", ["button", "key"])
-def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, way: str) -> None:
-    window = opened(qtbot, picture, method="opencv")
+def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock, way: str) -> None:
+    window = opened(qtbot, picture, clock=clock, method="opencv")
     before = drawn(window.canvas)
     begin_slowly(qtbot, window, gate)
+    clock.now += 1
     qtbot.waitUntil(window.busy.isVisible, timeout=PATIENCE_MILLISECONDS)
     if way == "button":
         qtbot.mouseClick(window.busy.stop, Qt.MouseButton.LeftButton)
@@ -113,21 +121,12 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, way: 
     assert not window.busy.isVisible()
     assert window.message_text.text() == STOPPED
     assert window.settled
-    stop = threading.Event()
-
-    def let_go_on() -> None:  # together longer than the grace
-        while not stop.wait(0.03):
-            gate.let(1)
-
-    letting = threading.Thread(target=let_go_on)
-    letting.start()
-    try:
-        at_work = [thread for thread in threading.enumerate() if thread.name == "edgeconv-view"]
-        qtbot.waitUntil(lambda: not any(thread.is_alive() for thread in at_work), timeout=PATIENCE_MILLISECONDS)
-    finally:
-        stop.set()
-        letting.join()
-    assert gate.begun < BANDS
+    gate.let(2)
+    qtbot.waitUntil(lambda: gate.begun == 3, timeout=PATIENCE_MILLISECONDS)  # another request may want it
+    clock.now += GRACE_SECONDS
+    gate.let(BANDS)
+    finish(qtbot)
+    assert gate.begun < BANDS, "nobody wants it any more"
     window.message.hide()  # which lies over the picture
     assert np.array_equal(drawn(window.canvas), before), "what was there stays"
     gate.open.set()
@@ -138,14 +137,29 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, way: 
     assert not window.message.isVisible()
 
 
-def test_another_view_of_the_same_output_waits_for_it(qtbot: QtBot, picture: Path, gate: Gate) -> None:
-    window = opened(qtbot, picture, method="opencv")
+def test_another_view_of_the_same_output_waits_for_it(
+    qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(qtbot, picture, clock=clock, method="opencv")
+    waiting: list[Hashable] = []
+    by = Computations.by
+
+    @contextmanager
+    def noted(computations: Computations, key: Hashable, request: Waiting) -> Iterator[None]:
+        with by(computations, key, request):
+            waiting.append(key)
+            yield
+
+    monkeypatch.setattr(Computations, "by", noted)
     begin_slowly(qtbot, window, gate)
+    (output,) = waiting
     gate.let(4)
     qtbot.waitUntil(lambda: gate.begun == 5, timeout=PATIENCE_MILLISECONDS)
     window.show_mode("split")
-    qtbot.wait(250)  # longer than the grace
+    qtbot.waitUntil(lambda: waiting.count(output) == 2, timeout=PATIENCE_MILLISECONDS)
+    clock.now += 2 * GRACE_SECONDS
     gate.let(2)
+    qtbot.waitUntil(lambda: gate.begun == 7, timeout=PATIENCE_MILLISECONDS)
     qtbot.waitUntil(lambda: window.busy.bar.value() == 60, timeout=PATIENCE_MILLISECONDS)
     gate.open.set()
     settle(qtbot, window)
@@ -153,37 +167,39 @@ def test_another_view_of_the_same_output_waits_for_it(qtbot: QtBot, picture: Pat
 
 
 def test_the_timed_run_of_a_slow_method_says_so_and_can_be_stopped(
-    qtbot: QtBot, picture: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("edgeconv.view.compute.SLOW_SECONDS", 0.0)
-    window = opened(qtbot, picture, method="opencv")
+    window = opened(qtbot, picture, clock=clock, method="opencv")
     runs = len(window.model.runs)
     begin_slowly(qtbot, window, gate)
     gate.let(BANDS)
     qtbot.waitUntil(lambda: window.busy_label.text() == "measuring …", timeout=PATIENCE_MILLISECONDS)
     assert window.canvas.right is not None
     assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, method="reference"))
+    clock.now += 1
     qtbot.waitUntil(window.busy.isVisible, timeout=PATIENCE_MILLISECONDS)
     qtbot.mouseClick(window.busy.stop, Qt.MouseButton.LeftButton)
     assert window.settled
     assert not window.message.isVisible()
     gate.open.set()
-    qtbot.wait(100)
+    finish(qtbot)
     assert len(window.model.runs) == runs
 
 
 def test_a_method_that_does_not_tell_has_a_bar_without_a_share(
-    qtbot: QtBot, picture: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "report", lambda share: None)
-    window = opened(qtbot, picture, method="opencv")
+    window = opened(qtbot, picture, clock=clock, method="opencv")
     begin_slowly(qtbot, window, gate)
+    clock.now += 61.9
     qtbot.waitUntil(window.busy.isVisible, timeout=PATIENCE_MILLISECONDS)
     assert (window.busy.bar.minimum(), window.busy.bar.maximum()) == (0, 0)
-    assert window.busy.seconds.text() == "0 s"
+    assert window.busy.seconds.text() == "61 s"
     window.stop()
     gate.open.set()
-    qtbot.wait(100)
+    finish(qtbot)
     assert window.canvas.right is not None
     assert window.canvas.right.label.startswith("laplacian8 by opencv"), "it is too late"
 
@@ -213,3 +229,26 @@ def test_the_area_says_what_becomes_of_the_first_picture(
     settle(qtbot, window)
     assert window.canvas.note == ""
     assert window.canvas.right is not None
+
+
+def test_the_loop_goes_round_while_the_work_is_on_another_thread(
+    qtbot: QtBot, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(qtbot, picture)
+    threads: list[threading.Thread] = []
+    gone_round = threading.Event()
+    convolve_of = Session.convolve
+
+    def until_it_has_gone_round(session: Session, *words: Any) -> Any:
+        threads.append(threading.current_thread())
+        assert gone_round.wait(PATIENCE_MILLISECONDS / 1000), "the window stands still as long as the work lasts"
+        return convolve_of(session, *words)
+
+    monkeypatch.setattr(Session, "convolve", until_it_has_gone_round)
+    window.set_parameters(window.model.parameters.with_filter("sobel"))
+    qtbot.waitUntil(lambda: bool(threads), timeout=PATIENCE_MILLISECONDS)
+    QTimer.singleShot(0, gone_round.set)
+    settle(qtbot, window)
+    assert threading.main_thread() not in threads
+    assert window.canvas.right is not None
+    assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, "sobel", device="cpu"))

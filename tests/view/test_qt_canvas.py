@@ -37,8 +37,8 @@ def canvas(qtbot: QtBot) -> Canvas:
     widget = Canvas()
     qtbot.addWidget(widget)
     widget.resize(WIDTH, HEIGHT)
-    widget.show()
-    qtbot.waitExposed(widget)
+    with qtbot.waitExposed(widget, timeout=PATIENCE_MILLISECONDS):
+        widget.show()
     return widget
 
 
@@ -222,7 +222,7 @@ def test_arrow_keys_pan(canvas: Canvas, qtbot: QtBot) -> None:
 def test_hovering_names_the_pixel(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
-    with qtbot.waitSignal(canvas.hovered) as heard:
+    with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
         qtbot.mouseMove(canvas, QPoint(left + 7, top + 9))
     assert heard.args == [(7, 9)]
 
@@ -273,7 +273,7 @@ def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBo
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
     qtbot.mouseMove(canvas, QPoint(left + 50, top + 50))
-    with qtbot.waitSignal(canvas.hovered) as heard:
+    with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
         canvas.pan(10, 20)
     assert heard.args == [(40, 30)]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import random_image
-from selection import few_then_slow
 from x11 import PATIENCE_SECONDS, WIDTH, OtherProgram, Screen, window_environment, x11_reason
 
 from edgeconv import convolve
@@ -84,34 +83,21 @@ IDENTITY = ("--filter", "identity", "--channels", "each")
 
 def test_files_and_pictures_of_another_program_are_dropped(tmp_path: Path) -> None:
     """By real drags between two processes, over the picture and over a field of the controls."""
+    middle, cells_of_the_kernel = (400, 420), (WIDTH - 200, 150)
     with Screen() as screen, a_window(screen, tmp_path, *IDENTITY) as window:
-        first, pixels = dragged_in(tmp_path, 1)
+        screen.wait(lambda: len(np.unique(screen.picture())) > 20, "a window")
+        for seed, (kind, end) in enumerate((("files", middle), ("picture", middle), ("files", cells_of_the_kernel))):
+            path, pixels = dragged_in(tmp_path, seed)
+            with OtherProgram(screen) as other:
+                other.tell("hold", kind, path)
+                screen.carry(other, end, "CopyAction")
+                screen.find(pixels)
+        before = screen.picture()
         with OtherProgram(screen) as other:
-            screen.wait(lambda: len(np.unique(screen.picture())) > 20, "a window")
-            middle = 400, 420
-            other.tell("hold", "files", first)
-            screen.carry(other.middle, middle)
-            assert other.heard() == "dropped CopyAction"
-            screen.find(pixels)
-
-            second, pixels = dragged_in(tmp_path, 2)
-            other.tell("hold", "picture", second)
-            screen.carry(other.middle, middle)
-            assert other.heard() == "dropped CopyAction"
-            screen.find(pixels)
-
-            third, pixels = dragged_in(tmp_path, 3)
-            other.tell("hold", "files", third)
-            screen.carry(other.middle, (WIDTH - 200, 150))  # the cells of the kernel
-            assert other.heard() == "dropped CopyAction"
-            screen.find(pixels)
-
-            before = screen.picture()
             other.tell("hold", "text", "no picture at all")
-            screen.carry(other.middle, middle)
-            assert other.heard() == "dropped IgnoreAction"
-            screen.find(pixels)
-            assert np.array_equal(screen.picture()[300:600, 100:700], before[300:600, 100:700])
+            screen.carry(other, middle, "IgnoreAction")
+        screen.find(pixels)
+        assert np.array_equal(screen.picture()[300:600, 100:700], before[300:600, 100:700])
         screen.focus_window()
         screen.press("Control_L", "q")
         assert window.wait(PATIENCE_SECONDS) == 0
@@ -140,7 +126,7 @@ def test_pictures_are_pasted_from_another_program_and_copied_to_it(tmp_path: Pat
         other.tell("store", stored)
 
 
-@pytest.mark.parametrize("density", few_then_slow(["1.25", "2"]))
+@pytest.mark.parametrize("density", ["1.25", pytest.param("2", marks=pytest.mark.slow)])
 def test_one_to_one_is_one_pixel_of_the_screen_whatever_its_density(tmp_path: Path, density: str) -> None:
     path, pixels = dragged_in(tmp_path, 1)
     with Screen() as screen, a_window(screen, tmp_path, path, *IDENTITY, QT_SCALE_FACTOR=density) as window:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pytest
 from bench_records import changed
-from PySide6.QtGui import QColor, QTextDocument
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 from run_reports import all_run_reports
 from windows import pixels_of
 
-from edgeconv.run.report import PHASES as RUN_PHASES
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.picture_bench import SpeedCurve
 from edgeconv.view.qt import theme
-from edgeconv.view.qt.frame import LEAST_PANEL_WIDTH, PANEL_WIDTH
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.plot import CurvePlot, nice_step
-from edgeconv.view.qt.speed import PhaseBar, SpeedPanel, phases_text, speed_rows
+from edgeconv.view.qt.speed import PhaseBar, SpeedPanel, speed_rows
 from edgeconv.view.state import MeasuredRun
 
 PHASES = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
@@ -60,14 +58,6 @@ def test_what_was_not_measured_has_no_line(record: RunReport) -> None:
     assert list(dict(speed_rows(record))) == ["cold"]
 
 
-def test_the_phases_in_words_stand_in_their_order_and_colour() -> None:
-    text = phases_text(PHASES)
-    shown = ["decode&nbsp;10&nbsp;ms", "host&nbsp;to&nbsp;device&nbsp;20&nbsp;ms", "convolve&nbsp;50&nbsp;ms"]
-    colours = theme.colours().curves
-    squares = [f"<span style='color: {colours[place]}'>■</span>" for place in range(3)]
-    assert text.split("&nbsp; ") == [f"{square}&nbsp;{words}" for square, words in zip(squares, shown, strict=True)]
-
-
 def test_the_head_of_the_speed_panel(qtbot: QtBot, record: RunReport) -> None:
     panel = SpeedPanel()
     qtbot.addWidget(panel)
@@ -79,29 +69,6 @@ def test_the_head_of_the_speed_panel(qtbot: QtBot, record: RunReport) -> None:
     assert panel.phases.accessibleDescription() == panel.phases.toolTip()
     panel.show_run(MeasuredRun(2, "a.png", Parameters(), changed(record, speed=None)))
     assert panel.gflops.text() == "–"
-
-
-@pytest.mark.parametrize("width", [LEAST_PANEL_WIDTH, PANEL_WIDTH])
-def test_the_phases_stay_in_sight_however_narrow_the_panel(qtbot: QtBot, record: RunReport, width: int) -> None:
-    """Bar and words, all of them, without scrolling, in a panel that is lower than in a first window."""
-    panel = SpeedPanel()
-    qtbot.addWidget(panel)
-    panel.resize(width, 190)
-    record.phases_seconds = {name: 0.0123 for name in RUN_PHASES}
-    record.method.why = "for a reason that takes many words, such as what is expected of the next best, and why"
-    with qtbot.waitExposed(panel):
-        panel.show()
-    panel.show_run(MeasuredRun(1, "a.png", Parameters(), record))
-    qtbot.waitUntil(lambda: panel.phases_text.height() >= panel.phases_text.heightForWidth(panel.phases_text.width()))
-    seen = panel.viewport().rect()
-    for part in (panel.phases, panel.phases_text):
-        place = part.rect().translated(part.mapTo(panel.viewport(), part.rect().topLeft()))
-        assert seen.contains(place), (place, seen)
-    document = QTextDocument()
-    document.setDefaultFont(panel.phases_text.font())
-    document.setHtml(panel.phases_text.text())
-    document.setTextWidth(panel.phases_text.width())
-    assert document.idealWidth() <= panel.phases_text.width() + 1, "no phase is cut at the side"
 
 
 def test_the_bar_is_cut_by_the_phases_shares(qtbot: QtBot) -> None:

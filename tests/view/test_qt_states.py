@@ -10,12 +10,11 @@ import pytest
 from problems import random_image
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
-from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
+from windows import PATIENCE_MILLISECONDS, drawn, opened, settle
 
 from edgeconv import convolve
 from edgeconv.io.image import Picture, write_image
 from edgeconv.view.compute import Workshop
-from edgeconv.view.qt import theme
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 
@@ -151,20 +150,3 @@ def test_a_difference_begins_with_what_one_asks_about_and_gives_way_again(
     window.show_mode("difference")
     settle(qtbot, window)
     assert (window.model.left, window.model.right) == (OUTPUT, INPUT), "what was chosen stays"
-
-
-@pytest.mark.parametrize("look", ["light", "dark"])
-def test_what_is_checked_in_a_menu_is_seen(qtbot: QtBot, picture: Path, look: str) -> None:
-    window = opened(qtbot, picture)
-    window.set_look(look)
-    (menu,) = (menu.menu() for menu in window.menuBar().actions() if menu.text() == "&View")
-    menu.popup(window.mapToGlobal(window.rect().topLeft()))
-    qtbot.waitExposed(menu)
-    action = window.actions_by_name["single"]
-    assert action.isChecked()
-    shown = pixels_of(menu.grab(menu.actionGeometry(action)).toImage()).astype(int)
-    mark = shown[:, :30]
-    background = np.median(mark.reshape(-1, 3), axis=0)
-    assert np.abs(mark - background).max() > 60, "a mark that stands out"
-    assert theme.colours().text
-    menu.close()

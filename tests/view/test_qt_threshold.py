@@ -162,15 +162,6 @@ def test_what_is_saved_is_the_commands_mask(qtbot: QtBot, picture: Path, tmp_pat
     assert window.workshop.output_name(str(picture), window.model.parameters) == "picture_sobel_t90_sliding_s1.png"
 
 
-def test_the_page_of_every_method_is_of_what_they_compute(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
-    """As `edgeconv compare`, which has no threshold: a mask would turn rounding into black against white."""
-    window = opened(qtbot, picture, filter="scharr", channels="luma", threshold=90.0)
-    window.export_actions.page_of_methods(str(tmp_path / "page.html"))
-    settle(qtbot, window)
-    assert not window.message.isVisible()
-    assert (tmp_path / "page.html").exists()
-
-
 def test_the_wheel_turns_no_slider_while_the_panel_is_scrolled(qtbot: QtBot) -> None:
     field = ThresholdField()
     qtbot.addWidget(field)

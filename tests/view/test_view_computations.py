@@ -115,7 +115,7 @@ def test_once_a_piece_has_failed_none_is_begun(threads: int) -> None:
             failed.set()
             raise ValueError("a piece")
         if piece > 3:
-            failed.wait(30)
+            failed.wait(60)
 
     with pytest.raises(ValueError, match="a piece"):
         run_pieces(work, 10_000, threads)

@@ -11,7 +11,7 @@ from edgeconv.view import latest_request
 from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.lru_cache import LruCache
 
-PATIENCE = 30
+PATIENCE = 60
 """Seconds: far more than anything takes."""
 
 

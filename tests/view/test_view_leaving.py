@@ -13,7 +13,6 @@ import pytest
 from command import PROJECT, Finished
 from problems import random_image
 from qt_here import qt_reason
-from selection import few_then_slow
 
 from edgeconv.io.image import write_image
 
@@ -96,7 +95,7 @@ def test_a_window_that_is_closed_at_work_ends_the_process(picture: str) -> None:
 
 @needs_qt
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
-@pytest.mark.parametrize("name", few_then_slow(["SIGINT", "SIGTERM"]))
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_a_signal_while_the_window_opens_is_heard(picture: str, name: str) -> None:
     done = run_python(SIGNAL_WHILE_OPENING, "view", picture, SIGNAL=name)
     assert (done.code, done.err) == (128 + signal.Signals[name], "")

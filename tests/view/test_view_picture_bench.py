@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench_records import TimedMethod, use
 from problems import random_image
 
 from edgeconv.bench.record import to_json
@@ -35,7 +36,13 @@ def test_sizes_double_up_to_the_pictures_own(side: int, sizes: tuple[int, ...]) 
     assert picture_bench.sizes_for(side) == sizes
 
 
-def test_a_grey_picture_is_measured_as_rgb(path: str) -> None:
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two methods of a device on which every time is made up."""
+    use(monkeypatch, *(TimedMethod(name, [2e-3], name) for name in ("opencv", "sliding")))
+
+
+def test_a_grey_picture_is_measured_as_rgb(path: str, timed: None) -> None:
     write_image(random_image(20, 30, np.uint8)[:, :, :1], path)
     parameters = Parameters(device="cpu", channels="luma")
     record = picture_bench.measure(picture_bench.plan(path, read_image(path), parameters), Token(), lambda *_: None)
@@ -43,14 +50,14 @@ def test_a_grey_picture_is_measured_as_rgb(path: str) -> None:
     assert {row.status for row in record.rows if row.kind == "method"} == {"measured"}
 
 
-def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path: str) -> None:
+def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path: str, timed: None) -> None:
     parameters = Parameters(device="cpu", channels="each", stride=2).with_kernel("0,1,0;1,-4.5,1;0,1,0")
     shares: list[float] = []
     todo = picture_bench.plan(path, read_image(path), parameters)
     record = picture_bench.measure(todo, Token(), lambda share, note: shares.append(share))
     assert record.complete
     lines = picture_bench.series(record)
-    assert {line.label for line in lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
+    assert {line.label for line in lines} == {"opencv on CPU", "sliding on CPU"}
     for line in lines:
         assert [size for size, _ in line.points] == [64, 96]
         assert all(gflops > 0 for _, gflops in line.points)

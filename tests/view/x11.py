@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
 
 import cv2
 import numpy as np
@@ -46,9 +48,11 @@ class OtherProgram:
     def __enter__(self) -> OtherProgram:
         program = Path(__file__).with_name("other_program.py")
         words = [sys.executable, str(program), *map(str, self._place)]
+        self._lines: SimpleQueue[str] = SimpleQueue()
         self._process = subprocess.Popen(
             words, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        threading.Thread(target=self._hear, daemon=True).start()
         assert self.heard() == "ready"
         return self
 
@@ -58,8 +62,12 @@ class OtherProgram:
 
     def heard(self) -> str:
         """The next line that it prints."""
+        return self._lines.get(timeout=PATIENCE_SECONDS)
+
+    def _hear(self) -> None:
         assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
+        for line in self._process.stdout:
+            self._lines.put(line.strip())
 
     def tell(self, *words: object) -> None:
         """Give a command, and wait until it is done."""
@@ -153,25 +161,29 @@ class Screen:
         xtest.fake_input(self._display, X.ButtonPress, LEFT_BUTTON)
         for step in range(1, steps + 1):
             self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
-            time.sleep(0.01)
         xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
         self._display.sync()
 
-    def carry(self, start: tuple[int, int], end: tuple[int, int], steps: int = 12) -> None:
-        """Drag something from one program to another, slowly enough for both to answer on the way."""
+    def carry(self, other: OtherProgram, end: tuple[int, int], action: str, steps: int = 12) -> None:
+        """Drag what the other program holds to `end`, and let go once it says that it would be taken, if it is to be.
+
+        It says so when that changes, so once in its life.
+        """
         from Xlib import X
         from Xlib.ext import xtest
 
+        start = other.middle
         self.move(*start)
-        time.sleep(0.1)
         xtest.fake_input(self._display, X.ButtonPress, LEFT_BUTTON)
-        self._display.sync()
         for step in range(1, steps + 1):
             self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
-            time.sleep(0.05)
-        time.sleep(0.3)
+            if step == 1:
+                assert other.heard() == "drags"
+        if action != "IgnoreAction":
+            assert other.heard() == f"may {action}"
         xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
         self._display.sync()
+        assert other.heard() == f"dropped {action}"
 
     def press(self, *keys: str) -> None:
         """Press keys, named as in X11/keysymdef.h, together, and let them go."""
@@ -184,4 +196,3 @@ class Screen:
         for code in reversed(codes):
             xtest.fake_input(self._display, X.KeyRelease, code)
         self._display.sync()
-        time.sleep(0.05)

@@ -40,7 +40,7 @@ def open_window(images: Sequence[str], changes: dict[str, Any], workshop: Worksh
     """
     application()
     memory = Memory()
-    model = Model(remembered_parameters(memory).changed(changes))
+    model = Model(remembered_parameters(memory).changed(changes), workshop.clock)
     model.open(images)
     window = ViewWindow(model, workshop, memory)
     window.show()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QElapsedTimer, Qt, QTimer
+import time
+
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QSizePolicy, QWidget
 
+from edgeconv.core.timing import Clock
 from edgeconv.view.qt.plain_text import plain_label
 
-SHOWN_AFTER_MILLISECONDS = 1000
+SHOWN_AFTER_SECONDS = 1
 LOOK_MILLISECONDS = 250
 """Between two looks at the clock."""
 BAR_WIDTH, BAR_HEIGHT = 120, 8
@@ -19,8 +22,8 @@ PER_CENT = 100
 class BusyIndicator(QWidget):
     """Hidden unless what has begun lasts; `stop` is the button."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        super().__init__()
         self.seconds = plain_label("dim")
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
@@ -36,22 +39,22 @@ class BusyIndicator(QWidget):
         for widget in (self.bar, self.seconds, self.stop):
             row.addWidget(widget)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._since = QElapsedTimer()
-        self._clock = QTimer(self)
-        self._clock.setInterval(LOOK_MILLISECONDS)
-        self._clock.timeout.connect(self._look)
+        self._clock, self._since = clock, clock()
+        self._looks = QTimer(self)
+        self._looks.setInterval(LOOK_MILLISECONDS)
+        self._looks.timeout.connect(self._look)
         self._share: float | None = None
         self.hide()
 
     @property
     def running(self) -> bool:
         """Whether something has begun and not ended."""
-        return self._clock.isActive()
+        return self._looks.isActive()
 
     def begin(self) -> None:
         """Something begins."""
-        self._since.start()
-        self._clock.start()
+        self._since = self._clock()
+        self._looks.start()
 
     def show_share(self, share: float | None) -> None:
         """How much is done, 0 to 1; None where that is not known."""
@@ -61,17 +64,17 @@ class BusyIndicator(QWidget):
 
     def end(self) -> None:
         """It is over."""
-        self._clock.stop()
+        self._looks.stop()
         self.hide()
 
     def _look(self) -> None:
-        milliseconds = self._since.elapsed()
-        if milliseconds < SHOWN_AFTER_MILLISECONDS:
+        seconds = self._clock() - self._since
+        if seconds < SHOWN_AFTER_SECONDS:
             return
         known = self._share is not None
         self.bar.setRange(0, PER_CENT if known else 0)  # 0 to 0 moves to and fro
         if self._share is not None:
             self.bar.setValue(round(PER_CENT * self._share))
         share = f", {self.bar.value()} %" if known else ""
-        self.seconds.setText(f"{milliseconds // 1000} s{share}")
+        self.seconds.setText(f"{int(seconds)} s{share}")
         self.show()

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from edgeconv.core.timing import Clock
 from edgeconv.view.qt import actions, icons, theme
 from edgeconv.view.qt.bench_panel import BenchPanel
 from edgeconv.view.qt.busy import BusyIndicator
@@ -53,10 +54,11 @@ NOTICE_MILLISECONDS = 8000
 class Frame(QMainWindow):
     """All widgets; `does` maps each command of actions.py to what it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.setWindowTitle("edgeconv")
         self.setAcceptDrops(True)
+        self.busy = BusyIndicator(clock)
         self.canvas = Canvas()
         self.controls = Controls()
         self.speed, self.difference, self.history = SpeedPanel(), DifferencePanel(), HistoryPanel()
@@ -235,7 +237,6 @@ class Frame(QMainWindow):
     def _make_status_bar(self) -> None:
         self.picture_label, self.busy_label, self.values_label = plain_label("dim"), plain_label("dim"), plain_label()
         self.writing_label = plain_label("dim")
-        self.busy = BusyIndicator()
         self.values_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         bar = self.statusBar()
         bar.setSizeGripEnabled(False)

@@ -65,7 +65,7 @@ class ViewWindow(Frame):
     """An output is on the screen for the first time."""
 
     def __init__(self, model: Model, workshop: Workshop, memory: Memory) -> None:
-        super().__init__()
+        super().__init__(workshop.clock)
         self.model, self.workshop, self.memory = model, workshop, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
