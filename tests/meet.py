@@ -118,9 +118,12 @@ class Child:
         self._gate = -1
 
     def line(self) -> str:
-        """The next line of its standard error."""
+        """The next line of its standard error, which it says before it ends."""
         assert self.process.stderr is not None
-        return self.process.stderr.readline().decode()
+        line = self.process.stderr.readline().decode()
+        assert line, f"it ended with {self.process.wait()}"
+        assert not line.startswith("Timeout"), line + self.errors()
+        return line
 
     def errors(self) -> str:
         """The rest of its standard error, once it has ended."""

@@ -329,7 +329,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
 
 def test_without_dask_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UnavailableError, match=r"pip install '.\[dask\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install '\.\[dask\]'"):
         engine_for("local", None, "cpu", None, 3)
 
 

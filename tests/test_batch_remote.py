@@ -248,7 +248,7 @@ def test_what_is_remote_is_told_by_its_scheme() -> None:
 
 def test_without_fsspec_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(UnavailableError, match=r"pip install '.\[remote\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install '\.\[remote\]'"):
         store_of("s3://bucket/a").read("s3://bucket/a")
 
 

@@ -97,11 +97,6 @@ class Piped:
         return False
 
 
-def states(folder: Path) -> dict[str, str]:
-    """What a ledger says of each picture."""
-    return {Path(row.input).name: row.status for row in read_rows(folder)}
-
-
 def complaining() -> bytes:
     """A JPEG with an end marker in its data: libjpeg says so and fills the rest with grey."""
     data = bytearray(saved(noisy(150, 200), "JPEG"))

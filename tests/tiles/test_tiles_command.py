@@ -405,7 +405,7 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optional, "find_spec", lambda name: None)
     missing = "tifffile is not installed and imagecodecs is not installed"
-    with pytest.raises(UnavailableError, match=rf"TIFF by tiles: {missing}: .*pip install '.\[large\]'"):
+    with pytest.raises(UnavailableError, match=rf"TIFF by tiles: {missing}: .*pip install '\.\[large\]'"):
         sources.require(sources.KINDS[0])
 
 

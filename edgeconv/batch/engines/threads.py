@@ -17,6 +17,9 @@ from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
 from edgeconv.core.choices import DeviceName
 from edgeconv.hardware.threads import usable_threads
 
+LOOK_SECONDS = 0.2
+"""How often waiting is interrupted: Python sees a signal that came just before it began only once it is over."""
+
 
 class Threads(Engine):
     """As many as there are usable cores, unless told otherwise."""
@@ -47,7 +50,7 @@ class Threads(Engine):
                     running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}
                 if not running:
                     return
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                finished, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
                 for future in finished:
                     yield future.result()
 
