@@ -5,24 +5,35 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
+from hypothesis import HealthCheck, settings
 from jitter import Jitter
+from meet import wait_until
 from optional import OTHERS, absences
 from qt_here import qt_reason
 from selection import part_of
 
+from edgeconv.api.convolve import PLANS
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.runtime.devices.cpu import CpuDevice
 
 pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 """Loaded here and not by itself (see addopts): on a machine without Qt it would stop every test."""
+
+settings.register_profile(
+    "edgeconv", derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("edgeconv")
+"""The same cases in every run and checkout, however slow the machine: to search for others is the fuzzer's work."""
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +94,49 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     return item
 
 
+COMPILED = ("edgeconv.hardware.cpu.", "edgeconv.hardware.cuda.", "edgeconv.methods.cpu.", "edgeconv.methods.cuda.")
+"""What is compiled is kept: its key is its source."""
+LIVE_ON = ("asyncio_", "Dask-", "zarr", "fsspec")
+"""Beginnings of names of threads that libraries keep for the whole process."""
+
+
+def _clear_caches() -> None:
+    """Nothing that one test file made known to the package is known to the next."""
+    PLANS.clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("edgeconv.") and not name.startswith(COMPILED):
+            for owner in list(vars(module).values()):
+                for each in (owner, *(vars(owner).values() if isinstance(owner, type) else ())):
+                    if callable(clear := getattr(each, "cache_clear", None)):
+                        clear()
+
+
+def _at_work() -> set[threading.Thread]:
+    """Threads that keep the process from ending."""
+    return {each for each in threading.enumerate() if not each.daemon and not each.name.startswith(LIVE_ON)}
+
+
+def _opened_below(folder: Path) -> set[str]:
+    """Files of tests that this process has open, where the system tells."""
+    found = set()
+    for entry in os.scandir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        with suppress(OSError):  # closed meanwhile
+            found.add(os.readlink(entry.path))
+    return {path for path in found if path.startswith(f"{folder}/")}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A test file begins with no cache filled by another, and leaves no thread at work and no file open."""
+    _clear_caches()
+    folder, threads = tmp_path_factory.getbasetemp(), _at_work()
+    files = _opened_below(folder)
+    yield
+    gc.collect()
+    wait_until(lambda: _at_work() <= threads)
+    assert _opened_below(folder) <= files
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """See the help of each."""
     parser.addoption("--complete", action="store_true", help="fail where a test was skipped for what is not here")
@@ -140,7 +194,8 @@ os.fsync = _checked_only
 """In the tests' own processes no write waits for the disk, 4 ms each time: what is tested is which calls are made, and
 that each leaves whole files behind, not that they outlive a loss of power."""
 
-CpuDevice.roof = cache(CpuDevice.roof)  # type: ignore[method-assign]
+_roof = cache(partial(CpuDevice.roof, CpuDevice()))
+CpuDevice.roof = lambda device: _roof()  # type: ignore[method-assign]
 """The machine's roof is measured once in a process of the tests, in place of once in a run: 0.4 s each time."""
 
 MANY_MODULES = 50
