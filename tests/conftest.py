@@ -96,8 +96,6 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
 
 COMPILED = ("edgeconv.hardware.cpu.", "edgeconv.hardware.cuda.", "edgeconv.methods.cpu.", "edgeconv.methods.cuda.")
 """What is compiled is kept: its key is its source."""
-LIVE_ON = ("asyncio_", "Dask-", "zarr", "fsspec")
-"""Beginnings of names of threads that libraries keep for the whole process."""
 
 
 def _clear_caches() -> None:
@@ -112,8 +110,8 @@ def _clear_caches() -> None:
 
 
 def _at_work() -> set[threading.Thread]:
-    """Threads that keep the process from ending."""
-    return {each for each in threading.enumerate() if not each.daemon and not each.name.startswith(LIVE_ON)}
+    """The package's own threads that keep the process from ending; libraries keep some for the whole process."""
+    return {each for each in threading.enumerate() if not each.daemon and each.name.startswith("edgeconv")}
 
 
 def _opened_below(folder: Path) -> set[str]:
