@@ -94,6 +94,22 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     return item
 
 
+@pytest.fixture(autouse=True)
+def _whole_gpu(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What needs much of a GPU is not held to its process's share of the memory."""
+    if request.node.get_closest_marker("gpu_alone") is None:
+        yield
+        return
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    share = pool.get_limit()
+    pool.set_limit(fraction=1.0)
+    yield
+    pool.free_all_blocks()
+    pool.set_limit(size=share)
+
+
 COMPILED = ("edgeconv.hardware.cpu.", "edgeconv.hardware.cuda.", "edgeconv.methods.cpu.", "edgeconv.methods.cuda.")
 """What is compiled is kept: its key is its source."""
 

@@ -10,9 +10,9 @@ OTHERS = "other reasons, which -rs lists"
 
 OPTIONAL = {
     "NVIDIA GPU": "NVIDIA GPU|CUDA driver|sees no GPU",
+    "nvImageCodec, nvJPEG": "nvImageCodec|nvJPEG",
     "CuPy": "(?i)cupy",
     "cuDNN": "cuDNN",
-    "nvImageCodec, nvJPEG": "nvImageCodec|nvJPEG",
     "cuBLAS": "cuBLAS",
     "PyTorch": "'torch",
     "JAX": "'jax",
