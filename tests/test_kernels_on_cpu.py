@@ -129,9 +129,9 @@ def test_grey_banks_and_float64(libraries: Path, way: str) -> None:
     assert ended.code == 0, ended.text
 
 
-@pytest.mark.parametrize("case", few_then_slow([BANKS[0], GREY[0], DOUBLES[0], BANKS[8]], 2), ids=str)
+@pytest.mark.parametrize("case", few_then_slow([BANKS[4], BANKS[5], GREY[0], DOUBLES[0], BANKS[8]], 2), ids=str)
 def test_large_sliding_of_banks(libraries: Path, case: Case) -> None:
-    """Also with rows that start anywhere, and as on a GPU with bulk copies."""
+    """Also with rows that start anywhere, and as on a GPU with bulk copies; the first two by the lanes of a warp."""
     works = [Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)]
     for bulk in (False, True):
         ended = run_on_cpu(works, libraries, bulk=bulk)
