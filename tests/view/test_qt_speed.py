@@ -63,6 +63,10 @@ def test_the_head_of_the_speed_panel(qtbot: QtBot, record: RunReport) -> None:
     qtbot.addWidget(panel)
     run = MeasuredRun(1, "a.png", Parameters(), record)
     panel.show_run(run)
+    panel.show()
+    for part in (panel.gflops, panel.method, panel.phases, panel.phases_text):
+        assert panel.isAncestorOf(part), "it is seen nowhere"
+        assert part.isVisible()
     assert panel.gflops.text() == "1,235 GFLOPS"
     assert panel.method.text() == f"{run.method_label} · for a reason"
     assert panel.phases.toolTip() == "decode: 10 ms\nhost to device: 20 ms\nconvolve: 50 ms"
