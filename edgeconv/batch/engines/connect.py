@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -99,10 +100,12 @@ def connected(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence Dask's log lines: errors are reported by our own one-line message."""
+    """Silence Dask's log lines, and what it says of a busy machine: errors are reported by our own one-line message."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Creating scratch directories")
+            yield
     finally:
         logging.disable(before)
