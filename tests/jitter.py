@@ -3,18 +3,20 @@
     a thread            begins its work later than it was started
     a child process     begins its work later than it was started
     a barrier           is reached late
-    a wait              ends late: for an event, a future, a child
+    a wait              ends late: for an event, a future, a child, a socket
     a signal            is sent to a child late
     a clock             is read late, where a test reads it
 
-One call in four is delayed, half of them by up to 20 ms and half by up to 2 s; all calls of a test together by at most
-`MAX_SECONDS_A_TEST`. What is drawn depends on the seed and the test's name alone, not on the order of tests.
+One call in four is delayed, half of them by up to 20 ms and half by up to 2 s; beyond the first `OFTEN` calls of a test
+ever fewer, so that its last calls meet a delay as well as its first. All calls of a test together are delayed by at
+most `MAX_SECONDS_A_TEST`. What is drawn depends on the seed and the test's name alone, not on the order of tests.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import selectors
 import subprocess
 import sys
 import threading
@@ -29,6 +31,7 @@ SHARES = (0.125, 0.25)
 """Of calls that are delayed for long, and that are delayed at all."""
 MAX_SECONDS, SHORT_SECONDS = 2.0, 0.02
 MAX_SECONDS_A_TEST = 8.0
+OFTEN = 12
 
 _sleep = time.sleep
 
@@ -48,6 +51,7 @@ class Jitter:
             (threading.Event, "wait", waits),
             (Future, "result", waits),
             (subprocess.Popen, "wait", waits),
+            (selectors.DefaultSelector, "select", waits),
             (subprocess.Popen, "send_signal", late),
             (os, "kill", late),
             (time, "perf_counter", late),
@@ -64,11 +68,13 @@ class Jitter:
     def _begin(self, test: str) -> None:
         self._draws = random.Random(f"{self._seed} {test}")
         self._left = MAX_SECONDS_A_TEST
+        self._calls = 0
 
     def draw(self) -> float:
         """Seconds of the next delay, mostly none."""
         with self._lock:
-            chance, share = self._draws.random(), self._draws.random()
+            self._calls += 1
+            chance, share = self._draws.random() * max(1.0, self._calls / OFTEN), self._draws.random()
             longest = MAX_SECONDS if chance < SHARES[0] else SHORT_SECONDS if chance < SHARES[1] else 0.0
             seconds = min(self._left, longest * share)
             self._left -= seconds

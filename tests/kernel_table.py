@@ -255,13 +255,17 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
             yield from (Work(STRIPS, alignments_of(rules)[0], words=(tile,)) for tile in others)
 
 
-def rows_anywhere() -> Iterator[Work]:
-    """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile."""
-    for sums, border in zip(SUMS, cycle(BORDERS)):
+def rows_anywhere(turn: int = 0) -> Iterator[Work]:
+    """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile.
+
+    Each kind of sums with one of the three starts in turn, by another `turn` with another.
+    """
+    for number, (sums, border) in enumerate(zip(SUMS, cycle(BORDERS))):
         strides = sums.strides if sums.strides == (1,) else (*sums.strides[-2:], APART)
-        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40), STARTS, strict=False):
-            rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
-            yield Work(LARGE_SLIDING, rules, offset_samples=offset)
+        starts = list(zip(cycle(strides), (1, 0, 40), STARTS, strict=False))
+        stride, padding, (width, offset) = starts[(number + turn) % len(starts)]
+        rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
+        yield Work(LARGE_SLIDING, rules, offset_samples=offset)
 
 
 APART = 5
