@@ -122,17 +122,12 @@ def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> N
 
 
 def test_convolutions_by_size_and_by_block(conv: ConvRecord) -> None:
-    table = ladders.conv_sizes(conv, 2)
-    assert table.title == "Stride 2"
-    found = cells(table)
-    assert list(found) == [f"`{name}`" for name in CONV]
+    found = cells(ladders.conv_sizes(conv, 2))
     assert found["`copy`"] == {"1024": "0.025 µs", "4096": "0.25 µs"}
     assert found["`rolling`"] == {"1024": "0.15 µs", "4096": "1.5 µs"}
-    found = cells(ladders.conv_blocks(conv))
-    assert list(found) == [f"`{name}`" for name in CONV[1:-1]]
-    assert found["`textbook`"] == {"16×16": "2 µs", "8×8": "20 µs"}
     conv.rows = [each for each in conv.rows if (each.step, each.block) != ("pixel", "8×8")]
-    assert cells(ladders.conv_blocks(conv))["`pixel`"] == {"16×16": "3 µs", "8×8": "–"}
+    found = cells(ladders.conv_blocks(conv))
+    assert (found["`textbook`"], found["`pixel`"]) == ({"16×16": "2 µs", "8×8": "20 µs"}, {"16×16": "3 µs", "8×8": "–"})
 
 
 def test_steps_of_the_products(gemm: GemmRecord) -> None:
@@ -150,21 +145,14 @@ def test_steps_of_the_products(gemm: GemmRecord) -> None:
 
 
 def test_products_by_size(gemm: GemmRecord) -> None:
+    gemm.rows = [each for each in gemm.rows if (each.step, each.dtype) != ("cublas", "float64")]
     table = ladders.gemm_sizes(gemm)
     assert table.header == ("step", "type", "1024", "4096")
-    assert [line[:2] for line in table.rows] == [(f"`{step}`", dtype) for dtype in gemm_kernels.REALS for step in GEMM]
     assert table.rows[2][2:] == ("1,224 (25%)", "4,296 (25%)")
-    gemm.rows[2].gflops = None
-    gemm.rows = [each for each in gemm.rows if (each.step, each.dtype) != ("cublas", "float64")]
-    assert ladders.gemm_sizes(gemm).rows[2][2:] == ("–", "4,296 (25%)")
-    assert ladders.gemm_sizes(gemm).rows[-1][2:] == ("–", "–")
+    assert table.rows[-1][1:] == ("float64", "–", "–")
 
 
 def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
-    assert ladders.title(conv) == "edgeconv bench conv on made-up GPU"
-    assert ladders.panels(conv) == [("stride 1", {"stride": 1}), ("stride 2", {"stride": 2})]
-    assert ladders.panels(gemm) == [("float32", {"dtype": "float32"}), ("float64", {"dtype": "float64"})]
-    assert ladders.steps_of(conv) == CONV
     conv.rows = [each for each in conv.rows if (each.step, each.size) != ("waves", 1024)]
     wrong = next(each for each in conv.rows if each.step == "pixel")
     changed(wrong, timing=None, gflops=None, right=False, relative_error=None, gain=None)
@@ -172,23 +160,14 @@ def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
     titles = ["stride 1, median", "stride 1, GFLOPS", "stride 2, median", "stride 2, GFLOPS"]
     assert [table.title for table in shown] == titles
     medians, rates = map(cells, shown[:2])
-    assert medians["copy"] == {"1024": "0.1 µs", "4096": "1 µs"}
     assert medians["pixel"] == {"1024": "WRONG", "4096": "3 µs"}
     assert medians["waves"] == {"1024": "–", "4096": "8 µs"}
-    assert rates["copy"] == {"1024": "–", "4096": "–"}
     assert rates["pixel"] == {"1024": "–", "4096": "6,096"}
-    assert rates["sliding"] == {"1024": "9,024", "4096": "12,096"}
-    header = ("case", "size", "step", "blocks", "median", "GFLOPS", "gain", "of the floor", "error")
-    assert every.header == header
     assert len(every.rows) == len(conv.rows)
-    assert every.rows[0] == ("stride 1", "1024", "copy", "–", "0.1 µs", "–", "–", "1%", "3e-07")
     assert every.rows[2] == ("stride 1", "1024", "textbook", "8×8", "2 µs", "5", "–", "2%", "3e-07")
     assert every.rows[3] == ("stride 1", "1024", "pixel", "16×16", "WRONG", "–", "–", "3%", "infinite")
     (products,) = [table for table in ladders.shown(gemm) if table.title == "Every row"]
-    assert products.header[6:8] == ("of cuBLAS", "of peak")
-    assert products.rows[3][:2] == ("float32", "1024")
     assert products.rows[3][2:] == ("double_buffer", "64×64×8", "12 ms", "1,324", "38%", "19%", "3e-07")
-    assert products.rows[-1][-2] == "–"
 
 
 def test_each_column_of_the_spreadsheet(conv: ConvRecord, gemm: GemmRecord) -> None:
