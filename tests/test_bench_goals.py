@@ -9,7 +9,7 @@ from bench_records import TimedMethod, measured_once
 
 from edgeconv.bench import goals, record
 from edgeconv.bench.candidates import method_candidates
-from edgeconv.bench.goals import GOALS, Goal, GoalResult, outcomes
+from edgeconv.bench.goals import GOALS, Goal, outcomes
 from edgeconv.bench.grid import cases, named_grid
 from edgeconv.bench.peers import PEERS
 from edgeconv.export import tables
@@ -84,10 +84,3 @@ def test_the_named_grids_measure_every_bar(grid: str, device: str) -> None:
             for stride in goal.strides:
                 assert (goal.dtype, goal.filter, goal.channels, size, stride) in measured_works, goal
         assert set(goal.rivals) <= candidates | {"cudnn"}, goal
-
-
-def test_at_most_and_at_least() -> None:
-    at_least, at_most = Goal("floor", 0.5, *CASE), Goal("rivals", 0.5, *CASE)
-    assert [GoalResult(at_least, 1, 1, "x", figure).met for figure in (0.4, 0.5, 0.6)] == [False, True, True]
-    assert [GoalResult(at_most, 1, 1, "x", figure).met for figure in (0.4, 0.5, 0.6)] == [True, True, False]
-    assert (at_least.words, at_most.words) == ("floor ≥ 0.5", "rivals ≤ 0.5")

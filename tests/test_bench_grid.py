@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from command import PROJECT, edgeconv
+from command import PROJECT
 
 from edgeconv.api.convolve import convolve
 from edgeconv.bench import candidates
@@ -46,9 +46,6 @@ def test_words_take_the_place_of_a_grids_own() -> None:
     assert part.sizes == (128, 256, 512)
     assert (part.strides, part.filters, part.methods) == ((1, 3), ("sobel", "scharr"), ("sliding",))
     assert part.peers == named_grid("quick").parts[0].peers
-
-
-def test_all_and_none_are_words() -> None:
     part = changed(CaseGrid("x", "", (GridPart(peers=("all",)),)), {"devices": "all", "peers": "none"}).parts[0]
     assert (part.devices, part.peers) == (DEVICES, ())
 
@@ -98,22 +95,17 @@ def test_method_words_carry_options() -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str, stride: int, dtype: str) -> None:
-    pixels = noise_pixels(23, 34, dtype)
-    request = make_request("sobel", channels="each", stride=stride)
+def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str) -> None:
+    pixels = noise_pixels(23, 34, "float32")
     (found,) = method_candidates([f"sliding:call={call}:threads=1"], "cpu", Options())
     assert (found.kind, found.label, found.options) == ("method", f"sliding:call={call}:threads=1", Options(threads=1))
-    bench = share("cpu", request, pixels)
+    bench = share("cpu", make_request("sobel", channels="each", stride=2), pixels)
     ready = found.prepare(bench)
     bench.out[...] = 7
     ready.run()
-    expected = convolve(pixels, "sobel", "reference", channels="each", stride=stride)
-    assert np.allclose(ready.result().astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
-    assert (bench.out == 7).all() == (call == "convolve"), (
-        "one writes into the output that is there, the other does not"
-    )
+    expected = convolve(pixels, "sobel", "reference", channels="each", stride=2)
+    assert np.allclose(ready.result(), expected, rtol=1e-5, atol=1e-5)
+    assert (bench.out == 7).all() == (call == "convolve"), "one writes into the output that is there, one does not"
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -144,17 +136,11 @@ def test_a_call_that_does_more_than_the_others_is_refused() -> None:
         found.prepare(share("cpu", make_request(output_mode="normalize"), noise_pixels(9, 8, "uint8")))
 
 
-def test_all_methods_get_the_options_that_concern_them() -> None:
-    found = {
-        candidate.name: candidate.options
-        for candidate in method_candidates(["all"], "cpu", Options(gemm="cublas", threads=1))
-    }
-    assert found["sliding"] == Options(threads=1)
-
-
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
-    labels = [candidate.label for candidate in method_candidates(["all", "opencv"], "cpu", Options())]
+    found = method_candidates(["all", "opencv"], "cpu", Options(gemm="cublas", threads=1))
+    labels = [candidate.label for candidate in found]
     assert labels == [name for name in method_names("cpu") if name != ORACLE]
+    assert found[labels.index("sliding")].options == Options(threads=1)
 
 
 @pytest.mark.parametrize(
@@ -166,15 +152,13 @@ def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
         method_candidates([word], "cpu", Options())
 
 
-@pytest.mark.parametrize("name", ["random", "random-whole"])
 @pytest.mark.parametrize(("channels", "shape"), [("mix", (1, 3, 3, 3, 3)), ("each", (1, 3, 3)), ("luma", (1, 3, 3))])
-def test_random_weights_suit_their_channels_and_are_always_the_same(name, channels, shape) -> None:
-    kernels = bench_filter(name, channels).kernels
-    assert kernels.shape == shape
-    assert (kernels == bench_filter(name, channels).kernels).all()
-    if name == "random-whole":
-        assert (kernels == kernels.round()).all()
-        assert abs(kernels).max() <= 8
+def test_random_weights_suit_their_channels_and_are_always_the_same(channels, shape) -> None:
+    kernels = bench_filter("random-whole", channels).kernels
+    assert kernels.shape == shape == bench_filter("random", channels).kernels.shape
+    assert (kernels == bench_filter("random-whole", channels).kernels).all()
+    assert (kernels == kernels.round()).all()
+    assert abs(kernels).max() <= 8
 
 
 @pytest.mark.parametrize(
@@ -182,8 +166,6 @@ def test_random_weights_suit_their_channels_and_are_always_the_same(name, channe
     [
         ("bank-c1-k1", (1, 1, 1, 3, 3), 1),
         ("bank-c3-k16", (1, 16, 3, 3, 3), 3),
-        ("bank-c1-k256", (1, 256, 1, 3, 3), 1),
-        ("grey-random", (1, 3, 3), 1),
         ("grey-sobel", (2, 3, 3), 1),
         ("sobel", (2, 3, 3), 3),
     ],
@@ -219,10 +201,3 @@ def test_shares_and_rules_are_checked() -> None:
     for wrong in (Timing(noise="x"), Timing(time_limit=0.0), Timing(samples=0)):
         with pytest.raises(UsageError):
             parse_rules(wrong, Filtering())
-
-
-@pytest.mark.parametrize(("flag", "word"), [("--l2", "hot"), ("--check", "some")])
-def test_a_choice_that_there_is_not_is_refused_with_those_there_are(flag: str, word: str) -> None:
-    done = edgeconv("bench", flag, word)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert f"{flag} '{word}' is not one of " in done.err

@@ -103,6 +103,8 @@ def test_the_metrics_follow_their_formulas_by_hand() -> None:
             "bound_by": "arithmetic",
         }
     )
+    nothing = metrics_of(counts, 1e-3, None, None, None)
+    assert (nothing.floor_share, nothing.large_copy_share, nothing.roofline_share, nothing.bound_by) == (None,) * 4
     found = speed(counts, 1e-3, Roof(1e9, 8e9, ""))
     assert (found.kernel_gflops, found.useful_gflops, found.gigabytes_per_second) == pytest.approx((6.0, 2.0, 0.4))
     assert (found.memory_floor_share, found.roofline_share, found.bound_by) == pytest.approx((0.4, 0.4, "memory"))
