@@ -54,9 +54,7 @@ def test_the_page_shows_the_picture_and_its_edges(browser: Browser, folder: Path
     assert browser.problems == []
 
 
-def test_files_are_found_beside_the_report_and_here(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_found_beside_the_report_and_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report, edges = only(folder, "out/*.json"), only(folder, "out/*.png")
     monkeypatch.chdir(folder / "out")
     assert shown(report, report.parent) == ([edges.name], ["photo.png"])
@@ -95,7 +93,6 @@ def test_a_page_shows_twelve_runs_and_names_the_others(folder: Path, monkeypatch
         (("--output-mode", "raw", "--format", "npy"), np.uint8, 3),
         (("--channels", "luma"), np.uint16, 3),
         (("--rgb",), np.uint8, 1),
-        ((), np.uint8, 1),
         (("--filters", "sobel-x,sobel-y"), np.uint8, 3),
     ],
 )

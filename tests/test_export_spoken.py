@@ -25,10 +25,8 @@ class Rival(TimedMethod):
     ("ratio", "text"),
     [
         (Ratio(7.39, 7.3, 7.5, 9), "7.39 × [7.3, 7.5] faster than torch"),
-        (Ratio(2.0, 1.91, 2.1, 5), "2 × [1.91, 2.1] faster than torch"),
         (Ratio(0.5, 0.49, 0.51, 9), "2 × [1.961, 2.041] slower than torch"),
         (Ratio(1.01, 0.98, 1.04, 9), "as fast as torch (1.01 [0.98, 1.04])"),
-        (Ratio(0.99, 0.98, 1.0, 9), "as fast as torch (0.99 [0.98, 1])"),
         (
             Ratio(203.4, 3.04, 13612.9, 7),
             "no verdict against torch (interval [3.04, 13,613]: a longer --time-limit takes more)",
