@@ -126,6 +126,32 @@ def test_regions_do_not_depend_on_how_the_picture_is_cut(band_rows: int) -> None
     assert set(found) == whole
 
 
+@pytest.mark.parametrize("band_rows", [None, 1, 2, 3])
+def test_the_largest_first_and_those_of_one_size_from_the_top_and_then_from_the_left(band_rows: int | None) -> None:
+    rows = [
+        ".......##.#",
+        "....##.....",
+        "...........",
+        "##.......##",
+        "...#..#..#.",
+        "..#....#...",
+        "###.....#..",
+    ]
+    expected = (
+        Region(0, 4, 3, 6, 5),  # around a corner
+        Region(9, 3, 10, 4, 3),
+        Region(6, 4, 8, 6, 3),  # by their corners alone
+        Region(7, 0, 8, 0, 2),
+        Region(4, 1, 5, 1, 2),
+        Region(0, 3, 1, 3, 2),
+        Region(10, 0, 10, 0, 1),
+    )
+    for listed in (10, 3):
+        finder = RegionFinder(len(rows[0]), listed, band_rows)
+        finder.add(np.array([[letter == "#" for letter in row] for row in rows]))
+        assert finder.finish() == (7, expected[:listed])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_ulp_distance_counts_floats_between(dtype: str) -> None:
     kind = np.dtype(dtype).type
