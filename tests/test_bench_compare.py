@@ -157,36 +157,6 @@ def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:
     assert "lost" in to_markdown(found)
 
 
-def test_a_work_that_the_new_record_did_not_reach_is_refused_or_left_out(base) -> None:
-    new = copy.deepcopy(base)
-    new.rows = [row for row in new.rows if row.case.size == 8]
-    with pytest.raises(UsageError, match=r"grid: 1 of 2 cases are not in the second.*--allow grid"):
-        compare(base, new, Gate())
-    assert len(compare(base, new, Gate(), ("grid",)).lines) == 2
-    assert compare(new, base, Gate()).passed
-    new.rows = []
-    with pytest.raises(UsageError, match="no measured row in common"):
-        compare(base, new, Gate(), ("grid",))
-
-
-def disturb(rows) -> None:
-    for row in rows:
-        row.machine = changed(copy.copy(row.machine), flags=["other processes kept 40% of the cores busy"])
-
-
-def test_a_row_beside_other_processes_proves_nothing(monkeypatch, base) -> None:
-    new = measured(monkeypatch, TimedMethod("a", [2e-3]), TimedMethod("b", [2e-3]))
-    disturb(row for row in new.rows if row.candidate == "a")
-    found = compare(base, new, Gate())
-    assert [line.verdict for line in found.lines] == ["slower", "slower", "ambiguous", "ambiguous"]
-    assert {line.note for line in found.lines if line.verdict == "ambiguous"} == {"other processes were at work"}
-    assert "other processes were at work" in to_markdown(found)
-    disturb(new.rows)
-    with pytest.raises(UsageError, match="--allow load"):
-        compare(base, new, Gate())
-    assert {line.verdict for line in compare(base, new, Gate(), ("load",)).lines} == {"slower"}
-
-
 def other_clock(result: record.BenchRecord) -> None:
     for row in result.rows:
         row.machine.sm_clock_min_mhz = 1500

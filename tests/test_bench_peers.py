@@ -18,16 +18,11 @@ from edgeconv.runtime import check
 CASES = [
     # dtype, filter, channels, stride, border
     ("float32", "random", "mix", 1, "zero"),
-    ("float32", "random", "mix", 2, "zero"),
     ("float32", "random", "mix", 3, "replicate"),
-    ("float32", "laplacian8", "mix", 1, "zero"),
     ("float32", "random", "each", 1, "reflect101"),
     ("float32", "random", "luma", 2, "zero"),
-    ("uint8", "laplacian8", "each", 1, "zero"),
     ("uint8", "laplacian4", "each", 3, "reflect"),
     ("uint8", "random-whole", "mix", 1, "zero"),
-    ("uint8", "random", "each", 2, "zero"),
-    ("uint8", "sobel", "each", 1, "zero"),
     ("uint8", "scharr", "each", 2, "reflect101"),
     ("uint8", "sobel", "mix", 1, "zero"),
     ("uint16", "kirsch", "each", 1, "zero"),

@@ -292,15 +292,3 @@ def test_a_browser_that_alters_what_is_read_back_is_found_out(shown: Shown, tmp_
     shown.browser.open(tmp_path / "page.html")
     assert shown.browser.run(alarm)
     shown.browser.send("Page.removeScriptToEvaluateOnNewDocument", **added)
-
-
-@pytest.mark.slow
-def test_what_a_comparison_has_to_remark_is_said_once_and_below(browser: Browser, tmp_path: Path) -> None:
-    picture = np.zeros((9, 9, 3), np.uint8)
-    inputs = [ArrayInput(f"picture {number}", picture) for number in range(5)]
-    remark = "sliding and im2col on CUDA did not run: no GPU"
-    results.run(inputs[0], inputs[1:], results.Wanted(html=str(tmp_path / "page.html")), remarks=[remark])
-    browser.open(tmp_path / "page.html")
-    assert browser.run("document.body.innerText").count(remark) == 1
-    stage, said = "document.getElementById('stage')", "document.querySelector('#figures ul')"
-    assert browser.run(f"{said}.getBoundingClientRect().top > {stage}.getBoundingClientRect().bottom")

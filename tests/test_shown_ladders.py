@@ -1,4 +1,7 @@
-"""Each cell of the ladders' tables against values by hand: a record in which no two figures are equal."""
+"""Each cell of the ladders' tables on a page and in a spreadsheet: a record in which no two figures are equal.
+
+Their tables in the documents are made anew from committed records by test_project.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import pytest
 from bench_records import changed
 
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
-from edgeconv.bench.ladders.base import LadderProfile
 from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.core.records import as_type
@@ -76,41 +78,9 @@ def gemm() -> GemmRecord:
     return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
 
 
-@pytest.fixture
-def profile() -> LadderProfile:
-    names = ("issue_busy_percent", "l1_busy_percent", "l2_busy_percent", "dram_busy_percent")
-    unseen = {"dram_bytes": 0.0, "nanoseconds": 0.0}
-    rows = [
-        {"step": step, "l1_wavefronts": 2e6 * number, "instructions": 3e6 * number, "launches": 1, **unseen}
-        | {name: 10.4 * place + number for place, name in enumerate(names)}
-        for number, step in enumerate(CONV)
-        if step != "copy"
-    ]
-    head = {name: value for name, value in HEAD.items() if name not in ("versions", "roof")}
-    found = {**head, "kind": "conv ladder profile", "size": 4096, "stride": 1, "rows": rows}
-    return as_type(found, LadderProfile)
-
-
 def cells(table: Table) -> dict[str, dict[str, str]]:
     """By the first cell of a row and the name of a column."""
     return {line[0]: dict(zip(table.header[1:], line[1:], strict=True)) for line in table.rows}
-
-
-def test_steps_of_the_convolutions(conv: ConvRecord, profile: LadderProfile) -> None:
-    found = cells(ladders.conv_steps(conv, profile))
-    assert list(found) == [f"`{name}`" for name in CONV[1:]]
-    for number, step in enumerate(conv_kernels.STEPS, 1):
-        expected = "–" if step.expected_gain is None else f"{step.expected_gain} ×".replace(".0 ×", " ×")
-        assert found[f"`{step.name}`"] == {
-            "idea": step.idea,
-            "why it should help": step.because,
-            "predicted": expected,
-            "gain": "–" if number == 1 else f"{number / 4:.2f} ×",
-            "median": f"{number + 1} µs",
-            "of the floor": f"{number + 1}%",
-            "lines": f"{2 * number} M",
-            "instructions": f"{3 * number} M",
-        }
 
 
 def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:
@@ -119,37 +89,6 @@ def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> N
             changed(each, right=False, timing=None)
     (line,) = ladders.lead(conv)
     assert line.startswith("stride 1, ")
-
-
-def test_convolutions_by_size_and_by_block(conv: ConvRecord) -> None:
-    found = cells(ladders.conv_sizes(conv, 2))
-    assert found["`copy`"] == {"1024": "0.025 µs", "4096": "0.25 µs"}
-    assert found["`rolling`"] == {"1024": "0.15 µs", "4096": "1.5 µs"}
-    conv.rows = [each for each in conv.rows if (each.step, each.block) != ("pixel", "8×8")]
-    found = cells(ladders.conv_blocks(conv))
-    assert (found["`textbook`"], found["`pixel`"]) == ({"16×16": "2 µs", "8×8": "20 µs"}, {"16×16": "3 µs", "8×8": "–"})
-
-
-def test_steps_of_the_products(gemm: GemmRecord) -> None:
-    found = cells(ladders.gemm_steps(gemm))
-    for number, step in enumerate(gemm_kernels.STEPS):
-        assert found[f"`{step.name}`"] == {
-            "idea": step.idea,
-            "blocks": "–" if step.name == "cublas" else "64×64×8",
-            "gain": "–" if number == 0 else "2.00 ×",
-            "median": f"{2 ** (5 - number)} ms",
-            "GFLOPS": f"{4096 + 100 * number:,}",
-            "of cuBLAS": ("0%", "12%", "25%", "38%", "50%")[number],
-            "of peak": ("0%", "6.2%", "12%", "19%", "25%")[number],
-        }
-
-
-def test_products_by_size(gemm: GemmRecord) -> None:
-    gemm.rows = [each for each in gemm.rows if (each.step, each.dtype) != ("cublas", "float64")]
-    table = ladders.gemm_sizes(gemm)
-    assert table.header == ("step", "type", "1024", "4096")
-    assert table.rows[2][2:] == ("1,224 (25%)", "4,296 (25%)")
-    assert table.rows[-1][1:] == ("float64", "–", "–")
 
 
 def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
