@@ -114,7 +114,7 @@ def one_run() -> RunReport:
     changed(made.speed, memory_floor_share=0.75, roofline_share=0.8, bound_by="memory")
     made.speed.roof = Roof(4.5e12, 6e13, "measured <here>")
     changed(made.input, file="a <b> | c.png", width=30, height=20, channels=3, dtype="uint8")
-    changed(made.output, file="out.png", width=30, height=20, channels=3, dtype="uint8")
+    changed(made.output, file="out.png", width=15, height=10, channels=1, dtype="uint16")
     made.method.choice = RANKING
     made.check.passed = True
     return made
