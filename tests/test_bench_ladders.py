@@ -134,12 +134,9 @@ def test_figures_of_products_are_those_of_the_formulas() -> None:
     assert found["own"].share_of_vendor == 0.5
     assert found["own"].share_of_peak == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
     assert found[VENDOR].share_of_vendor == 1.0
+    assert rows("float64", own=1e-3)["own"].share_of_peak is None, "that peak is measured in float32"
     assert found["own"].timing.n == 3
     assert found["own"].relative_error < found["own"].allowed_error
-
-
-def test_the_measured_peak_is_that_of_float32_alone() -> None:
-    assert rows("float64", own=1e-3)["own"].share_of_peak is None
 
 
 @pytest.mark.parametrize("name", ["hasty", "sloppy"])

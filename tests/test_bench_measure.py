@@ -85,10 +85,16 @@ def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, d
     assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 
 
-def test_a_library_that_fails_leaves_the_others_running(monkeypatch) -> None:
-    result = measured(monkeypatch, BrokenPeer("broken", []), TimedMethod("honest", [2e-3]))
-    assert rows_of(result, "broken")[0].reason == "LinAlgError: no such algorithm"
-    assert rows_of(result, "honest")[0].status == "measured"
+def test_what_fails_or_cannot_run_leaves_the_others_running(monkeypatch) -> None:
+    class Absent(TimedMethod):
+        def unavailable_reason(self) -> str:
+            return "there is none"
+
+    result = measured(monkeypatch, BrokenPeer("broken", []), Absent("absent", []), TimedMethod("honest", [2e-3]))
+    broken, absent, honest = (rows_of(result, name)[0] for name in ("broken", "absent", "honest"))
+    assert (broken.status, broken.reason) == ("failed", "LinAlgError: no such algorithm")
+    assert (absent.status, absent.reason, absent.check) == ("refused", "there is none", None)
+    assert honest.status == "measured"
 
 
 def test_a_library_that_fails_in_the_middle_gets_no_time_and_the_others_do(monkeypatch) -> None:
@@ -97,15 +103,6 @@ def test_a_library_that_fails_in_the_middle_gets_no_time_and_the_others_do(monke
         assert (row.status, row.reason, row.timings) == ("failed", "OSError: tired", {})
     assert {row.status for row in rows_of(result, "honest")} == {"measured"}
     jsonschema.validate(plain(result), BENCH.schema())
-
-
-def test_what_cannot_run_is_refused_with_its_reason(monkeypatch) -> None:
-    class Absent(TimedMethod):
-        def unavailable_reason(self) -> str:
-            return "there is none"
-
-    row = rows_of(measured(monkeypatch, Absent("absent", []), TimedMethod("honest", [1.0])), "absent")[0]
-    assert (row.status, row.reason, row.check) == ("refused", "there is none", None)
 
 
 def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:

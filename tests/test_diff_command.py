@@ -109,8 +109,8 @@ def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
-@pytest.mark.parametrize("name", ["x\x01.png", os.fsdecode(b"\xff\xfe.png")])
-def test_an_odd_name_stands_in_every_output(folder: Path, name: str) -> None:
+def test_an_odd_name_stands_in_every_output(folder: Path) -> None:
+    name = os.fsdecode(b"\x01\xff\xfe.png")
     (folder / name).write_bytes((folder / "b.png").read_bytes())
     words = ("--json", "--junit", "out.xml", "--html", "page.html", "--pictures", "p", "--contact-sheet", "c.png")
     done = edgeconv("diff", "a.png", name, *words, cwd=folder)

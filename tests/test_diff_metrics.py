@@ -52,6 +52,10 @@ def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
     classes = dict(zip(scale_for("uint8").labels, whole.histogram, strict=True))
     assert {label: count for label, count in classes.items() if count} == {"0": 141, "1": 1, "2": 1, "4–7": 1}
     assert not figures.same
+    first, worst = figures.first, figures.worst
+    assert (first.x, first.y, first.channel, first.reference, first.other) == (0, 0, "R", (10, 10, 10), (11, 10, 10))
+    assert (worst.x, worst.y, worst.channel, worst.reference, worst.other) == (4, 3, "G", (10, 10, 10), (10, 17, 10))
+    assert worst.difference == 7
 
 
 @pytest.mark.parametrize("ignore_border", [0, 2])
@@ -75,16 +79,6 @@ def test_the_figures_do_not_depend_on_how_the_picture_is_cut(
     assert {name: getattr(cut, name) for name in exact} == {name: getattr(whole, name) for name in exact}
     assert cut.judged.histogram == whole.judged.histogram
     assert [part.differing_samples for part in cut.by_channel] == [part.differing_samples for part in whole.by_channel]
-
-
-def test_first_and_worst_pixel_are_named_with_both_values() -> None:
-    figures = compare(*hand_made())
-    assert figures.first is not None
-    assert figures.worst is not None
-    assert (figures.first.x, figures.first.y, figures.first.channel) == (0, 0, "R")
-    assert (figures.first.reference, figures.first.other) == ((10, 10, 10), (11, 10, 10))
-    assert (figures.worst.x, figures.worst.y, figures.worst.channel) == (4, 3, "G")
-    assert (figures.worst.reference, figures.worst.other, figures.worst.difference) == ((10, 10, 10), (10, 17, 10), 7)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

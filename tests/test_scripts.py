@@ -91,11 +91,8 @@ def needed(name: str) -> list[str]:
     [
         ("", "Missing argument 'folder'."),
         ("here", "Missing option '--seed'."),
-        ("here --seed 1 more", "Got unexpected extra argument (more)."),
         ("here --seed one", "Invalid value for '--seed': 'one' is not a valid integer."),
-        ("here --seed 1 --share x", "Invalid value for '--share': 'x' is not a valid float."),
         ("here --seed", "Option '--seed' requires an argument."),
-        ("here --sed 1", "No such option: --sed. Did you mean '--seed'?"),
         ("here --seed 1 --see=2", "No such option: --see. Did you mean '--seed'?"),
         ("here --seed 1 --device gpu", "--device 'gpu' is not one of cpu, cuda. Did you mean 'cpu'?"),
     ],
@@ -107,7 +104,6 @@ def test_mistakes_are_said_as_the_commands_say_them(
     parser = script_options.Arguments("Do it.")
     parser.add_argument("folder", help="Where.")
     parser.add_argument("--seed", type=int, required=True, help="Which.")
-    parser.add_argument("--share", type=float, help="How much.")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="What computes: {choices}.")
     with pytest.raises(SystemExit) as left:
         parser.parse_args(words.split())
