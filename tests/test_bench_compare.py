@@ -45,12 +45,6 @@ def test_few_samples_and_runs_have_the_interval_of_student(interval) -> None:
     )
 
 
-def test_a_work_that_became_so_slow_that_few_samples_fit_is_slower() -> None:
-    assert judge(ratio_interval(series(1.0, n=40), series(20.0, n=3)), 0.05) == "slower"
-    assert judge(ratio_interval(series(1.0, n=40), series(20.0, n=1)), 0.05) == "slower"
-    assert judge(ratio_interval(series(1.0, 0.2, n=3), series(1.2, 0.2, n=3, seed=1)), 0.05) == "ambiguous"
-
-
 @pytest.mark.parametrize(("statistic", "percent"), [("median", 50), ("p10", 10), ("p90", 90)])
 def test_an_interval_is_the_middle_of_2000_resampled_ratios(statistic: str, percent: int) -> None:
     """Again from the same draws, in plain Python: quantiles between two samples lie on the line between them."""
@@ -209,36 +203,29 @@ def test_several_runs_are_judged_by_what_changes_between_them(monkeypatch, times
     assert found.lines[0].new_seconds == pytest.approx(math.prod(times) ** (1 / 3))
 
 
-def test_folders_of_runs_are_compared_by_the_command(monkeypatch, tmp_path) -> None:
-    for side, times in (("before", [2e-3, 2.01e-3]), ("after", [2.6e-3, 2.61e-3]), ("none", []), ("twice", [2e-3])):
+def test_the_command_ends_with_one_only_for_a_slowdown(tmp_path) -> None:
+    """Two records, and two folders of runs."""
+    for side, times in (("before", [2e-3, 2.01e-3]), ("after", [2.6e-3, 2.61e-3]), ("none", []), ("twice", [2e-3] * 2)):
         (tmp_path / side).mkdir()
-        for i, found in enumerate(runs(monkeypatch, times)):
-            (tmp_path / side / f"{i}.json").write_bytes(record.to_json(found))
-    slower = edgeconv("bench", "compare", "before", "after", cwd=tmp_path)
-    assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
-    assert edgeconv("bench", "compare", "before", "before", cwd=tmp_path).code == 0
-    (tmp_path / "twice" / "again.json").write_bytes((tmp_path / "twice" / "0.json").read_bytes())
-    for folder, says in (("none", "holds no record"), ("twice", "holds one run twice: '0.json' and 'again.json'")):
-        refused = edgeconv("bench", "compare", "before", folder, cwd=tmp_path)
+        for i, seconds in enumerate(times):
+            (tmp_path / side / f"{i}.json").write_bytes(record.to_json(measured_once(TimedMethod("own", [seconds]))))
+    for end in ("", "/0.json"):
+        words = (f"before{end}", f"after{end}", "--markdown", "gate.md", "--junit", "gate.xml", "--overwrite")
+        slower = edgeconv("bench", "compare", *words, cwd=tmp_path)
+        assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
+        assert (tmp_path / "gate.md").read_text(encoding="utf-8") == slower.text
+        assert b"<failure" in (tmp_path / "gate.xml").read_bytes()
+        assert edgeconv("bench", "compare", *words, "--fail-on", "median:150%", cwd=tmp_path).code == 0
+    for words, says in (
+        ("before none", "holds no record"),
+        ("before twice", "holds one run twice: '0.json' and '1.json'"),
+        ("before/0.json none.json", "none.json"),
+        ("before/0.json gate.md", "gate.md"),
+        ("before after --allow all", "--allow"),
+    ):
+        refused = edgeconv("bench", "compare", *words.split(), cwd=tmp_path)
         assert (refused.code, len(refused.error_lines)) == (2, 1)
         assert says in refused.err
-
-
-def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_path) -> None:
-    new = measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [2e-3]))
-    for name, result in (("base", base), ("new", new)):
-        (tmp_path / f"{name}.json").write_bytes(record.to_json(result))
-    same = edgeconv("bench", "compare", "base.json", "base.json", cwd=tmp_path)
-    assert (same.code, same.text.split(":")[0]) == (0, "Passed")
-    words = ("--markdown", "gate.md", "--junit", "gate.xml", "--fail-on", "median:50%")
-    slower = edgeconv("bench", "compare", "base.json", "new.json", *words, cwd=tmp_path)
-    assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
-    assert (tmp_path / "gate.md").read_text(encoding="utf-8") == slower.text
-    assert b"<failure" in (tmp_path / "gate.xml").read_bytes()
-    assert edgeconv("bench", "compare", "base.json", "new.json", "--fail-on", "median:150%", cwd=tmp_path).code == 0
-    for wrong in (("base.json", "none.json"), ("base.json", "gate.md"), ("base.json", "new.json", "--allow", "all")):
-        refused = edgeconv("bench", "compare", *wrong, cwd=tmp_path)
-        assert (refused.code, len(refused.error_lines)) == (2, 1)
 
 
 def test_students_t_holds_99_percent_of_its_own_density() -> None:

@@ -67,16 +67,11 @@ def complaint_of(
     return "another border without a word" if silent else None
 
 
-def test_peers_that_are_always_there_do_all_of_it() -> None:
-    """OpenCV is a base dependency, so that the interface is tried on every machine."""
+def test_float64_is_measured_only_where_it_is_computed_in() -> None:
+    """float32 sums would pass for a library, whose arithmetic is not known. OpenCV is always here."""
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
     assert PeerCandidate(entry, Options()).unavailable_reason() is None
     assert PeerCandidate(entry, Options()).version != "unknown"
-
-
-def test_float64_is_measured_only_where_it_is_computed_in() -> None:
-    """float32 sums would pass for a library, whose arithmetic is not known."""
-    entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
     pixels = noise_pixels(9, 9, "float64")
     with pytest.raises(UnavailableError, match="float32 only"):
         PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))

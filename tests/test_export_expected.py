@@ -2,7 +2,7 @@
 
 The files are in tests/expected. After a wanted change, `PYTHONPATH=.:tests python tests/test_export_expected.py` writes
 them anew; what is then different shows in the commit. Drawings and pictures are left out (`test_shown_plots.py`, and
-`test_export_samples.py`), and so is the frame of the page, which holds no figure.
+`test_export_pictures.py`), and so is the frame of the page, which holds no figure.
 """
 
 from __future__ import annotations

@@ -205,7 +205,9 @@ def test_what_is_there_is_replaced_only_when_asked_and_then_all_of_it(result, tm
         assert says in refused.err
         assert not (tmp_path / "r.csv").exists()
         assert path.read_text(encoding="utf-8") == "precious"
-        assert edgeconv(*words, "--overwrite", cwd=tmp_path).code == 0
+        done = edgeconv(*words, "--overwrite", cwd=tmp_path)
+        named = {tmp_path / line for line in done.text.splitlines()}
+        assert named == {path for path in (path, *tmp_path.rglob("r.csv"), *plot.parent.glob("*"))}
         assert path.read_text(encoding="utf-8") != "precious"
         (tmp_path / "r.csv").unlink()
 

@@ -28,7 +28,6 @@ from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
 from edgeconv.export.schemas import BATCH
-from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.runtime.devices.base import Train
@@ -230,12 +229,3 @@ def test_the_bars_of_the_stages_follow_each_other_to_scale() -> None:
     ]
     bars = [(line.index("#") - shown[0].index("#"), line.count("#")) for line in shown]
     assert bars == [(0, 4), (4, 8), (12, 20), (32, 8)]
-
-
-def test_options_are_written_as_they_were_given() -> None:
-    assert Options(math="half", gemm="cublas", cudnn_find=True, block=8).asked() == {
-        "math": "--math half",
-        "gemm": "--gemm cublas",
-        "cudnn_find": "--cudnn-find",
-        "block": "--block 8",
-    }

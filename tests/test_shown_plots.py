@@ -259,17 +259,6 @@ def test_a_record_gives_the_same_png_and_the_same_svg_with_text_each_time(record
     assert "opacity: 0" in drawn, "the ground of an SVG is the page's"
 
 
-def test_files_of_one_record_have_no_number_and_of_several_have(
-    record: BenchRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    undrawn(monkeypatch)
-    names = {drawing.name for drawing in figures.draw(record)}
-    assert set(plot.export([record])) == {f"_{name}.{kind}" for name in names for kind in ("svg", "png")}
-    assert set(plot.export([record, record])) == {
-        f"_{number}_{name}.{kind}" for number in (1, 2) for name in names for kind in ("svg", "png")
-    }
-
-
 def test_a_run_of_any_phases_is_drawn() -> None:
     made = next(iter(all_run_reports().values())) | {"phases_seconds": dict.fromkeys(PHASES, 0.125)}
     (drawing,) = run_figures.phases([as_report(made)])
@@ -332,7 +321,9 @@ def test_pictures_of_one_name_in_several_folders_keep_their_own_drawings(record:
     photos = ("photo-png_*_1", "photo-png_*_2", "PHOTO-png_*_3", "other-png_*")
     assert names == [photo.replace("*", "float32_random_mix") for photo in photos]
     drawings = figures.draw(record)
-    assert len(plot.export([record])) == 2 * len(drawings)
+    files = {f"_{drawing.name}.{kind}" for drawing in drawings for kind in ("svg", "png")}
+    assert set(plot.export([record])) == files
+    assert set(plot.export([record, record])) == {f"_{number}{name}" for number in (1, 2) for name in files}
     assert len({drawing.title for drawing in drawings}) == len(drawings)
 
 
