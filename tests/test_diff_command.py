@@ -72,6 +72,7 @@ def folder(tmp_path: Path) -> Path:
         ("a.png b.png --max-pixels 47", 2),
         ("a.png b.png --max-pixels 48", 1),
         ("a.png b.png --junit nowhere/x.xml", 2),
+        ("a.png b.png --junit a.png", 2),
     ],
 )
 def test_the_exit_code_says_how_it_went(folder: Path, words: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +177,8 @@ def test_all_pages_of_a_bank_are_compared(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / f"{name}.tif").rename(tmp_path / name / "bank.tif")
     assert edgeconv("diff", "a", "b", cwd=tmp_path).code == 1
+    (limited,) = edgeconv("diff", "a/bank.tif", "b/bank.tif", "--max-pixels", 100, cwd=tmp_path).error_lines
+    assert "100" in limited
 
 
 def test_of_pages_of_several_sizes_the_first_is_compared(tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ def test_only_what_has_no_error_is_called_equal(exact: bool, max_abs: float | No
 @pytest.mark.parametrize(
     ("passes", "decoded", "words"),
     [
-        (1, 40, "1 pass, each piece of the input decoded once"),
         (2, 80, "2 passes, each piece of the input decoded once"),
-        (1, 100, "1 pass, each piece of the input decoded 2.5 times"),
         (2, 100, "2 passes, each piece of the input decoded 1.25 times"),
     ],
 )
