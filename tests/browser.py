@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from meet import patience
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 KEYS = {
     "Tab": (9, ""),
@@ -33,8 +35,6 @@ KEYS = {
     "Backspace": (8, ""),
 }
 """Virtual key code of a key, and the text that it types."""
-PATIENCE_SECONDS = 60
-"""Far more than anything takes, for machines that are busy."""
 
 
 def chromium() -> str | None:
@@ -101,7 +101,7 @@ class Browser:
         try:
             self._session = None
             self.send("Browser.close")
-            self._process.wait(PATIENCE_SECONDS)
+            self._process.wait(patience())
         finally:
             self._process.kill()
             os.close(self._in)
@@ -141,7 +141,7 @@ class Browser:
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
         """Until `done`."""
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + patience()
         while not done():
             assert time.monotonic() < end, f"waited too long for {what}"
             time.sleep(0.02)
@@ -207,7 +207,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
 
     def _receive(self) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + patience()
         while b"\0" not in self._unread:
             ready, _, _ = select.select([self._in], [], [], max(0, end - time.monotonic()))
             assert ready, "the browser does not answer"

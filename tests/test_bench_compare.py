@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from bench_records import TimedMethod, WrongMethod, changed, measured, measured_once
-from command import edgeconv
+from command import edgeconv, script
 
 from edgeconv.bench import record
 from edgeconv.bench.compare import Gate, compare, compare_runs, judge, parse_gate
@@ -17,19 +18,11 @@ from edgeconv.bench.intervals import STUDENT_T, Ratio, mean_of_cases, mean_ratio
 from edgeconv.errors import UsageError
 from edgeconv.export.comparison import to_junit, to_markdown
 from edgeconv.methods.options import Options
-from edgeconv.run.report import DeviceFacts
 
 
 def series(middle: float, spread: float = 0.01, n: int = 40, seed: int = 0) -> list[float]:
     rng = np.random.default_rng(seed)
     return (middle * (1 + spread * rng.standard_normal(n))).tolist()
-
-
-def test_equal_samples_have_a_ratio_of_one_and_the_same_interval_each_time() -> None:
-    first, again = (ratio_interval(series(1.0), series(1.0)) for _ in range(2))
-    assert first.ratio == 1.0
-    assert first == again
-    assert first.low <= 1.0 <= first.high
 
 
 def test_constant_samples_have_an_exact_interval() -> None:
@@ -43,50 +36,13 @@ def test_one_sample_of_each_tells_nothing() -> None:
     assert str(ratio_interval([1.0], [9.0])) == "9 (few samples)"
 
 
-def test_runs_have_the_interval_of_student_around_the_ratio_of_geometric_means() -> None:
-    base, new = np.exp([-1.0, 0.0, 1.0]), np.exp([2.0, 3.0, 4.0])
-    found = ratio_of_runs(base.tolist(), new.tolist())
-    assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
-        [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
-    )
-    assert ratio_of_runs([2.0], [3.0]) == Ratio(pytest.approx(1.5), 0.0, float("inf"), 1)
-
-
-@pytest.mark.parametrize(("per_side", "found"), [(3, range(60)), (20, range(95, 101))])
-def test_runs_that_vary_by_two_percent_raise_no_false_alarm_and_show_ten_percent_where_they_are_many(
-    per_side: int, found: range
-) -> None:
-    rng = np.random.default_rng(per_side)
-    same, slower = 0, 0
-    for _ in range(100):
-        base, new = np.exp(0.02 * rng.standard_normal((2, per_side)))
-        same += judge(ratio_of_runs(base, new), 0.05) in ("slower", "faster")
-        slower += judge(ratio_of_runs(base, 1.1 * new), 0.05) == "slower"
-    assert same == 0
-    assert slower in found
-
-
-def test_few_samples_have_the_interval_of_student() -> None:
+@pytest.mark.parametrize("interval", [ratio_interval, ratio_of_runs], ids=["samples", "runs"])
+def test_few_samples_and_runs_have_the_interval_of_student(interval) -> None:
     """Mean logarithms 0 and 3, each with a variance of 1 of three: pooled 1, error sqrt(2/3), 4.604 of them."""
-    base, new = np.exp([-1.0, 0.0, 1.0]), np.exp([2.0, 3.0, 4.0])
-    found = ratio_interval(base.tolist(), new.tolist())
+    found = interval(np.exp([-1.0, 0.0, 1.0]).tolist(), np.exp([2.0, 3.0, 4.0]).tolist())
     assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
         [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
     )
-
-
-def test_a_work_that_became_so_slow_that_few_samples_fit_is_slower() -> None:
-    assert judge(ratio_interval(series(1.0, n=40), series(20.0, n=3)), 0.05) == "slower"
-    assert judge(ratio_interval(series(1.0, n=40), series(20.0, n=1)), 0.05) == "slower"
-    assert judge(ratio_interval(series(1.0, 0.2, n=3), series(1.2, 0.2, n=3, seed=1)), 0.05) == "ambiguous"
-
-
-def test_few_samples_of_the_same_time_are_seldom_called_slower() -> None:
-    called = [
-        judge(ratio_interval(series(1.0, 0.1, 3, 2 * seed), series(1.0, 0.1, 3, 2 * seed + 1)), 0.0)
-        for seed in range(400)
-    ]
-    assert 0 < sum(verdict == "slower" for verdict in called) <= 8  # 0.5 % each side, of 400: 2
 
 
 @pytest.mark.parametrize(("statistic", "percent"), [("median", 50), ("p10", 10), ("p90", 90)])
@@ -140,14 +96,6 @@ def test_the_mean_of_cases_has_the_interval_of_student_over_them() -> None:
     assert mean_of_cases([3.0]) == Ratio(pytest.approx(3.0), 0.0, float("inf"), 1)
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
-    covered = 0
-    for seed in range(100):
-        found = ratio_interval(series(1.0, 0.05, 60, 2 * seed), series(1.2, 0.05, 60, 2 * seed + 1))
-        covered += found.low <= 1.2 <= found.high
-    assert covered >= 95
-
-
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
     [
@@ -166,12 +114,8 @@ def test_verdicts(ratio: Ratio, verdict: str) -> None:
 @pytest.mark.parametrize(("text", "gate"), [("median:5%", Gate("median", 0.05)), ("p90:0.1", Gate("p90", 0.1))])
 def test_gates_are_read(text: str, gate: Gate) -> None:
     assert parse_gate(text) == gate
-
-
-@pytest.mark.parametrize("text", ["5%", "mean:5%", "median:-5%", "median:x"])
-def test_gates_that_mean_nothing_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-on"):
-        parse_gate(text)
+        parse_gate(f"mean{text}")
 
 
 @pytest.fixture
@@ -190,34 +134,12 @@ def test_a_slowdown_fails_and_stands_first(monkeypatch, base) -> None:
     assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
 
 
-def test_faster_and_same_pass(monkeypatch, base) -> None:
-    new = measured(monkeypatch, TimedMethod("a", [0.85e-3]), TimedMethod("b", [1.01e-3]))
-    found = compare(base, new, Gate())
-    assert found.passed
-    assert {line.verdict for line in found.lines} == {"faster", "same"}
-
-
 def test_noise_of_its_own_hides_no_slowdown(monkeypatch, base) -> None:
     new = measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [1e-3, 3e-3]))
     found = compare(base, new, Gate())
     assert [line.verdict for line in found.lines] == ["unsteady", "unsteady", "same", "same"]
     assert not found.passed
-    assert found.lines[0].note == "its times spread by 67%, before by 0%, and the copy's do not"
-    for row in new.rows:  # on a machine where the copy is spread as well, nobody is to blame
-        if row.kind == "copy":
-            row.lead_series.p90_seconds = 2 * row.lead_series.median_seconds
-    assert [line.verdict for line in compare(base, new, Gate()).lines] == ["ambiguous", "ambiguous", "same", "same"]
     assert compare(new, new, Gate()).passed, "as noisy as it was"
-
-
-def test_few_samples_have_no_p90_to_compare(base) -> None:
-    new = copy.deepcopy(base)
-    for row in new.rows:
-        changed(row.lead_series, samples_seconds=[2e-3] * 4, n=4, p10_seconds=None, p90_seconds=None)
-    found = compare(base, new, Gate("p90"))
-    assert {(line.verdict, line.ratio) for line in found.lines} == {("ambiguous", None)}
-    assert "no p90 of fewer than 5 samples" in to_markdown(found)
-    assert {line.verdict for line in compare(base, new, Gate()).lines} == {"slower"}
 
 
 def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:
@@ -229,48 +151,9 @@ def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:
     assert "lost" in to_markdown(found)
 
 
-def test_a_work_that_the_new_record_did_not_reach_is_refused_or_left_out(base) -> None:
-    new = copy.deepcopy(base)
-    new.rows = [row for row in new.rows if row.case.size == 8]
-    with pytest.raises(UsageError, match=r"grid: 1 of 2 cases are not in the second.*--allow grid"):
-        compare(base, new, Gate())
-    assert len(compare(base, new, Gate(), ("grid",)).lines) == 2
-    assert compare(new, base, Gate()).passed
-    new.rows = []
-    with pytest.raises(UsageError, match="no measured row in common"):
-        compare(base, new, Gate(), ("grid",))
-
-
-def disturb(rows) -> None:
-    for row in rows:
-        row.machine = changed(copy.copy(row.machine), flags=["other processes kept 40% of the cores busy"])
-
-
-def test_a_row_beside_other_processes_proves_nothing(monkeypatch, base) -> None:
-    new = measured(monkeypatch, TimedMethod("a", [2e-3]), TimedMethod("b", [2e-3]))
-    disturb(row for row in new.rows if row.candidate == "a")
-    found = compare(base, new, Gate())
-    assert [line.verdict for line in found.lines] == ["slower", "slower", "ambiguous", "ambiguous"]
-    assert {line.note for line in found.lines if line.verdict == "ambiguous"} == {"other processes were at work"}
-    assert "other processes were at work" in to_markdown(found)
-    disturb(new.rows)
-    with pytest.raises(UsageError, match="--allow load"):
-        compare(base, new, Gate())
-    assert {line.verdict for line in compare(base, new, Gate(), ("load",)).lines} == {"slower"}
-
-
-def slow_gpu(result: record.BenchRecord) -> None:
-    result.rows[0].machine.flags = ["throttled: software power cap"]
-
-
 def other_clock(result: record.BenchRecord) -> None:
     for row in result.rows:
         row.machine.sm_clock_min_mhz = 1500
-
-
-def warm_for_cold(result: record.BenchRecord) -> None:
-    for row in result.rows:
-        row.lead_l2_state = "cold" if row.lead_l2_state == "warm" else "warm"
 
 
 def other_pixels(result: record.BenchRecord) -> None:
@@ -282,12 +165,8 @@ def other_pixels(result: record.BenchRecord) -> None:
     ("change", "kind"),
     [
         (lambda new: changed(new.machine["cpu"], name="another"), "machine"),
-        (lambda new: changed(new.machine["cpu"], usable_threads=64), "machine"),
-        (lambda new: new.machine.update(cuda=DeviceFacts(name="a GPU")), "machine"),
         (lambda new: new.versions.update(numpy="0.1"), "versions"),
-        (slow_gpu, "clocks"),
         (lambda new: changed(new, options=Options(threads=7)), "options"),
-        (warm_for_cold, "options"),
         (other_pixels, "pictures"),
         (other_clock, "clocks"),
     ],
@@ -300,31 +179,6 @@ def test_unlike_records_are_refused_unless_allowed(base, change, kind: str) -> N
     with pytest.raises(UsageError, match=f"--allow {kind}"):
         compare(base, new, Gate())
     assert compare(base, new, Gate(), (kind,)).passed
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "alike"),
-    [
-        ([1980, 1500], [1500, 1980], True),
-        ([1980, 1500], [1980, 1980], False),
-        ([1545, 1980], [1500, 1980], True),
-        ([1546, 1980], [1500, 1980], False),
-        ([1500, 1980], [1546, 1980], False),
-        ([None, 1500], [1500, None], True),
-        ([None, None], [1500, 1500], True),
-    ],
-)
-def test_the_slowest_clock_of_a_record_counts(base, ours: list, theirs: list, alike: bool) -> None:
-    """Clocks may differ by 3 %; one that nobody read says nothing."""
-    new = copy.deepcopy(base)
-    for record_, clocks in ((base, ours), (new, theirs)):
-        for number, row in enumerate(record_.rows):
-            row.machine.sm_clock_min_mhz = clocks[number % 2]
-    if alike:
-        assert compare(base, new, Gate()).passed
-    else:
-        with pytest.raises(UsageError, match=f"{min(filter(None, ours))} and {min(filter(None, theirs))} MHz"):
-            compare(base, new, Gate())
 
 
 def runs(monkeypatch, times: list[float]) -> list[record.BenchRecord]:
@@ -349,74 +203,29 @@ def test_several_runs_are_judged_by_what_changes_between_them(monkeypatch, times
     assert found.lines[0].new_seconds == pytest.approx(math.prod(times) ** (1 / 3))
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["of the first", "of the second"])
-def test_a_run_that_others_disturbed_is_left_out(monkeypatch, first: bool) -> None:
-    quiet, other = runs(monkeypatch, [2e-3, 2.01e-3, 1.99e-3]), runs(monkeypatch, [4e-3, 2.01e-3, 1.99e-3])
-    disturb(other[0].rows)
-    sides = (other, quiet) if first else (quiet, other)
-    assert {line.verdict for line in compare_runs(*sides, Gate()).lines} == {"same"}
-    assert {line.verdict for line in compare_runs(*sides, Gate(), ("load",)).lines} == {"ambiguous"}
-
-
-def test_of_a_side_without_an_undisturbed_run_nothing_follows(monkeypatch) -> None:
-    bases, news = runs(monkeypatch, [2e-3, 2.01e-3]), runs(monkeypatch, [4e-3, 4.01e-3])
-    disturb(row for run in news for row in run.rows[:-1])  # one row stays undisturbed
-    lines = compare_runs(bases, news, Gate()).lines
-    assert sorted((line.verdict, line.note) for line in lines) == [
-        ("ambiguous", "other processes were at work"),
-        ("slower", ""),
-    ]
-    disturb(row for run in news for row in run.rows)
-    with pytest.raises(UsageError, match="other processes were at work at every row"):
-        compare_runs(bases, news, Gate())
-
-
-def test_rows_that_the_first_run_lacks_are_compared_by_the_others(monkeypatch) -> None:
-    bases, news = runs(monkeypatch, [2e-3, 2e-3, 2e-3]), runs(monkeypatch, [3e-3, 3e-3, 3e-3])
-    bases[0].rows.remove(next(row for row in bases[0].rows if row.kind == "method"))
-    assert [line.verdict for line in compare_runs(bases, news, Gate()).lines] == ["slower", "slower"]
-
-
-def test_a_row_that_one_of_several_runs_lacks_is_lost(monkeypatch) -> None:
-    bases, news = runs(monkeypatch, [2e-3, 2e-3]), runs(monkeypatch, [2e-3, 2e-3])
-    gone = next(row for row in news[1].rows if row.kind == "method")
-    news[1].rows.remove(gone)
-    lost = [line for line in compare_runs(bases, news, Gate()).lines if line.verdict == "lost"]
-    assert [line.note for line in lost] == ["not measured"]
-
-
-def test_folders_of_runs_are_compared_by_the_command(monkeypatch, tmp_path) -> None:
-    for side, times in (("before", [2e-3, 2.01e-3]), ("after", [2.6e-3, 2.61e-3]), ("none", []), ("twice", [2e-3])):
+def test_the_command_ends_with_one_only_for_a_slowdown(tmp_path) -> None:
+    """Two records, and two folders of runs."""
+    for side, times in (("before", [2e-3, 2.01e-3]), ("after", [2.6e-3, 2.61e-3]), ("none", []), ("twice", [2e-3] * 2)):
         (tmp_path / side).mkdir()
-        for i, found in enumerate(runs(monkeypatch, times)):
-            (tmp_path / side / f"{i}.json").write_bytes(record.to_json(found))
-    slower = edgeconv("bench", "compare", "before", "after", cwd=tmp_path)
-    assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
-    assert edgeconv("bench", "compare", "before", "before", cwd=tmp_path).code == 0
-    over = edgeconv("bench", "compare", "before", "after", "--markdown", "before/0.json", "--overwrite", cwd=tmp_path)
-    none = edgeconv("bench", "compare", "before", "none", cwd=tmp_path)
-    (tmp_path / "twice" / "again.json").write_bytes((tmp_path / "twice" / "0.json").read_bytes())
-    twice = edgeconv("bench", "compare", "before", "twice", cwd=tmp_path)
-    assert [(ended.code, len(ended.error_lines)) for ended in (over, none, twice)] == [(2, 1)] * 3
-    assert "holds no record" in none.error_lines[0]
-    assert "holds one run twice: '0.json' and 'again.json'" in twice.error_lines[0]
-
-
-def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_path) -> None:
-    new = measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [2e-3]))
-    for name, result in (("base", base), ("new", new)):
-        (tmp_path / f"{name}.json").write_bytes(record.to_json(result))
-    same = edgeconv("bench", "compare", "base.json", "base.json", cwd=tmp_path)
-    assert (same.code, same.text.split(":")[0]) == (0, "Passed")
-    words = ("--markdown", "gate.md", "--junit", "gate.xml", "--fail-on", "median:50%")
-    slower = edgeconv("bench", "compare", "base.json", "new.json", *words, cwd=tmp_path)
-    assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
-    assert (tmp_path / "gate.md").read_text(encoding="utf-8") == slower.text
-    assert b"<failure" in (tmp_path / "gate.xml").read_bytes()
-    assert edgeconv("bench", "compare", "base.json", "new.json", "--fail-on", "median:150%", cwd=tmp_path).code == 0
-    for wrong in (("base.json", "none.json"), ("base.json", "gate.md"), ("base.json", "new.json", "--allow", "all")):
-        refused = edgeconv("bench", "compare", *wrong, cwd=tmp_path)
+        for i, seconds in enumerate(times):
+            (tmp_path / side / f"{i}.json").write_bytes(record.to_json(measured_once(TimedMethod("own", [seconds]))))
+    for end in ("", "/0.json"):
+        words = (f"before{end}", f"after{end}", "--markdown", "gate.md", "--junit", "gate.xml", "--overwrite")
+        slower = edgeconv("bench", "compare", *words, cwd=tmp_path)
+        assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
+        assert (tmp_path / "gate.md").read_text(encoding="utf-8") == slower.text
+        assert b"<failure" in (tmp_path / "gate.xml").read_bytes()
+        assert edgeconv("bench", "compare", *words, "--fail-on", "median:150%", cwd=tmp_path).code == 0
+    for words, says in (
+        ("before none", "holds no record"),
+        ("before twice", "holds one run twice: '0.json' and '1.json'"),
+        ("before/0.json none.json", "none.json"),
+        ("before/0.json gate.md", "gate.md"),
+        ("before after --allow all", "--allow"),
+    ):
+        refused = edgeconv("bench", "compare", *words.split(), cwd=tmp_path)
         assert (refused.code, len(refused.error_lines)) == (2, 1)
+        assert says in refused.err
 
 
 def test_students_t_holds_99_percent_of_its_own_density() -> None:
@@ -430,3 +239,11 @@ def test_students_t_holds_99_percent_of_its_own_density() -> None:
         x = np.linspace(0, width, 20_001)
         inside = 2 * float(np.sum((density(x)[1:] + density(x)[:-1]) / 2 * np.diff(x)))
         assert abs(inside - 0.99) <= 2 * density(width) * 0.0005 + 1e-6, freedom
+
+
+def test_gate_rates_counts_a_planted_slowdown_and_not_the_same_code(base) -> None:
+    rates = script("gate_rates")
+    assert rates.verdicts([base], [base], Gate()) == Counter(same=4)
+    slowed = rates.slowed(base, 1.07)
+    assert rates.verdicts([base], [slowed], Gate()) == Counter(slower=4)
+    assert rates.verdicts([base], [slowed], Gate(margin=0.08)) == Counter(same=4)

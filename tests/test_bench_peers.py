@@ -18,16 +18,11 @@ from edgeconv.runtime import check
 CASES = [
     # dtype, filter, channels, stride, border
     ("float32", "random", "mix", 1, "zero"),
-    ("float32", "random", "mix", 2, "zero"),
     ("float32", "random", "mix", 3, "replicate"),
-    ("float32", "laplacian8", "mix", 1, "zero"),
     ("float32", "random", "each", 1, "reflect101"),
     ("float32", "random", "luma", 2, "zero"),
-    ("uint8", "laplacian8", "each", 1, "zero"),
     ("uint8", "laplacian4", "each", 3, "reflect"),
     ("uint8", "random-whole", "mix", 1, "zero"),
-    ("uint8", "random", "each", 2, "zero"),
-    ("uint8", "sobel", "each", 1, "zero"),
     ("uint8", "scharr", "each", 2, "reflect101"),
     ("uint8", "sobel", "mix", 1, "zero"),
     ("uint16", "kirsch", "each", 1, "zero"),
@@ -72,16 +67,11 @@ def complaint_of(
     return "another border without a word" if silent else None
 
 
-def test_peers_that_are_always_there_do_all_of_it() -> None:
-    """OpenCV is a base dependency, so that the interface is tried on every machine."""
+def test_float64_is_measured_only_where_it_is_computed_in() -> None:
+    """float32 sums would pass for a library, whose arithmetic is not known. OpenCV is always here."""
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
     assert PeerCandidate(entry, Options()).unavailable_reason() is None
     assert PeerCandidate(entry, Options()).version != "unknown"
-
-
-def test_float64_is_measured_only_where_it_is_computed_in() -> None:
-    """float32 sums would pass for a library, whose arithmetic is not known."""
-    entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
     pixels = noise_pixels(9, 9, "float64")
     with pytest.raises(UnavailableError, match="float32 only"):
         PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))

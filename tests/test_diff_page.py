@@ -113,22 +113,6 @@ def columns_of(shown: Shown) -> int:
 
 
 @pytest.mark.slow
-def test_swiping_uncovers_the_other_picture(shown: Shown) -> None:
-    shown.keys("s", *ZOOM_IN)
-    place = (0.3, 0.4)
-    under = shown.pixel_at(*place)
-    shown.pixel_at(*CORNER)
-    assert shown.colour_at(*place) == pixel(shown.reference, under)
-    left, top, width, height = shown.stage()
-    line = top + 0.75 * height
-    shown.browser.drag((left + 0.5 * width, line), (left + 0.1 * width, line))
-    assert shown.colour_at(*place) == pixel(shown.others[0], under)
-    assert shown.browser.run("document.getElementById('mix').value") == "10"
-    shown.keys(*[","] * 3)
-    assert shown.browser.run("document.getElementById('mix').value") == "0"
-
-
-@pytest.mark.slow
 def test_onion_skin_fades_from_one_picture_to_the_other(shown: Shown) -> None:
     shown.keys("o", *ZOOM_IN)
     place = (0.3, 0.4)
@@ -221,22 +205,6 @@ def test_dragging_moves_every_pane(shown: Shown) -> None:
 
 
 @pytest.mark.slow
-def test_a_screen_reader_finds_a_name_for_everything_that_can_be_used(shown: Shown) -> None:
-    tree = shown.browser.send("Accessibility.getFullAXTree")["nodes"]
-    used = {"button", "radio", "combobox", "slider", "application", "table", "textbox", "link"}
-    nameless, names = [], set()
-    for node in tree:
-        role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value", "")
-        if role in used and not node.get("ignored"):
-            names.add(name)
-            if not name:
-                nameless.append(role)
-    assert nameless == []
-    assert {"side by side", "swipe", "onion skin", "blink", "heat map", "signed map", "Zoom in", "Input"} <= names
-    assert any(name.startswith("side by side: picture 0, picture 1, picture 2; zoom") for name in names)
-
-
-@pytest.mark.slow
 def test_light_and_dark_follow_the_system_and_the_choice(shown: Shown) -> None:
     def paper() -> str:
         return shown.browser.run("getComputedStyle(document.body).backgroundColor")
@@ -324,15 +292,3 @@ def test_a_browser_that_alters_what_is_read_back_is_found_out(shown: Shown, tmp_
     shown.browser.open(tmp_path / "page.html")
     assert shown.browser.run(alarm)
     shown.browser.send("Page.removeScriptToEvaluateOnNewDocument", **added)
-
-
-@pytest.mark.slow
-def test_what_a_comparison_has_to_remark_is_said_once_and_below(browser: Browser, tmp_path: Path) -> None:
-    picture = np.zeros((9, 9, 3), np.uint8)
-    inputs = [ArrayInput(f"picture {number}", picture) for number in range(5)]
-    remark = "sliding and im2col on CUDA did not run: no GPU"
-    results.run(inputs[0], inputs[1:], results.Wanted(html=str(tmp_path / "page.html")), remarks=[remark])
-    browser.open(tmp_path / "page.html")
-    assert browser.run("document.body.innerText").count(remark) == 1
-    stage, said = "document.getElementById('stage')", "document.querySelector('#figures ul')"
-    assert browser.run(f"{said}.getBoundingClientRect().top > {stage}.getBoundingClientRect().bottom")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import cv2
 import numpy as np
 import pytest
+from bench_records import TimedMethod, measured_once
 from command import PROJECT, script
 from test_layers import LAYERS
 
 import edgeconv
+from edgeconv.bench import record
 
 PAGES = sorted(
     path.relative_to(PROJECT).as_posix()
@@ -45,12 +51,6 @@ def test_every_path_that_a_page_names_exists(page: str) -> None:
     assert missing == []
 
 
-def test_paths_are_found_in_prose_links_and_commands() -> None:
-    text = "see `edgeconv/core/cost.py`, [it](../edgeconv/run/report.py); python3 scripts/fuzz.py x/edgeconv/no.py"
-    assert named_paths(text) == {"edgeconv/core/cost.py", "edgeconv/run/report.py", "scripts/fuzz.py"}
-    assert named_paths("--record docs/results/fuzz/NAME.json images/*.png") == {"images/*.png"}
-
-
 def test_the_readme_is_short_and_shows_a_picture_first() -> None:
     lines = text_of("README.md").splitlines()
     assert len(lines) <= 150
@@ -75,18 +75,6 @@ def test_the_readme_s_plots_are_of_their_records() -> None:
         assert text.count("<path") >= len(figures.THEMES[0].lines)
     labelled = [line for line in figures.LINES if line.label]
     assert len(labelled) == len(figures.THEMES[0].lines) == 6
-
-
-def test_the_readme_s_table_has_the_fastest_of_each_library() -> None:
-    figures = script("readme_figures")
-    seconds = {"a": {512: 2.0, 1024: 5.0}, "b": {512: 3.0, 1024: 4.0}}
-    assert figures.fastest(seconds, ("a", "b")) == {512: 2.0, 1024: 4.0}
-    assert figures.rows()[0][0].startswith("a plain copy")
-
-
-def test_labels_of_a_plot_do_not_cover_each_other() -> None:
-    moved = script("readme_figures")._apart([100.0, 60.0, 61.0, 62.0])
-    assert moved == [111.0, 60.0, 77.0, 94.0]
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +145,41 @@ def test_links_become_those_of_the_site() -> None:
     assert hooks.site_links("[e](../CONTRIBUTING.md) [f](bench.md)", "docs/kernels.md") == (
         "[e](contributing.md) [f](bench.md)"
     )
+
+
+# --- plots of docs/ are of the records beside them -----------------------------------------------------------------
+
+
+def drawn(*words: object) -> subprocess.CompletedProcess[str]:
+    """What scripts/docs_plots.py does."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    line = [sys.executable, PROJECT / "scripts" / "docs_plots.py", *map(str, words)]
+    return subprocess.run(line, cwd=PROJECT, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_committed_plots_are_of_their_records() -> None:
+    done = drawn("--check")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_a_record_that_changed_makes_its_plots_stale(tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "here").mkdir()
+    path = tmp_path / "here" / "lab.json.xz"
+    content = record.to_json(measured_once(TimedMethod("own", [1e-3])))
+    path.write_bytes(lzma.compress(content))
+    page = tmp_path / "page.md"
+    names = [f"lab_{figure}_cpu_float32_random_mix.svg" for figure in ("gflops", "time")]
+    page.write_text("".join(f"![plot](here/plots/{name})\n" for name in names), encoding="utf-8")
+    assert drawn("--check", "--pages", page).returncode == 1
+    made = drawn("--pages", page)
+    assert made.returncode == 0, made.stderr
+    assert [Path(line).name for line in made.stdout.splitlines()] == names
+    assert drawn("--check", "--pages", page).returncode == 0
+    path.write_bytes(lzma.compress(content + b"\n"))
+    stale = drawn("--check", "--pages", page)
+    assert (stale.returncode, len(stale.stderr.splitlines())) == (1, len(names))
+    assert drawn("--pages", page).returncode == 0
+    (tmp_path / "here" / "plots" / "lab_roofline_cpu.svg").write_text("no page shows it", encoding="utf-8")
+    assert "lab_roofline_cpu.svg" in drawn("--check", "--pages", page).stderr

@@ -2,7 +2,7 @@
 
 The files are in tests/expected. After a wanted change, `PYTHONPATH=.:tests python tests/test_export_expected.py` writes
 them anew; what is then different shows in the commit. Drawings and pictures are left out (`test_shown_plots.py`, and
-`test_export_samples.py`), and so is the frame of the page, which holds no figure.
+`test_export_pictures.py`), and so is the frame of the page, which holds no figure.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def one_run() -> RunReport:
     changed(made.speed, memory_floor_share=0.75, roofline_share=0.8, bound_by="memory")
     made.speed.roof = Roof(4.5e12, 6e13, "measured <here>")
     changed(made.input, file="a <b> | c.png", width=30, height=20, channels=3, dtype="uint8")
-    changed(made.output, file="out.png", width=30, height=20, channels=3, dtype="uint8")
+    changed(made.output, file="out.png", width=15, height=10, channels=1, dtype="uint16")
     made.method.choice = RANKING
     made.check.passed = True
     return made

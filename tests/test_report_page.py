@@ -59,6 +59,7 @@ def test_a_summary_of_one_screen_comes_first_with_every_missed_goal_and_its_reas
     )
     assert top < 300
     assert bottom - top < 900
+    assert page.run("[...document.images].map((image) => image.naturalWidth).join()").startswith("96,96")
     assert page.run("getComputedStyle(document.querySelector('.summary li')).overflow") == "visible"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -11,11 +10,10 @@ from bench_records import changed
 from command import PROJECT
 from run_reports import all_run_reports, run_report
 
-from edgeconv.core.records import to_json
 from edgeconv.core.text_rows import broken
 from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text, share_text
 from edgeconv.errors import UsageError
-from edgeconv.io.files import utf8, xml_text
+from edgeconv.io.files import xml_text
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
 
@@ -25,15 +23,10 @@ from edgeconv.run.report import as_report
     [
         (0.0, "0 µs"),
         (1e-9, "0.001 µs"),
-        (4.2e-7, "0.42 µs"),
         (9.996e-7, "1 µs"),
-        (1.234e-5, "12.3 µs"),
         (0.0009994, "999 µs"),
         (0.0009996, "1 ms"),
-        (0.9994, "999 ms"),
-        (0.9996, "1 s"),
         (59.96, "60 s"),
-        (999.4, "999 s"),
         (999.6, "1,000 s"),
         (12345.6, "12,346 s"),
     ],
@@ -47,12 +40,9 @@ def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: 
     [
         (0.0, "0"),
         (1.5e-6, "0.0000015"),
-        (0.01234567, "0.01235"),
-        (49.727, "49.73"),
         (999.94, "999.9"),
         (999.96, "1,000"),
         (1378.4, "1,378"),
-        (49727.6, "49,728"),
     ],
 )
 def test_figures_have_separators_from_a_thousand_on_and_are_never_rounded_to_zero(value: float, text: str) -> None:
@@ -65,9 +55,7 @@ def test_figures_have_separators_from_a_thousand_on_and_are_never_rounded_to_zer
         (0.0, "0%"),
         (0.00012, "0.012%"),
         (0.0488, "4.9%"),
-        (0.88, "88%"),
         (0.996, "100%"),
-        (1.2, "120%"),
     ],
 )
 def test_a_share_has_two_digits_and_only_none_is_zero(share: float, text: str) -> None:
@@ -86,10 +74,7 @@ def test_one_is_the_only_number_without_a_plural(count: int, text: str) -> None:
     ("text", "number"),
     [
         ("0", 0),
-        ("7", 7),
         ("3K", 3 * 1024),
-        ("3k", 3 * 1024),
-        ("5M", 5 * 1024**2),
         ("2G", 2 * 1024**3),
         ("2GiB", 2 * 1024**3),
         ("2kib", 2048),
@@ -138,9 +123,7 @@ def test_only_what_has_no_error_is_called_equal(exact: bool, max_abs: float | No
 @pytest.mark.parametrize(
     ("passes", "decoded", "words"),
     [
-        (1, 40, "1 pass, each piece of the input decoded once"),
         (2, 80, "2 passes, each piece of the input decoded once"),
-        (1, 100, "1 pass, each piece of the input decoded 2.5 times"),
         (2, 100, "2 passes, each piece of the input decoded 1.25 times"),
     ],
 )
@@ -170,14 +153,6 @@ def test_the_example_in_the_documents_is_what_a_committed_record_prints() -> Non
     rows = report_text.summary(run_report("two-core-epyc", "cpu_sliding_s1"))
     shown = "\n".join(line for _, lines in broken(rows, None) for line in lines)
     assert shown in (PROJECT / "docs" / "usage.md").read_text(encoding="utf-8")
-
-
-def test_a_name_that_is_no_text_is_written_as_an_escape_that_json_reads_back() -> None:
-    record = {"file": "\udcff é €.png"}
-    written = to_json(record)
-    assert r"\udcff é €.png" in written.decode()
-    assert json.loads(written) == record
-    assert utf8("é") == "é".encode()
 
 
 def test_text_for_xml_keeps_what_xml_allows_and_shows_the_rest() -> None:

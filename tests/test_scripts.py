@@ -1,17 +1,14 @@
-"""Scripts and commands explain themselves in one style: the same typography, short sentences, mistakes of one line."""
+"""Scripts explain themselves as the commands do: help, and mistakes of one line."""
 
 from __future__ import annotations
 
 import ast
-import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
-from command import PROJECT, SCRIPTS, edgeconv, script
-
-from edgeconv.cli import COMMANDS
+from command import PROJECT, SCRIPTS, script
 
 SOURCES = sorted((PROJECT / "scripts").glob("*.py"))
 FRONTS = ("resize_images",)
@@ -21,13 +18,6 @@ NAMES = [
     for path in SOURCES
     if path.stem not in FRONTS and 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")
 ]
-VERBS = set(["Change", "Compile", "Count", "Draw", "Find", "Fuzz", "Measure", "Read", "Run", "Save", "Set", "Write"])
-FLAGS = r"(?:-\w, )?--[a-z0-9-]+(?: / --no-\w+)?(?: <\w+>)?(?:\.\.\.)?"
-PLACE = r"[\w\[\]]+(?:\.\.\.)? <[\w\[\]]+>"
-ROW = re.compile(rf"  ({FLAGS}|{PLACE})(?:  +(\S.*))?")
-LONGEST = 90
-"""Letters of a sentence about an option, so that it fits a line."""
-
 script_options = script("script_options")
 
 
@@ -46,40 +36,6 @@ def ran(
     return left.value.code, out, err
 
 
-def sections(text: str) -> dict[str, str]:
-    """What stands under each heading; the first part has none."""
-    parts = re.split(r"^(\w+):\n", f"\n{text}", flags=re.MULTILINE)
-    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
-
-
-def rows(section: str) -> list[tuple[str, str]]:
-    """Names and texts of a list in two columns, with what is broken joined."""
-    found: list[list[str]] = []
-    for line in section.splitlines():
-        row = ROW.fullmatch(line)
-        if row:
-            found.append([row[1], row[2] or ""])
-        elif line.strip():
-            assert line.startswith("     "), line
-            found[-1][1] = f"{found[-1][1]} {line.strip()}".strip()
-    return [(name, text) for name, text in found]
-
-
-def check_typography(text: str, usage: str, columns: int) -> dict[str, list[tuple[str, str]]]:
-    """Usage, an indented description, headings, two columns, nothing wider than the terminal; the rows."""
-    lines = text.splitlines()
-    assert lines[0].startswith(f"Usage: {usage} [OPTIONS]")
-    assert lines[1] == ""
-    parts = sections(text)
-    assert set(parts) <= {"", "Arguments", "Options", "Commands"}
-    described = parts[""].partition("\n\n")[2].splitlines()
-    assert all(line.startswith("  ") for line in described if line), "the description is indented"
-    listed = {name: rows(part) for name, part in parts.items() if name in ("Arguments", "Options")}
-    assert listed["Options"][-1] == ("-h, --help", "Show this message and exit.")
-    assert all(len(line) <= columns for name in listed for line in parts[name].splitlines())
-    return listed
-
-
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_a_script_explains_itself_without_any_extra(path: Path) -> None:
     """What it imports before it reads its options is there with the base dependencies."""
@@ -91,32 +47,19 @@ def test_a_script_explains_itself_without_any_extra(path: Path) -> None:
     assert not [name for name in names if name.startswith("edgeconv.view.qt") and not name.endswith(".actions")]
 
 
-@pytest.mark.parametrize("columns", [72, 120])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_help_of_a_script(
-    name: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
+def test_the_help_of_a_script(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
     code, out, err = ran(name, capsys, monkeypatch, "--help")
     assert (code, err) == (0, "")
-    listed = check_typography(out, f"python3 scripts/{name}.py", columns)
+    usage, _, rest = out.partition("\n\n")
+    assert usage.startswith(f"Usage: python3 scripts/{name}.py [OPTIONS]")
     assert str(PROJECT) not in out, "a path of this machine"
-    summary = " ".join(out.partition("\n\n")[2].partition("\n\n")[0].split())
-    assert summary.split()[0] in VERBS
+    summary, *_ = rest.split("\n\n")
+    assert summary.startswith("  ")
     assert summary.endswith(".")
-    for option, text in (row for part in listed.values() for row in part):
-        sentence = re.sub(r" +\[(default: .*|required)\]$", "", text)
-        assert sentence[:1].isupper() or option.startswith("--interpolation"), option  # its choices
-        assert sentence.endswith("."), option
-        assert len(sentence) <= LONGEST, option
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_looks_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    check_typography(
-        edgeconv(name, "--help").text, "edgeconv bench grid" if name == "bench" else f"edgeconv {name}", 120
-    )
+    assert out.endswith("Show this message and exit.\n")
+    assert [line for line in out.partition("Options:\n")[2].splitlines() if len(line) > 72] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,11 +91,8 @@ def needed(name: str) -> list[str]:
     [
         ("", "Missing argument 'folder'."),
         ("here", "Missing option '--seed'."),
-        ("here --seed 1 more", "Got unexpected extra argument (more)."),
         ("here --seed one", "Invalid value for '--seed': 'one' is not a valid integer."),
-        ("here --seed 1 --share x", "Invalid value for '--share': 'x' is not a valid float."),
         ("here --seed", "Option '--seed' requires an argument."),
-        ("here --sed 1", "No such option: --sed. Did you mean '--seed'?"),
         ("here --seed 1 --see=2", "No such option: --see. Did you mean '--seed'?"),
         ("here --seed 1 --device gpu", "--device 'gpu' is not one of cpu, cuda. Did you mean 'cpu'?"),
     ],
@@ -164,28 +104,8 @@ def test_mistakes_are_said_as_the_commands_say_them(
     parser = script_options.Arguments("Do it.")
     parser.add_argument("folder", help="Where.")
     parser.add_argument("--seed", type=int, required=True, help="Which.")
-    parser.add_argument("--share", type=float, help="How much.")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="What computes: {choices}.")
     with pytest.raises(SystemExit) as left:
         parser.parse_args(words.split())
     assert left.value.code == 2
     assert capsys.readouterr().err == f"tool: error: {says} See 'python3 scripts/tool.py --help'.\n"
-
-
-def test_no_script_reads_its_options_or_ends_in_a_way_of_its_own() -> None:
-    for path in SOURCES:
-        if path.stem == "script_options":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            place = f"{path.name}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.Call):
-                called = ast.unparse(node.func)
-                assert called not in ("argparse.ArgumentParser", "ArgumentParser", "typer.run"), place
-                assert called != "SystemExit", f"{place}: use script_options.stopped"
-
-
-def test_tests_import_scripts_in_one_way() -> None:
-    """By `script` of command.py, which lets scripts find each other: each test file can be run alone."""
-    files = sorted((PROJECT / "tests").rglob("*.py"))
-    loading = "spec_from_" + "file_location"
-    assert [path.name for path in files if loading in path.read_text(encoding="utf-8")] == ["command.py"]

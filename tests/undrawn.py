@@ -8,7 +8,7 @@ EMPTY = '<svg width="100pt" height="50pt"></svg>'
 
 
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each drawing be an empty one; what a drawing shows: test_shown_plots.py, test_export_figures.py."""
+    """Let each drawing be an empty one; what a drawing shows: test_shown_plots.py."""
     pytest.importorskip("matplotlib")
     from edgeconv.export import html, plot
 

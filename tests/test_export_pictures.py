@@ -1,20 +1,27 @@
-"""The picture and its edges on the page of a run: found by the report, shown only while they are those of the run."""
+"""Pictures on a page: of a run while they are still those of the run, and what the filters of a bench give."""
 
 from __future__ import annotations
 
 import copy
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from browser import Browser
 from command import edgeconv
 from picture_files import smooth_image
 
+from edgeconv.core.filters import named_filter
+from edgeconv.core.request import make_request
 from edgeconv.export import run_pictures as module
 from edgeconv.export.kinds import read
 from edgeconv.export.run_pictures import SIDE, run_pictures
+from edgeconv.export.samples import chart, samples
 from edgeconv.io.image import decode_image, write_image
+from edgeconv.methods import reference
 
 QUICK = ("--samples", 0, "--check", "none", "--method", "opencv", "--device", "cpu")
 HEIGHT, WIDTH = 60, 90
@@ -54,9 +61,7 @@ def test_the_page_shows_the_picture_and_its_edges(browser: Browser, folder: Path
     assert browser.problems == []
 
 
-def test_files_are_found_beside_the_report_and_here(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_found_beside_the_report_and_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report, edges = only(folder, "out/*.json"), only(folder, "out/*.png")
     monkeypatch.chdir(folder / "out")
     assert shown(report, report.parent) == ([edges.name], ["photo.png"])
@@ -95,7 +100,6 @@ def test_a_page_shows_twelve_runs_and_names_the_others(folder: Path, monkeypatch
         (("--output-mode", "raw", "--format", "npy"), np.uint8, 3),
         (("--channels", "luma"), np.uint16, 3),
         (("--rgb",), np.uint8, 1),
-        ((), np.uint8, 1),
         (("--filters", "sobel-x,sobel-y"), np.uint8, 3),
     ],
 )
@@ -112,3 +116,30 @@ def test_outputs_of_every_kind_are_shown(
     sizes = [decode_image(each.webp, each.title).pixels.shape for each in found]
     assert {size[:2] for size in sizes} == {(400, 14)}
     assert max(sizes[0]) <= SIDE
+
+
+# --- a bench: the drawn picture --------------------------------------------------------------------------------------
+
+
+def samples_of(*works: tuple[str, str]) -> dict[str, Any]:
+    """The samples of a record of these filters and channels, decoded, by their titles."""
+    cases = (SimpleNamespace(filter=filter, channels=channels) for filter, channels in works)
+    record = SimpleNamespace(rows=[SimpleNamespace(case=case) for case in cases])
+    return {
+        sample.title: cv2.imdecode(np.frombuffer(sample.png, np.uint8), cv2.IMREAD_COLOR_RGB)
+        for sample in samples(record)
+    }
+
+
+def test_each_filter_is_shown_once_as_the_oracle_gives_it() -> None:
+    """Banks are left out."""
+    works = (("sobel", "each"), ("bank-c3-k16", "mix"), ("laplacian8", "luma"), ("random", "mix"), ("sobel", "each"))
+    found = samples_of(*works)
+    assert list(found) == ["the picture", "sobel, each", "laplacian8, luma", "random, mix, stretched"]
+    assert np.array_equal(found["the picture"], chart())
+    for title, filter, channels in (("sobel, each", "sobel", "each"), ("laplacian8, luma", "laplacian8", "luma")):
+        problem = make_request(named_filter(filter), channels=channels).problem((96, 96, 3), "uint8")
+        exact = np.abs(reference.values(chart(), problem, 0, 96))
+        assert np.array_equal(found[title], np.broadcast_to(np.minimum(np.rint(exact), 255), (96, 96, 3)))
+    assert samples_of(("bank-c1-k2", "mix"), ("bank-c3-k3", "mix")) == {}
+    assert (found["random, mix, stretched"].min(), found["random, mix, stretched"].max()) == (0, 255)
