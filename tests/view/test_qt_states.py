@@ -1,4 +1,4 @@
-"""What the window says of itself: loading, computing, writing; what lies over the picture; what it begins with."""
+"""What the window says of itself: what it is writing, where the panel is, what a difference begins with."""
 
 from __future__ import annotations
 
