@@ -9,7 +9,6 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 from crew_units import Counted, Field
 from meet import join, patience, run_program, wait_until
@@ -18,7 +17,6 @@ from problems import random_image
 import edgeconv
 from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew
-from edgeconv.hardware.pool import run_pieces
 
 TESTS = str(Path(__file__).parent)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no crew")
@@ -101,19 +99,6 @@ def test_callers_and_helpers_together_are_no_more_than_the_cores(monkeypatch: py
         first.block[Field.SIGN] = 1
         join(holding)
     assert (second.workers, second.tally) == ({0}, [1] * 50)
-
-
-def test_inside_pieces_of_the_pool_and_in_batches() -> None:
-    image = random_image(300, 200, "float32")
-    plan = edgeconv.plan(image.shape, "float32", filter="sobel", method="sliding", device="cpu")
-    expected = plan(image)
-    results: list[np.ndarray] = [np.empty(0)] * 20
-
-    def filter_one(piece: int, worker: int) -> None:
-        results[piece] = plan(image)
-
-    run_pieces(filter_one, len(results), 4)
-    assert all(np.array_equal(result, expected) for result in results)
 
 
 INTERRUPTED = """

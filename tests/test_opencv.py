@@ -1,11 +1,14 @@
-"""What `opencv` promises beyond being right, and sums of luma by slices (the rest: test_cpu_engine.py)."""
+"""The `opencv` method against the oracle, and sums of luma by slices."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import cpu_problems
 import numpy as np
 import pytest
 from problems import random_image
+from selection import pairs_then_slow
 
 import edgeconv
 from edgeconv.core.problem import INPUT_DTYPES
@@ -13,6 +16,19 @@ from edgeconv.methods import require
 from edgeconv.methods.options import Options
 
 OPENCV = require("opencv", "cpu")
+
+
+@pytest.mark.parametrize(
+    "case",
+    pairs_then_slow(
+        cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE + cpu_problems.GREY + cpu_problems.BANKS,
+        dataclasses.astuple,
+    ),
+    ids=str,
+)
+def test_every_case_is_right(case):
+    """Geometry beside it: test_cpu_engine.py."""
+    cpu_problems.check_case(OPENCV, case)
 
 
 def test_many_bands_on_two_threads_change_nothing():
