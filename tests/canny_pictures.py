@@ -1,22 +1,51 @@
-"""Pictures and edge maps that are hard for Canny: ties between neighbours, long weak edges, spirals."""
+"""Pictures that are hard for Canny (ties between neighbours, long weak edges, spirals), and cases of its kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.canny import STRONG, WEAK
+from edgeconv.core.canny import CannySettings, gradient, hysteresis, smooth, thin
 
 KINDS = ("noise", "few levels", "smooth", "black and white")
+PATHS = ("spiral", "comb")
+"""A spiral is one edge through all tiles, of which only the middle is strong; a comb is many short pieces that only
+their far ends join."""
+
+
+def path_of(kind: str, height: int, width: int) -> NDArray[np.uint8]:
+    """Where a spiral or a comb of one pixel's width runs, four pixels apart."""
+    drawn = np.zeros((height, width), np.uint8)
+    if kind == "comb":
+        drawn[:, ::4] = 1
+        for column in range(0, width - 4, 4):
+            drawn[(0 if column % 8 else height - 1), column : column + 5] = 1
+        return drawn
+    top, left, bottom, right = 0, 0, height - 1, width - 1
+    while top <= bottom and left <= right:
+        drawn[top, left : right + 1] = 1
+        drawn[top : bottom + 1, right] = 1
+        drawn[bottom, left : right + 1] = 1
+        drawn[min(top + 4, bottom) : bottom + 1, left] = 1
+        drawn[min(top + 4, bottom), left : min(left + 5, right + 1)] = 1
+        top, left, bottom, right = top + 4, left + 4, bottom - 4, right - 4
+    return drawn
 
 
 def picture_of(kind: str, shape: tuple[int, ...], seed: int, dtype: Any = np.uint8) -> NDArray[Any]:
-    """A random picture of a kind: noise has short edges, few levels many ties, smooth pictures long edges."""
+    """A picture of a kind: noise has short edges, few levels many ties, smooth pictures long edges; or a path."""
     rng = np.random.default_rng(seed)
-    most = np.iinfo(dtype).max
+    most = int(np.iinfo(dtype).max)
+    if kind in PATHS:
+        drawn = path_of(kind, *shape[:2]).astype(np.int64) * (most // 4)
+        drawn[shape[0] // 2 - 1 : shape[0] // 2 + 2, shape[1] // 2 - 3 : shape[1] // 2 + 4] *= 3
+        return np.broadcast_to(drawn.reshape(*drawn.shape, *([1] * (len(shape) - 2))), shape).astype(dtype)
     picture = rng.integers(0, most + 1, shape).astype(dtype)
     if kind == "few levels":
         return (picture // (most // 4 + 1) * (most // 3)).astype(dtype)
@@ -27,20 +56,83 @@ def picture_of(kind: str, shape: tuple[int, ...], seed: int, dtype: Any = np.uin
     return picture
 
 
-def spiral(side: int) -> NDArray[np.uint8]:
-    """A map (side, side) with one weak line from the outer corner, which is strong, to the middle, two pixels apart."""
-    edges = np.zeros((side, side), np.uint8)
-    y = x = 0
-    turn, steps = [(0, 1), (1, 0), (0, -1), (-1, 0)], [side - 1, side - 1, side - 1]
-    length = side - 1
-    while length > 2:
-        length -= 2
-        steps += [length, length]
-    edges[0, 0] = WEAK
-    for number, count in enumerate(steps):
-        dy, dx = turn[number % 4]
-        for _ in range(count):
-            y, x = y + dy, x + dx
-            edges[y, x] = WEAK
-    edges[0, 0] = STRONG
-    return edges
+@dataclass(frozen=True)
+class CannyCase:
+    """Pictures of one kind with settings, and where they lie."""
+
+    kind: str
+    shape: tuple[int, ...]
+    """Of one picture."""
+    settings: CannySettings
+    dtype: str = "uint8"
+    pictures: int = 1
+    seed: int = 0
+    offset_samples: int = 0
+    """Where the arrays start past an aligned address."""
+    padding_samples: int = 0
+    """Samples between the rows of a view."""
+
+    def batch(self) -> NDArray[Any]:
+        """The pictures (pictures, height, width[, 3])."""
+        return np.stack(
+            [picture_of(self.kind, self.shape, self.seed + i, np.dtype(self.dtype)) for i in range(self.pictures)]
+        )
+
+    def place(self, pictures: NDArray[Any], put: Callable[..., Any], empty: Callable[..., Any]) -> tuple[Any, Any]:
+        """The pictures and room for the edges, by functions of an array library that take an offset in samples."""
+        if not self.padding_samples:
+            return put(pictures, self.offset_samples), empty(pictures.shape[:3], np.uint8, self.offset_samples)
+        wide = np.zeros(
+            (*pictures.shape[:2], pictures.shape[2] + self.padding_samples, *pictures.shape[3:]), self.dtype
+        )
+        width = pictures.shape[2]
+        wide[:, :, :width] = pictures
+        source = put(wide, self.offset_samples)[:, :, :width]
+        return source, empty(wide.shape[:3], np.uint8, self.offset_samples)[:, :, :width]
+
+    def check(self, found: NDArray[Any], what: str) -> None:
+        """Raises AssertionError with the first pixel that is not the oracle's."""
+        expected = np.stack([_expected(self, i)[what] for i in range(self.pictures)])
+        if (wrong := np.argwhere(found.reshape(expected.shape) != expected)).size:
+            place = tuple(map(int, wrong[0]))
+            raise AssertionError(
+                f"{what}: {len(wrong)} wrong pixels, the first (picture, row, column) {place}: "
+                f"{found.reshape(expected.shape)[place]}, not {expected[place]}"
+            )
+
+
+@cache
+def _expected(case: CannyCase, picture: int) -> dict[str, NDArray[np.uint8]]:
+    image = picture_of(case.kind, case.shape, case.seed + picture, np.dtype(case.dtype))
+    levels = thin(*gradient(smooth(image, case.settings.blur), case.settings.l2), case.settings)
+    return {"edge map": levels, "edges": hysteresis(levels)}
+
+
+def random_cases(count: int, seed: int = 0, most: int = 90) -> list[CannyCase]:
+    """Cases drawn at random from all kinds, types, channels, sizes up to `most`, settings and places."""
+    rng = np.random.default_rng(seed)
+
+    def pick(*choices: Any) -> Any:
+        return choices[int(rng.integers(len(choices)))]
+
+    cases = []
+    for i in range(count):
+        dtype = pick("uint8", "uint8", "uint8", "uint16")
+        top = 2100 if dtype == "uint8" else 2100 * 257
+        low, high = sorted(rng.uniform(0, top, 2) * pick(0.05, 0.2, 1.0))
+        shape = (int(rng.integers(1, most)), int(rng.integers(1, most)))
+        cases.append(
+            CannyCase(
+                pick(*KINDS, *PATHS),
+                (*shape, 3) if pick(False, True) else shape,
+                CannySettings(
+                    *pick((low, high), (high, low), (int(low), int(high))), pick(False, True), pick(0, 0, 3, 5)
+                ),
+                dtype,
+                pick(1, 1, 1, 3),
+                i,
+                pick(0, 0, 1, 3),
+                pick(0, 0, 0, 5),
+            )
+        )
+    return cases

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cpu_problems import Case
 
 from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.core.problem import Problem
+from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
+from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
 from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
@@ -25,7 +30,6 @@ from edgeconv.methods.options import Options
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
-FUZZ_PROGRAM = TESTS / "host_cuda" / "fuzz_on_cpu.py"
 CUDA_METHODS = "edgeconv.methods.cuda"
 SLIDING = f"{CUDA_METHODS}.sliding:CudaSliding"
 LARGE_SLIDING = "kernel_work:large_sliding"
@@ -61,6 +65,35 @@ class Work:
         maker = " ".join([self.maker.rpartition(".")[2], *map(str, self.words)])
         batch = f" batch of {self.pictures}" if self.pictures > 1 else ""
         return f"{maker} {self.case} {self.options.math} offset {self.offset_samples}{batch}"
+
+
+@dataclass(frozen=True)
+class FloorWords:
+    """Words of 16 bytes for the kernels of floor.cu to read and to write."""
+
+    reads: int
+    writes: int
+
+    def source(self) -> np.ndarray:
+        """Random words, none of them all ones."""
+        return np.random.default_rng(1).integers(0, 2**31, (self.reads, 4), np.uint32)
+
+    def grids(self, variant: KernelVariant, threads: int) -> tuple[int, ...]:
+        """Numbers of blocks with fewer and more threads than words, where a kernel takes any."""
+        return (-(-max(self.reads, self.writes) // threads),) if variant is ONE_WORD_EACH else (1, 3, 7, 64)
+
+    def expected(self, entry: str) -> np.ndarray:
+        """The target of a kernel."""
+        words, target = self.source(), np.zeros((self.writes, 4), np.uint32)
+        for first in range(0, self.reads, self.writes):
+            part = words[first : first + self.writes]
+            target[: len(part)] |= part
+            if entry == ONE_WORD_EACH.entry:
+                break
+        return target
+
+
+FLOORS = tuple(FloorWords(*counts) for counts in ((1, 1), (900, 100), (1000, 1000), (300, 700)))
 
 
 def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -> Plan:
@@ -120,12 +153,11 @@ def run_on_cpu(
     libraries: Path,
     sources: Path | None = None,
     bulk: bool = False,
-    program: Path = PROGRAM,
 ) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
-    `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a GPU that has bulk
-    copies (compute capability 9.0).
+    `works` is a list of whatever run_on_cpu.py takes. `bulk` compiles them as for a GPU that has bulk copies (compute
+    capability 9.0).
     """
     environment = {
         **os.environ,
@@ -140,7 +172,7 @@ def run_on_cpu(
     if bulk:
         environment["HOST_CUDA_BULK"] = "1"
     done = subprocess.run(
-        (sys.executable, str(program)),
+        (sys.executable, str(PROGRAM)),
         input=pickle.dumps(works),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -148,3 +180,23 @@ def run_on_cpu(
         check=False,
     )
     return Ended(done.returncode, done.stdout.decode(errors="replace"))
+
+
+def all_right(works: Sequence[Any], libraries: Path, bulk: bool = False) -> None:
+    """Run all of it; a failure shows what was printed."""
+    ended = run_on_cpu(list(works), libraries, bulk=bulk)
+    assert ended.code == 0, ended.text
+
+
+def assert_detected(
+    folder: Path, libraries: Path, work: Any, source: str, pattern: str, instead: str, shows: str, bulk: bool = False
+) -> None:
+    """Run it with a mistake in a copy of a kernel's source; it must end as `shows` matches."""
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    text = (folder / source).read_text(encoding="utf-8")
+    faulty, changes = re.subn(pattern, instead, text)
+    assert changes, f"{source} has changed: nothing matches {pattern}"
+    (folder / source).write_text(faulty, encoding="utf-8")
+    ended = run_on_cpu([work], libraries, folder, bulk)
+    assert ended.code != 0, f"it was not detected: {ended.text}"
+    assert re.search(shows, ended.text), ended.text

@@ -104,31 +104,6 @@ def test_the_report_says_what_is_counted_and_gives_no_gflops(folder: Path) -> No
     assert "GFLOPS" not in " ".join(rows.values())
 
 
-def test_reports_of_canny_stand_in_tables_beside_those_of_single_filters(folder: Path) -> None:
-    """With the figures of a very slow machine, which stand there with digits and not as 0.0."""
-    for words in ("--thresholds 50,150", "--thresholds 60,150", "--filter sobel"):
-        words = words if "sobel" in words else f"--filter canny {words}"
-        assert edgeconv("run", "photo.png", *words.split(), "--samples", 3, "-o", "out/").code == 0
-    slow = {"gigabytes_per_second": 0.0000192, "memory_floor_share": 0.0000071}
-    for path in folder.glob("out/*.json"):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["timing"]["kernel"]["median_seconds"] = 1.234
-        (record.get("throughput") or record["speed"]).update(slow)
-        path.write_text(json.dumps(record), encoding="utf-8")
-    files = ("--markdown", "r.md", "--csv", "r.csv", "--html", "r.html")
-    done = edgeconv("report", *map(str, sorted(folder.glob("out/*.json"))), *files)
-    assert done.code == 0, done.err
-    text = Path("r.md").read_text(encoding="utf-8")
-    rows = {
-        cells[1]: cells for line in text.splitlines() if len(cells := [each.strip() for each in line.split("|")]) == 12
-    }
-    (first,) = (row for name, row in rows.items() if "50-150" in name)
-    kernel, gflops, end_to_end, rate, floor, roofline, bound, _, check = first[2:11]
-    assert (gflops, end_to_end, roofline, bound, check) == ("–", "–", "–", "–", "right")
-    assert (kernel, rate, floor) == ("1.23 s", "0.0000192", "0.00071%")
-    assert "canny (sobel, thin, hysteresis; l1, thresholds 60 and 150)" in text
-
-
 def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder: Path) -> None:
     words = ("run", "photo.png", "--filter", "canny", "--samples", 0, "-o", "edges.png")
     assert edgeconv(*words, "--thresholds", "50,150").code == 0
@@ -193,9 +168,7 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
         ("run photo.png --filter canny --threshold 4", "--threshold 4 does not apply to 'canny'"),
         ("run photo.png --chain sobel,direction --threshold 9", "--threshold 9 does not apply to 'sobel-direction'"),
         ("run photo.png --chain sobel,direction --output-mode clip", "--output-mode clip does not apply"),
-        ("run photo.png --filter canny --filters sobel,scharr", "--filter does not go with --filters"),
         ("run photo.png --chain sobel --kernel 1,0,0;0,0,0;0,0,0", "either --chain or --kernel"),
-        ("run photo.png --filter sobel --chain sobel", "--filter does not go with --chain"),
         ("run photo.png --filter canny --thresholds 3", "--thresholds '3' is not LOW,HIGH"),
         ("run photo.png --filter canny --tile 64", "is not filtered by tiles"),
         ("run photo.png --filter canyn", "Did you mean 'canny'?"),
@@ -426,10 +399,3 @@ def test_the_check_of_rows_knows_weak_and_strong_ones() -> None:
         y, x = (int(place) for place in np.argwhere(places[:7])[0])
         wrong[y, x] = value
         assert not check_chain(picture, wrong, problem, 2400).passed, fault
-
-
-def test_python_and_the_command_line_state_the_same_request() -> None:
-    request = make_request("canny")
-    assert request.chain == make_chain("canny", rule="median")
-    with pytest.raises(UsageError, match="only single filters"):
-        request.problem((4, 4, 3), np.uint8)

@@ -1,4 +1,4 @@
-"""The copies that bytes are held against: they copy all of them, and nothing beside."""
+"""What speeds are held against: copies that move all bytes and nothing beside, and a loop of multiply-adds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from floor_words import FLOOR_SIZES, expected, source_words
-from kernel_work import TESTS, run_on_cpu, sanitizer_library
+from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
+from edgeconv.hardware.cpu import jit, peak
 from edgeconv.hardware.cpu.copying import STORES, UNIT_BYTES, MemoryCopy
 from edgeconv.hardware.cpu.moving import UNIT_BYTES as MOVE_UNITS
 from edgeconv.hardware.cpu.moving import MemoryMove
@@ -74,29 +74,39 @@ def test_the_processor_has_a_copier_for_every_size() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("reads", "writes"), FLOOR_SIZES)
+@pytest.mark.parametrize("words", FLOORS, ids=str)
 @pytest.mark.parametrize("variant", variants(), ids=lambda variant: variant.entry)
-def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, reads: int, writes: int) -> None:
-    """In grids of fewer and of more threads than words."""
+def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, words: FloorWords) -> None:
     cupy = pytest.importorskip("cupy")
     from edgeconv.hardware.cuda.kernels import load
 
-    words = source_words(reads)
-    for blocks in (1, 7, 64) if variant is READ_AND_WRITE else (-(-max(reads, writes) // THREADS),):
-        target = cupy.full((writes, 4), 0xEEEEEEEE, cupy.uint32)
-        arguments = (cupy.asarray(words), target, np.int64(reads), np.int64(writes))
+    for blocks in words.grids(variant, THREADS):
+        target = cupy.full((words.writes, 4), 0xEEEEEEEE, cupy.uint32)
+        arguments = (cupy.asarray(words.source()), target, np.int64(words.reads), np.int64(words.writes))
         load(variant)((blocks,), (THREADS,), arguments)
-        assert np.array_equal(target.get(), expected(variant.entry, words, writes))
+        assert np.array_equal(target.get(), words.expected(variant.entry))
 
 
 @pytest.mark.skipif(sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)")
 def test_the_kernels_of_the_floor_on_the_cpu(libraries: Path) -> None:
-    works = [(reads, writes, blocks) for reads, writes in FLOOR_SIZES for blocks in (1, 3)]
-    ended = run_on_cpu(works, libraries, program=TESTS / "host_cuda" / "floor_on_cpu.py")
-    assert ended.code == 0, ended.text
+    all_right(FLOORS, libraries)
 
 
 def test_launches_of_the_floor() -> None:
     assert grids(1, 1, 132) == [(READ_AND_WRITE, 1), (ONE_WORD_EACH, 1)]
     assert grids(256 * 5400, 256 * 600, 132) == [(READ_AND_WRITE, 528), (READ_AND_WRITE, 600), (ONE_WORD_EACH, 5400)]
     assert grids(1, 513, 132)[-1] == (ONE_WORD_EACH, 3)
+
+
+def test_every_chain_ends_at_its_limit() -> None:
+    """a ← a/2 + 1 goes to 2 from anywhere, and the sum of all chains is stored in the worker's row."""
+    lanes = jit.processor().vector_bytes // 4
+    code = jit.compile_module(peak.write(lanes), jit.processor())
+    rows = np.zeros((3, lanes), np.float32)
+    code.function(peak.ENTRY_POINT, 2)(rows.ctypes.data, 1)
+    assert rows.tolist() == [[0.0] * lanes, [2.0 * peak.CHAINS] * lanes, [0.0] * lanes]
+
+
+def test_the_flops_are_those_of_the_loop() -> None:
+    lanes = jit.processor().vector_bytes // 4
+    assert peak.flops_of_a_run(3) == 3 * peak.PIECES_PER_THREAD * peak.ROUNDS * peak.CHAINS * lanes * 2

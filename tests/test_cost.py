@@ -98,15 +98,6 @@ def test_nominal_flops(name: str, channels: str, flops_per_pixel: int) -> None:
     assert counts_of(name, channels).nominal_flops == flops_per_pixel * 64
 
 
-def test_nominal_flops_count_output_pixels() -> None:
-    assert counts_of("identity", "mix", side=8, stride=3).nominal_flops == 162 * 9
-
-
-def test_fewest_bytes_are_input_and_output_as_stored() -> None:
-    assert counts_of("identity", "mix", side=8, stride=2, dtype="uint8").fewest_bytes == 8 * 8 * 3 + 4 * 4 * 3 * 4
-    assert counts_of("identity", "luma", side=8).fewest_bytes == (8 * 8 * 3 + 8 * 8 * 1) * 4
-
-
 @pytest.mark.parametrize(
     ("name", "channels", "useful"),
     [

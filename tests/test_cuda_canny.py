@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from canny_cases import CannyCase, picture_of, random_cases
-from kernel_work import TESTS, run_on_cpu, sanitizer_library
+from canny_pictures import CannyCase, picture_of, random_cases
+from kernel_work import all_right, assert_detected, sanitizer_library
 from selection import few_then_slow
 
 from edgeconv.core.canny import TANGENT_22, TANGENT_BITS, CannySettings
@@ -26,7 +25,6 @@ from edgeconv.methods.cuda.canny import (
     rows_of,
 )
 
-PROGRAM = TESTS / "host_cuda" / "canny_on_cpu.py"
 needs_sanitizers = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
 )
@@ -140,15 +138,13 @@ LARGE = 2
     "cases", few_then_slow(CASES, len(CASES) - LARGE), ids=lambda cases: f"{cases[0].kind} {cases[0].shape}"
 )
 def test_kernels_on_the_cpu(libraries: Path, cases: tuple[CannyCase, ...]) -> None:
-    ended = run_on_cpu(list(cases), libraries, program=PROGRAM)
-    assert ended.code == 0, ended.text
+    all_right(cases, libraries)
 
 
 @needs_sanitizers
 @pytest.mark.parametrize("seed", few_then_slow(range(16)))
 def test_random_pictures_on_the_cpu(libraries: Path, seed: int) -> None:
-    ended = run_on_cpu(list(random_cases(10, seed)), libraries, program=PROGRAM)
-    assert ended.code == 0, ended.text
+    all_right(random_cases(10, seed), libraries)
 
 
 @dataclass(frozen=True)
@@ -225,15 +221,8 @@ FAULTS = (
 @needs_sanitizers
 @pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: fault.what)
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: CannyFault) -> None:
-    sources = tmp_path / "sources"
-    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    path = sources / "methods" / "cuda" / fault.source
-    text = path.read_text(encoding="utf-8")
-    assert fault.text in text, f"{fault.source} has changed: it has no {fault.text}"
-    path.write_text(text.replace(fault.text, fault.instead), encoding="utf-8")
-    ended = run_on_cpu([fault.case], libraries, sources, program=PROGRAM)
-    assert ended.code != 0, f"it was not detected: {ended.text}"
-    assert fault.shows in ended.text, ended.text
+    change = f"methods/cuda/{fault.source}", re.escape(fault.text), fault.instead, fault.shows
+    assert_detected(tmp_path / "sources", libraries, fault.case, *change)
 
 
 # --- on a GPU -------------------------------------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 from command import PROJECT, edgeconv
@@ -22,21 +20,6 @@ def modules_after(code: str) -> set[str]:
         [sys.executable, "-c", f"{code}; {LISTED}"], cwd=PROJECT, capture_output=True, text=True, check=True
     )
     return set(done.stdout.split())
-
-
-def modules_named_as_text() -> list[tuple[str, str]]:
-    """(file, module) of every module of ours that is imported by its name as a text, which no type checker reads."""
-    found = []
-    for folder in ("edgeconv", "scripts", "tests"):
-        for path in (PROJECT / folder).rglob("*.py"):
-            names = re.findall(r'import_module\("(edgeconv[\w.]*)"\)', path.read_text(encoding="utf-8"))
-            found += [(path.relative_to(PROJECT).as_posix(), name) for name in names]
-    return sorted(set(found))
-
-
-@pytest.mark.parametrize(("file", "module"), modules_named_as_text())
-def test_modules_that_are_imported_by_a_text_are_there(file: str, module: str) -> None:
-    assert find_spec(module) is not None
 
 
 @pytest.mark.parametrize(

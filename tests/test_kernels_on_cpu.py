@@ -6,8 +6,6 @@ What it cannot show: races inside a warp's lockstep, and speed; compute-sanitize
 
 from __future__ import annotations
 
-import re
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,13 +37,13 @@ from kernel_work import (
     SLIDING,
     TEXTBOOK,
     Work,
-    run_on_cpu,
+    all_right,
+    assert_detected,
     sanitizer_library,
 )
 from problems import AWKWARD_SHAPES
 from selection import few_then_slow
 
-from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.cuda.sliding_tiles import tiles_of
 from edgeconv.methods.options import Options
 
@@ -71,30 +69,26 @@ def works(maker: str, rules: Case, options: Options) -> list[Work]:
 @pytest.mark.parametrize("rules", few_then_slow(RULES, 2), ids=str)
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.rpartition(".")[2])
 def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
-    ended = run_on_cpu(works(maker, rules, Options()), libraries)
-    assert ended.code == 0, ended.text
+    all_right(works(maker, rules, Options()), libraries)
 
 
 @pytest.mark.parametrize("rules", few_then_slow([*RULES, Case(RANDOM, "mix", "float32", "raw", padding=0)]), ids=str)
 def test_bulk_copies(libraries: Path, rules: Case) -> None:
     """The way that rows take on compute capability 9.0 and later, where they start on 16 bytes."""
     aligned = [Work(LARGE_SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
-    ended = run_on_cpu(aligned, libraries, bulk=True)
-    assert ended.code == 0, ended.text
+    all_right(aligned, libraries, bulk=True)
 
 
 @pytest.mark.parametrize("rules", few_then_slow(BATCHES), ids=str)
 def test_batches(libraries: Path, rules: Case) -> None:
     for bulk in (False, True):
-        ended = run_on_cpu([Work(SLIDING, rules, pictures=3)], libraries, bulk=bulk)
-        assert ended.code == 0, ended.text
+        all_right([Work(SLIDING, rules, pictures=3)], libraries, bulk=bulk)
 
 
 @pytest.mark.parametrize("rules", few_then_slow(REDUCED_RULES), ids=str)
 @pytest.mark.parametrize("math", few_then_slow(["tf32", "half"]))
 def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:
-    ended = run_on_cpu(works(IMPLICIT, rules, Options(math=math)), libraries)
-    assert ended.code == 0, ended.text
+    all_right(works(IMPLICIT, rules, Options(math=math)), libraries)
 
 
 @pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
@@ -105,8 +99,7 @@ def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:
 )
 def test_kernels_around_a_library(libraries: Path, maker: str, options: Options, rules: Case) -> None:
     """NumPy in the library's place; a workspace so small that a picture takes several bands."""
-    ended = run_on_cpu(works(maker, rules, options), libraries)
-    assert ended.code == 0, ended.text
+    all_right(works(maker, rules, options), libraries)
 
 
 WAYS = {
@@ -124,8 +117,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_grey_banks_and_float64(libraries: Path, way: str) -> None:
     maker, options, cases = WAYS[way]
-    ended = run_on_cpu([Work(maker, case, options) for case in cases], libraries)
-    assert ended.code == 0, ended.text
+    all_right([Work(maker, case, options) for case in cases], libraries)
 
 
 @pytest.mark.parametrize("case", few_then_slow([BANKS[4], BANKS[5], GREY[0], DOUBLES[0], BANKS[8]], 2), ids=str)
@@ -133,8 +125,7 @@ def test_large_sliding_of_banks(libraries: Path, case: Case) -> None:
     """Also with rows that start anywhere, and as on a GPU with bulk copies; the first two by the lanes of a warp."""
     works = [Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)]
     for bulk in (False, True):
-        ended = run_on_cpu(works, libraries, bulk=bulk)
-        assert ended.code == 0, ended.text
+        all_right(works, libraries, bulk=bulk)
 
 
 @dataclass(frozen=True)
@@ -311,15 +302,9 @@ FAULTS = (
 
 @pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: f"{fault.source}: {fault.what}")
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> None:
-    sources = tmp_path / "sources"
-    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    source = sources / fault.source
-    faulty, changes = re.subn(fault.pattern, fault.instead, source.read_text(encoding="utf-8"))
-    assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
-    source.write_text(faulty, encoding="utf-8")
-    ended = run_on_cpu([Work(fault.maker, fault.rules)], libraries, sources, fault.bulk)
-    assert ended.code != 0, f"it was not detected: {ended.text}"
-    assert re.search(fault.shows, ended.text), ended.text
+    work = Work(fault.maker, fault.rules)
+    change = fault.source, fault.pattern, fault.instead, fault.shows
+    assert_detected(tmp_path / "sources", libraries, work, *change, fault.bulk)
 
 
 TABLE = groups()
@@ -328,14 +313,12 @@ TABLE = groups()
 @pytest.mark.slow
 @pytest.mark.parametrize("part", TABLE)
 def test_every_code_path(libraries: Path, part: str) -> None:
-    ended = run_on_cpu(TABLE[part], libraries)
-    assert ended.code == 0, ended.text
+    all_right(TABLE[part], libraries)
 
 
 @pytest.mark.slow
 def test_every_code_path_of_bulk_copies(libraries: Path) -> None:
-    ended = run_on_cpu([*bulk_works(), *rows_anywhere(turn=1)], libraries, bulk=True)
-    assert ended.code == 0, ended.text
+    all_right([*bulk_works(), *rows_anywhere(turn=1)], libraries, bulk=True)
 
 
 @pytest.mark.parametrize("sums", [sums for sums in SUMS if sums.everywhere], ids=lambda sums: sums.name)

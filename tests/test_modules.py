@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from pathlib import Path
 
@@ -45,26 +44,12 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return breaks
 
 
-def is_one_line(text: str) -> bool:
-    return "\n" not in text and "None" not in text
-
-
 @pytest.mark.parametrize("failure", FAILURES)
 def test_what_fails_to_start_is_told_from_what_is_missing(broken, failure: str) -> None:
     broken("pyvips", failure)
     assert str(import_problem("pyvips")).startswith("pyvips is installed but cannot be imported (")
     assert import_problem("nobody_has_this") == "nobody_has_this is not installed"
     assert import_problem("json.decoder") is None
-
-
-@pytest.mark.parametrize("kind", sources.KINDS, ids=lambda kind: kind.name)
-def test_a_source_by_tiles_names_the_broken_library_and_its_extra(broken, kind) -> None:
-    broken(kind.packages[-1])
-    with pytest.raises(UnavailableError) as error:
-        sources.require(kind)
-    assert f"{kind.packages[-1]} is installed but cannot be imported" in str(error.value)
-    assert f"pip install '.[{kind.extra}]'" in str(error.value)
-    assert is_one_line(str(error.value))
 
 
 @pytest.mark.parametrize(("name", "error"), [("a.png", UnavailableError), ("a.gif", ImageReadError)])
@@ -77,7 +62,7 @@ def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
         sources.open_source(tmp_path / name)
     assert "pyvips is installed but cannot be imported" in str(caught.value)
     assert "pip install '.[vips]'" in str(caught.value)
-    assert is_one_line(str(caught.value))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("entry", [entry for entry in PEERS if entry.device == "cpu"], ids=lambda entry: entry.name)
@@ -96,17 +81,11 @@ def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -
         assert "pip install 'pyvips[binary]'" in reason
 
 
-@pytest.mark.parametrize("name", ["pyvips", "zarr", "isal"])
-def test_the_check_up_says_no_of_a_library_that_does_not_start(broken, name: str) -> None:
-    assert " no: " not in library_line(name)
-    broken(name)
-    assert f"  no: {name} is installed but cannot be imported ({NO_LIBRARY}): " in (line := library_line(name))
+def test_the_check_up_says_no_of_a_library_that_does_not_start(broken) -> None:
+    broken("zarr")
+    (line,) = (line for line in doctor.text().splitlines() if line.startswith("  zarr "))
+    assert f"  no: zarr is installed but cannot be imported ({NO_LIBRARY}): " in line
     assert "pip install" in line
-
-
-def library_line(name: str) -> str:
-    (line,) = (line for line in doctor.text().splitlines() if line.startswith(f"  {name} "))
-    return line
 
 
 def test_formats_of_a_bench_name_the_broken_library(broken) -> None:
@@ -125,47 +104,20 @@ def test_a_worker_says_zlib_where_isal_does_not_start(broken) -> None:
     assert "PNG by zlib" in maker_here()
 
 
-@pytest.mark.parametrize(("name", "module"), [("ssim", "skimage"), ("flip", "flip_evaluator")])
-def test_a_perceptual_figure_names_the_broken_library(broken, name: str, module: str) -> None:
-    broken(module)
+def test_a_perceptual_figure_names_the_broken_library(broken) -> None:
+    broken("skimage")
     picture = np.zeros((16, 16, 3), np.uint8)
     with pytest.raises(UnavailableError) as error:
-        perceptual.PERCEPTUAL[name](picture, picture, 255.0)
-    assert f"{module} is installed but cannot be imported" in str(error.value)
+        perceptual.PERCEPTUAL["ssim"](picture, picture, 255.0)
+    assert "skimage is installed but cannot be imported" in str(error.value)
     assert "pip install '.[diff]'" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("version", "machine", "system", "has"),
-    [
-        ((3, 13), "x86_64", "linux", True),
-        ((3, 13), "arm64", "darwin", True),
-        ((3, 14), "x86_64", "linux", False),
-        ((3, 11), "aarch64", "linux", False),
-    ],
-)
-def test_flip_is_refused_with_the_reason_where_its_package_has_no_wheel(
-    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], machine: str, system: str, has: bool
-) -> None:
-    """And the extra's marker says the same of that machine."""
-    import tomllib
-
-    from command import PROJECT
-    from packaging.requirements import Requirement
-
-    monkeypatch.setattr(perceptual.sys, "version_info", (*version, 0))
-    monkeypatch.setattr(perceptual.sys, "platform", system)
-    monkeypatch.setattr(platform, "machine", lambda: machine)
+def test_flip_is_refused_with_the_reason_where_its_package_has_no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perceptual.sys, "version_info", (3, 14, 0))
     monkeypatch.setattr(perceptual, "import_problem", lambda module: f"{module} is not installed")
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (words,) = (word for word in project["optional-dependencies"]["diff"] if word.startswith("flip-evaluator"))
-    environment = {"python_version": "{}.{}".format(*version), "platform_machine": machine, "sys_platform": system}
-    marker = Requirement(words).marker
-    assert marker is not None
-    assert marker.evaluate(environment) is has
     picture = np.zeros((16, 16, 3), np.uint8)
-    with pytest.raises(UnavailableError) as error:
+    with pytest.raises(
+        UnavailableError, match=r"--flip needs the package flip-evaluator.*which has no wheel for Python"
+    ):
         perceptual.flip(picture, picture, 255.0)
-    assert ("which has no wheel for Python" in str(error.value)) is not has
-    assert ("pip install '.[diff]'" in str(error.value)) is has
-    assert str(error.value).startswith("--flip needs the package flip-evaluator")

@@ -1,4 +1,4 @@
-"""The `opencv` method against the oracle."""
+"""The `opencv` method against the oracle, and sums of luma by slices."""
 
 from __future__ import annotations
 
@@ -12,31 +12,23 @@ from selection import pairs_then_slow
 
 import edgeconv
 from edgeconv.core.problem import INPUT_DTYPES
-from edgeconv.errors import UsageError
 from edgeconv.methods import require
 from edgeconv.methods.options import Options
 
 OPENCV = require("opencv", "cpu")
 
 
-def in_pairs(cases):
-    return pairs_then_slow(cases, dataclasses.astuple)
-
-
-@pytest.mark.parametrize("case", in_pairs(cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE), ids=str)
-def test_every_filter_type_and_mode(case):
+@pytest.mark.parametrize(
+    "case",
+    pairs_then_slow(
+        cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE + cpu_problems.GREY + cpu_problems.BANKS,
+        dataclasses.astuple,
+    ),
+    ids=str,
+)
+def test_every_case_is_right(case):
+    """Geometry beside it: test_cpu_engine.py."""
     cpu_problems.check_case(OPENCV, case)
-
-
-@pytest.mark.parametrize("case", in_pairs(cpu_problems.GREY + cpu_problems.BANKS), ids=str)
-def test_grey_pictures_and_banks(case):
-    cpu_problems.check_case(OPENCV, case)
-
-
-@pytest.mark.parametrize(("work", "stride", "border"), pairs_then_slow(cpu_problems.GEOMETRY))
-def test_geometry(work, stride, border):
-    for case in cpu_problems.geometry_cases(work, stride, border):
-        cpu_problems.check_case(OPENCV, case)
 
 
 def test_many_bands_on_two_threads_change_nothing():
@@ -50,14 +42,6 @@ def test_many_bands_on_two_threads_change_nothing():
         plan.run(image, outputs[-1])
     assert np.array_equal(outputs[0], outputs[1])
     assert np.array_equal(outputs[0], outputs[2])
-
-
-def test_refuses_what_is_not_contiguous():
-    problem = cpu_problems.Case("laplacian8", "each", "uint8", "abs", shape=(8, 8)).problem()
-    plan = OPENCV.prepare(problem, Options())
-    wide = random_image(8, 16, "uint8")
-    with pytest.raises(UsageError, match="C-contiguous"):
-        plan.run(wide[:, ::2], np.empty(problem.output_shape, np.uint8))
 
 
 SHARES = {"bt601": (0.299, 0.587, 0.114), "bt709": (0.2126, 0.7152, 0.0722)}

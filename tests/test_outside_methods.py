@@ -4,114 +4,92 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import PROJECT
 from problems import random_image
-from selection import few_then_slow
 
 from edgeconv.bench.record import read_record
-from edgeconv.io.image import write_image
+from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
 
 EXAMPLE = PROJECT / "docs" / "examples" / "edgeconv-shifts"
 
-FAULTY = """
-import sys
+HEADER = """
 import numpy as np
-from edgeconv.methods.base import Method, Plan, Options
+from edgeconv.methods.base import Plan
 from edgeconv.methods.reference import Reference, ReferencePlan
-
-
-class Sound(Reference):
-    pass
-
-
-class NotAMethod:
-    pass
-
-
-class FailsWhenMade(Reference):
-    def __init__(self):
-        raise RuntimeError("no licence\\nfound")
-
-
-class FailsWhenAsked(Reference):
-    def unavailable_reason(self):
-        raise KeyError("asked")
-
-
-class AnswersWrongly(Reference):
-    def unavailable_reason(self):
-        return False
-
-
-class FailsInPrepare(Reference):
-    def prepare(self, problem, options):
-        raise ZeroDivisionError("prepared")
-
-
-class PreparesNothing(Reference):
-    def prepare(self, problem, options):
-        return None
-
-
-class CountsWrongly(Reference):
-    def prepare(self, problem, options):
-        return ReferencePlan(problem, workspace_bytes=-1)
-
-
-class ChoosesWrongly(Reference):
-    def prepare(self, problem, options):
-        return ReferencePlan(problem, choice={"tile": np.zeros(3)})
-
-
-class FailsOnChains(Reference):
-    def chain_reason(self, problem):
-        raise KeyError("chained")
-
-
-class PreparesNoChain(Reference):
-    def prepare_chain(self, problem, options):
-        return None
-
 
 class FailingPlan(Plan):
     def run(self, image, out):
         raise IndexError("ran")
 
+class NoMethod:
+    pass
 
-class FailsInRun(Reference):
-    def prepare(self, problem, options):
-        return FailingPlan(problem)
+class Sound(Reference):
+    pass
 """
-
 NEVER_RUNS = {
-    "missing": (
-        "edgeconv_nowhere:Method",
-        "cannot be loaded (ModuleNotFoundError: No module named 'edgeconv_nowhere')",
+    "missing": ("", "cannot be loaded (ModuleNotFoundError: No module named 'edgeconv_nowhere')"),
+    "nomethod": ("", "edgeconv_faulty:NoMethod is no subclass of edgeconv.methods.base"),
+    "unmade": (
+        "__init__(self): raise RuntimeError('no licence\\nfound')",
+        "cannot be loaded (RuntimeError: no licence found)",
     ),
-    "nomethod": ("edgeconv_faulty:NotAMethod", "edgeconv_faulty:NotAMethod is no subclass of edgeconv.methods.base"),
-    "unmade": ("edgeconv_faulty:FailsWhenMade", "cannot be loaded (RuntimeError: no licence found)"),
-    "unasked": ("edgeconv_faulty:FailsWhenAsked", "failed when asked whether it can run (KeyError: 'asked')"),
-    "misanswer": ("edgeconv_faulty:AnswersWrongly", "unavailable_reason() gave bool, not a sentence or None"),
+    "unasked": (
+        "unavailable_reason(self): raise KeyError('asked')",
+        "failed when asked whether it can run (KeyError: 'asked')",
+    ),
+    "misanswer": (
+        "unavailable_reason(self): return False",
+        "unavailable_reason() gave bool, not a sentence or None",
+    ),
 }
-"""By the method's name: what the entry point names, and why the method cannot run."""
+"""By the method's name: what its class does, and why the method cannot run."""
 FAILS_AT_WORK = {
-    "unprepared": ("edgeconv_faulty:FailsInPrepare", "failed in prepare() (ZeroDivisionError: prepared)"),
-    "nothing": ("edgeconv_faulty:PreparesNothing", "prepare() gave NoneType, not a Plan"),
-    "miscount": ("edgeconv_faulty:CountsWrongly", "workspace_bytes is -1, not a whole number from 0"),
-    "mischoice": ("edgeconv_faulty:ChoosesWrongly", "choice is no dict that JSON can hold"),
-    "unrun": ("edgeconv_faulty:FailsInRun", "failed in run() (IndexError: ran)"),
+    "unprepared": (
+        "prepare(self, problem, options): raise ZeroDivisionError('prepared')",
+        "failed in prepare() (ZeroDivisionError: prepared)",
+    ),
+    "nothing": ("prepare(self, problem, options): return None", "prepare() gave NoneType, not a Plan"),
+    "miscount": (
+        "prepare(self, problem, options): return ReferencePlan(problem, workspace_bytes=-1)",
+        "workspace_bytes is -1, not a whole number from 0",
+    ),
+    "mischoice": (
+        "prepare(self, problem, options): return ReferencePlan(problem, choice={'tile': np.zeros(3)})",
+        "choice is no dict that JSON can hold",
+    ),
+    "unrun": (
+        "prepare(self, problem, options): return FailingPlan(problem)",
+        "failed in run() (IndexError: ran)",
+    ),
 }
 """The same for what says that it can run and then does not."""
 FAILS_ON_CHAINS = {
-    "unchained": ("edgeconv_faulty:FailsOnChains", "failed in chain_reason() (KeyError: 'chained')"),
-    "nochain": ("edgeconv_faulty:PreparesNoChain", "prepare_chain() gave NoneType, not a PicturePlan"),
+    "unchained": (
+        "chain_reason(self, problem): raise KeyError('chained')",
+        "failed in chain_reason() (KeyError: 'chained')",
+    ),
+    "nochain": (
+        "prepare_chain(self, problem, options): return None",
+        "prepare_chain() gave NoneType, not a PicturePlan",
+    ),
+}
+FAULTS = NEVER_RUNS | FAILS_AT_WORK | FAILS_ON_CHAINS
+CODE = HEADER + "".join(
+    f"class {name.title()}(Reference):\n    def {does}\n" for name, (does, _) in FAULTS.items() if does
+)
+CLASSES = {name: f"edgeconv_faulty:{name.title()}" for name in FAULTS} | {
+    "missing": "edgeconv_nowhere:Method",
+    "nomethod": "edgeconv_faulty:NoMethod",
 }
 LEFT_OUT = {
     "cpu.sliding": "offers a method 'sliding', which is the name of one of edgeconv's own",
@@ -139,17 +117,6 @@ class Installed:
         if code:
             (self.site / f"{package.replace('-', '_')}.py").write_text(code, encoding="utf-8")
 
-    def bench(self) -> dict[str, str]:
-        """By candidate, of all methods at one small case: "right" for what ran and passed its check, else why not.
-
-        Whether a time is believed depends on the machine, and is not asked.
-        """
-        words = "bench --sizes 32 --strides 1 --devices cpu --samples 3 --methods all --no-around --formats json -o ."
-        done = self.edgeconv(*words.split())
-        assert done.returncode in (0, 1), done.stderr
-        rows = read_record(self.folder / "bench.json").rows
-        return {row.candidate: "right" if row.check and row.check.passed else str(row.reason) for row in rows}
-
     def edgeconv(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.python("-m", "edgeconv", *words)
 
@@ -163,19 +130,13 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The example of the documents, installed as a user installs it."""
-    for tool in ("pip", "setuptools"):  # of the extra `test`; not imported, as setuptools replaces distutils
-        if find_spec(tool) is None:
-            pytest.skip(f"{tool} is not installed")
+    """The example of the documents, without a tool that installs it."""
     folder = tmp_path_factory.mktemp("example")
-    source = folder / "source"
-    source.mkdir()
-    for path in EXAMPLE.iterdir():
-        (source / path.name).write_bytes(path.read_bytes())
-    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
-    subprocess.run([sys.executable, "-m", "pip", *words, "--target", folder / "site", source], check=True)
+    installed = Installed(folder / "site", folder)
+    code = (EXAMPLE / "edgeconv_shifts.py").read_text(encoding="utf-8")
+    installed.offer("edgeconv-shifts", {"cpu.shifts": "edgeconv_shifts:Shifts"}, code)
     write_image(random_image(24, 32, "uint8"), folder / "photo.png")
-    return Installed(folder / "site", folder)
+    return installed
 
 
 @pytest.fixture(scope="module")
@@ -183,58 +144,64 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Packages with every fault that is known, and one method among them that is sound."""
     folder = tmp_path_factory.mktemp("faulty")
     installed = Installed(folder / "site", folder)
-    found = {f"cpu.{name}": value for name, (value, _) in (NEVER_RUNS | FAILS_AT_WORK | FAILS_ON_CHAINS).items()}
+    found = {f"cpu.{name}": value for name, value in CLASSES.items()}
     wrong = {name: "edgeconv_faulty:Sound" for name in LEFT_OUT} | {"cpu.shell": "os"}
     points = found | wrong | {"cpu.sound": "edgeconv_faulty:Sound", "cpu.twice": "edgeconv_faulty:Sound"}
-    installed.offer("edgeconv-faulty", points, FAULTY)
+    installed.offer("edgeconv-faulty", points, CODE)
     installed.offer("edgeconv-other", {"cpu.twice": "edgeconv_faulty:Sound"})
     write_image(random_image(24, 32, "uint8"), folder / "photo.png")
     return installed
 
 
-def test_the_example_is_installed_and_found_by_every_command(example: Installed) -> None:
-    assert "cpu   shifts     works (package edgeconv-shifts 1.0)" in example.edgeconv("doctor").stdout
+@pytest.mark.slow
+def test_the_example_is_installed_as_a_user_installs_it(tmp_path: Path) -> None:
+    for tool in ("pip", "setuptools"):  # of the extra `test`; not imported, as setuptools replaces distutils
+        if find_spec(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    shutil.copytree(EXAMPLE, tmp_path / "source")
+    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
+    pip = [sys.executable, "-m", "pip", *words, "--target", tmp_path / "site", tmp_path / "source"]
+    subprocess.run(pip, check=True)
+    installed = Installed(tmp_path / "site", tmp_path)
+    assert "cpu   shifts     works (package edgeconv-shifts 1.0)" in installed.edgeconv("doctor").stdout
+    write_image(random_image(24, 32, "uint8"), tmp_path / "photo.png")
+    shown = installed.edgeconv("run", "photo.png", "-m", "shifts", "--samples", "0", "-v").stdout
+    assert "shifts of package edgeconv-shifts 1.0 on " in shown
+    assert installed.edgeconv("batch", "photo.png", "-m", "shifts", "-o", "out").returncode == 0
+
+
+def test_a_method_of_another_package_is_named_with_its_package(example: Installed) -> None:
     done = example.edgeconv("run", "photo.png", "-m", "shifts", "--check", "full", "--json")
     report = json.loads(done.stdout)
-    assert (report["method"]["name"], report["method"]["package"]) == ("shifts", "edgeconv-shifts 1.0"), done.stderr
+    assert (report["method"]["name"], report["method"]["package"]) == ("shifts", "edgeconv-shifts 0.5"), done.stderr
     assert report["check"]["passed"]
-    shown = example.edgeconv("run", "photo.png", "-m", "shifts", "--samples", "0", "--overwrite", "-v").stdout
-    assert "shifts of package edgeconv-shifts 1.0 on " in shown
-    compared = json.loads(example.edgeconv("compare", "photo.png", "--json").stdout)
-    assert {entry["name"]: entry["check"]["passed"] for entry in compared["methods"]}["shifts"]
-    assert example.bench()["shifts"] == "right"
-    assert example.edgeconv("batch", "photo.png", "-m", "shifts", "-o", "out").returncode == 0
 
 
-@pytest.mark.parametrize("words", few_then_slow(["run photo.png -m shfts", "bench --methods shfts"]))
-def test_a_name_that_is_nearly_its_own_is_proposed(example: Installed, words: str) -> None:
-    done = example.edgeconv(*words.split())
+def test_a_name_that_is_nearly_its_own_is_proposed(example: Installed) -> None:
+    done = example.edgeconv("run", "photo.png", "-m", "shfts")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "Did you mean 'shifts'?" in done.stderr
 
 
 CHECKED = """
 import itertools, numpy as np, edgeconv
-from edgeconv.bench.candidates import method_candidates
 rng = np.random.default_rng(1)
-count = 0
 for stride, border, channels, name in itertools.product((1, 2, 3), ("zero", "reflect101"), ("mix", "each", "luma"),
                                                         ("sobel", "kirsch")):
     image = rng.integers(0, 256, (13, 9, 3), np.uint8)
     rules = dict(stride=stride, border=border, channels=channels)
     found = edgeconv.convolve(image, name, "shifts", **rules)
     assert np.array_equal(found, edgeconv.convolve(image, name, "reference", **rules)), rules
-    count += 1
 plan = edgeconv.plan((5, 13, 9, 3), "uint8", method="shifts")
 batch = rng.integers(0, 256, (5, 13, 9, 3), np.uint8)
 assert np.array_equal(plan(batch)[4], edgeconv.convolve(batch[4], method="reference"))
-print(count, edgeconv.plan((9, 9, 3)).method != "shifts")
+print(edgeconv.plan((9, 9, 3)).method != "shifts")
 """
 
 
 def test_the_example_computes_what_the_reference_does_and_auto_leaves_it_alone(example: Installed) -> None:
     done = example.python("-c", CHECKED)
-    assert done.stdout.split() == ["36", "True"], done.stderr
+    assert done.stdout.split() == ["True"], done.stderr
 
 
 def test_the_window_offers_it(example: Installed) -> None:
@@ -256,18 +223,20 @@ def test_nothing_is_imported_for_a_list_of_methods(faulty: Installed) -> None:
     assert done.stdout.split() == ["True", "False", "False"], done.stderr
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from edgeconv.cli.commands import COMMANDS, load; [load(name) for name in COMMANDS]",
-        "import edgeconv, numpy; edgeconv.convolve(numpy.zeros((4, 4, 3), 'uint8'), method='opencv', device='cpu')",
-        "import edgeconv, numpy; edgeconv.convolve(numpy.zeros((4, 4, 3), 'uint8'), device='cpu')",
-    ],
-    ids=["help", "a built-in method", "auto"],
-)
-def test_other_packages_are_not_looked_for_without_need(faulty: Installed, code: str) -> None:
-    done = faulty.python("-c", f"{code}\nfrom edgeconv.methods.outside import outside_methods as found\n"
-                               "print(found.cache_info().currsize)")  # fmt: skip
+NEEDLESS = """
+import edgeconv, numpy
+from edgeconv.cli.commands import COMMANDS, load
+from edgeconv.methods.outside import outside_methods as found
+for name in COMMANDS:
+    load(name)
+for method in ("opencv", "auto"):
+    edgeconv.convolve(numpy.zeros((4, 4, 3), "uint8"), method=method, device="cpu")
+print(found.cache_info().currsize)
+"""
+
+
+def test_help_a_built_in_method_and_auto_do_not_look_for_other_packages(faulty: Installed) -> None:
+    done = faulty.python("-c", NEEDLESS)
     assert done.stdout.split() == ["0"], done.stderr
 
 
@@ -287,7 +256,7 @@ def test_a_fault_of_a_method_is_one_line_that_names_its_package(faulty: Installe
     said = {}
     for chosen, faults in (("laplacian8", NEVER_RUNS | FAILS_AT_WORK), ("canny", FAILS_ON_CHAINS)):
         said |= json.loads(faulty.python("-c", TRIED, chosen, *faults).stdout)
-    for name, (_, reason) in (NEVER_RUNS | FAILS_AT_WORK | FAILS_ON_CHAINS).items():
+    for name, (_, reason) in FAULTS.items():
         message, kind, cause = said[name]
         assert reason in message
         assert "package edgeconv-faulty 0.5" in message
@@ -295,25 +264,20 @@ def test_a_fault_of_a_method_is_one_line_that_names_its_package(faulty: Installe
         assert (cause == "NoneType") == ("failed in" not in reason), "the traceback is there for who asks"
 
 
-CHAINED = """
-import edgeconv, numpy
-picture = numpy.random.default_rng(1).integers(0, 256, (2, 30, 40, 3), "uint8")
-found, expected = (edgeconv.convolve(picture, "canny", method=name) for name in ("sound", "reference"))
-print(numpy.array_equal(found, expected), expected.any())
-"""
-
-
 def test_a_method_of_another_package_computes_chains_too(faulty: Installed) -> None:
-    done = faulty.python("-c", CHAINED)
-    assert done.stdout.split() == ["True", "True"], done.stderr
+    for name in ("sound", "reference"):
+        done = faulty.edgeconv("run", "photo.png", "--filter", "canny", "-m", name, "-o", f"{name}.png")
+        assert done.returncode == 0, done.stderr
+    found, expected = (read_image(faulty.folder / f"{name}.png").pixels for name in ("sound", "reference"))
+    assert np.array_equal(found, expected)
+    assert expected.any()
 
 
-@pytest.mark.parametrize("name", few_then_slow(["unrun", "unmade", "nothing"]))
-def test_a_command_leaves_nothing_behind_where_a_method_fails(faulty: Installed, name: str) -> None:
-    done = faulty.edgeconv("run", "photo.png", "-m", name, "-o", f"{name}.png")
+def test_a_command_leaves_nothing_behind_where_a_method_fails(faulty: Installed) -> None:
+    done = faulty.edgeconv("run", "photo.png", "-m", "unrun", "-o", "unrun.png")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (4, "", 1), done.stderr
-    assert (NEVER_RUNS | FAILS_AT_WORK)[name][1] in done.stderr
-    assert not list(faulty.folder.glob(f"{name}*"))
+    assert FAULTS["unrun"][1] in done.stderr
+    assert not list(faulty.folder.glob("unrun*"))
 
 
 def test_doctor_names_every_fault_that_is_seen_without_work(faulty: Installed) -> None:
@@ -321,20 +285,12 @@ def test_doctor_names_every_fault_that_is_seen_without_work(faulty: Installed) -
     for name, (_, reason) in NEVER_RUNS.items():
         (line,) = (line for line in lines if line.split()[:2] == ["cpu", name])
         assert reason in line
-    for fault in LEFT_OUT.values():
-        assert any(line.startswith("  left out: package edgeconv-faulty 0.5 ") and fault in line for line in lines), (
-            fault
-        )
+    left_out = [line for line in lines if line.startswith("  left out: package edgeconv-faulty 0.5 ")]
+    assert [fault for fault in LEFT_OUT.values() if not any(fault in line for line in left_out)] == []
     twice = (
         "method 'twice' on cpu is offered by two packages, edgeconv-faulty 0.5 and edgeconv-other 0.5: uninstall one"
     )
     assert f"  left out: {twice}" in lines
-    assert [line.split()[1] for line in lines if line.endswith("works")][:4] == [
-        "reference",
-        "opencv",
-        "sliding",
-        "im2col",
-    ]
     assert any(line.split()[:3] == ["cpu", "sound", "works"] for line in lines)
 
 
@@ -349,10 +305,15 @@ def test_compare_goes_on_without_the_methods_that_fail(faulty: Installed) -> Non
 
 
 def test_bench_goes_on_without_the_methods_that_fail(faulty: Installed) -> None:
-    rows = faulty.bench()
-    assert {rows[name] for name in ("sound", "sliding", "opencv", "im2col")} == {"right"}
+    """Whether a time is believed depends on the machine, and is not asked."""
+    words = "bench --sizes 32 --strides 1 --devices cpu --samples 3 --methods all --no-around --formats json -o ."
+    done = faulty.edgeconv(*words.split())
+    assert done.returncode in (0, 1), done.stderr
+    rows = {row.candidate: row for row in read_record(faulty.folder / "bench.json").rows}
+    checks = [rows[name].check for name in ("sound", "sliding", "opencv", "im2col")]
+    assert [check.passed for check in checks if check] == [True] * 4
     for name, (_, reason) in FAILS_AT_WORK.items():
-        assert reason in rows[name]
+        assert reason in str(rows[name].reason)
 
 
 def test_a_name_that_two_packages_offer_says_so(faulty: Installed) -> None:

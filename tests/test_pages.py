@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import threading
 from itertools import pairwise
 
 import numpy as np
@@ -75,24 +74,6 @@ def test_few_blocks_wait_and_none_that_is_very_large() -> None:
     assert [block.size_bytes for block in pages._WAITING] == [
         LEAST_BYTES + number * LARGE_PAGE_BYTES for number in range(3, MOST_WAITING + 3)
     ]
-
-
-def test_threads_that_take_and_drop_blocks_at_once_get_each_its_own() -> None:
-    wrong = []
-
-    def take(mark: int) -> None:
-        for _ in range(50):
-            block = large_empty(LEAST_BYTES)
-            block[::4096] = mark
-            if not (block[::4096] == mark).all():
-                wrong.append(mark)
-
-    threads = [threading.Thread(target=take, args=(mark,)) for mark in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (7, 9, 3), (1000, 1000, 3)])

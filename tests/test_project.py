@@ -15,7 +15,6 @@ from run_reports import all_run_reports
 
 import edgeconv
 from edgeconv.export.schemas import RUN
-from edgeconv.methods import METHODS
 
 docs_tables = script("docs_tables")
 bootstrap = script("bootstrap")
@@ -30,15 +29,6 @@ def test_tables_of_the_pages_are_current(page: str) -> None:
 def test_every_table_stands_on_some_page() -> None:
     pages = "".join((PROJECT / page).read_text(encoding="utf-8") for page in docs_tables.PAGES)
     assert {found["name"] for found in docs_tables.MARKED.finditer(pages)} == set(docs_tables.TABLES)
-
-
-def test_a_stale_table_is_renewed() -> None:
-    stale = "a\n<!-- table methods -->\nold\n<!-- end methods -->\nb\n"
-    fresh = docs_tables.renewed(stale)
-    assert "old" not in fresh
-    for entry in METHODS:
-        assert f"`{entry.name}`" in fresh
-    assert (fresh.startswith("a\n"), fresh.endswith("b\n")) == (True, True)
 
 
 def test_there_is_one_version() -> None:

@@ -40,9 +40,9 @@ main()
 """
 
 
-def without_proc(*words: object, cwd: Path) -> Finished:
+def without_proc(*words: str, cwd: Path) -> Finished:
     """A command whose Python finds nothing below /proc and /sys."""
-    command = [sys.executable, "-c", HIDDEN, *map(str, words)]
+    command = [sys.executable, "-c", HIDDEN, *words]
     done = subprocess.run(command, cwd=cwd, capture_output=True, env=unmeasured(), check=False)
     return Finished(done.returncode, done.stdout, done.stderr.decode())
 
@@ -50,31 +50,16 @@ def without_proc(*words: object, cwd: Path) -> Finished:
 @pytest.mark.parametrize(
     "words",
     [
-        ("run", "a.png", "-o", "edges.png"),
-        ("run", "a.png", "-o", "edges.tif", "--tile", 16, "--verify-tiles"),
-        ("batch", "a.png", "-o", "out"),
-        (
-            "bench",
-            "--sizes",
-            32,
-            "--methods",
-            "opencv",
-            "--dtypes",
-            "uint8",
-            "--strides",
-            1,
-            "--samples",
-            2,
-            "--formats",
-            "json",
-        ),
-        ("doctor",),
+        "run a.png -o edges.png",
+        "run a.png -o edges.tif --tile 16 --verify-tiles",
+        "batch a.png -o out",
+        "bench --sizes 32 --methods opencv --dtypes uint8 --strides 1 --samples 2 --formats json",
+        "doctor",
     ],
-    ids=lambda words: "-".join(words[:1] + (("tiles",) if "--tile" in words else ())),
 )
-def test_a_command_runs_where_proc_is_hidden(tmp_path: Path, words: tuple[object, ...]) -> None:
+def test_a_command_runs_where_proc_is_hidden(tmp_path: Path, words: str) -> None:
     (tmp_path / "a.png").write_bytes(png(noisy(40, 50)))
-    done = without_proc(*words, cwd=tmp_path)
+    done = without_proc(*words.split(), cwd=tmp_path)
     assert (done.code, done.err.count("This should not have happened")) == (0, 0), done.err
     if (tmp_path / "edges.json").exists():
         assert json.loads((tmp_path / "edges.json").read_text(encoding="utf-8"))["check"]["passed"]

@@ -11,29 +11,15 @@ from edgeconv.hardware import threads
 
 
 @pytest.mark.parametrize(
-    ("text", "allowed"),
-    [
-        ("max 100000\n", None),
-        ("200000 100000\n", 2),
-        ("250000 100000", 2),  # two and a half keep two busy
-        ("299999 100000", 2),
-        ("50000 100000", 1),
-        ("-1 100000", None),
-        ("200000 0", None),
-        ("200000", None),
-        ("", None),
-    ],
-)
-def test_a_quota_is_whole_threads_and_at_least_one(text: str, allowed: int | None) -> None:
-    assert threads.quota_threads(text) == allowed
-
-
-@pytest.mark.parametrize(
     ("files", "mask", "usable"),
     [
         ({}, 8, 8),
         ({threads.CGROUP2_CPU_MAX: "300000 100000\n"}, 8, 3),
         ({threads.CGROUP2_CPU_MAX: "900000 100000\n"}, 8, 8),
+        ({threads.CGROUP2_CPU_MAX: "250000 100000"}, 8, 2),  # two and a half keep two busy
+        ({threads.CGROUP2_CPU_MAX: "50000 100000"}, 8, 1),
+        ({threads.CGROUP2_CPU_MAX: "200000 0"}, 8, 8),
+        ({threads.CGROUP2_CPU_MAX: "200000"}, 8, 8),
         ({threads.CGROUP2_CPU_MAX: "max 100000\n", threads.CGROUP1_QUOTA: "100000"}, 8, 8),
         ({threads.CGROUP1_QUOTA: "400000\n", threads.CGROUP1_PERIOD: "100000\n"}, 8, 4),
         ({threads.CGROUP1_QUOTA: "-1\n", threads.CGROUP1_PERIOD: "100000\n"}, 8, 8),

@@ -226,18 +226,6 @@ def test_another_threshold_is_another_result(folder: Path) -> None:
     assert edgeconv("run", "photo.png", "-m", "opencv", "-o", "mask.png", cwd=folder).code == 2
 
 
-@pytest.mark.parametrize(
-    ("limit", "words"), [("300", "300 is above 255"), ("-3", "-3.0 is not a number above 0"), ("loud", "--threshold")]
-)
-def test_run_refuses_in_one_line_and_writes_nothing(folder: Path, limit: str, words: str) -> None:
-    before = sorted(folder.iterdir())
-    refused = edgeconv("run", "photo.png", "--threshold", limit, cwd=folder)
-    assert refused.code == 2
-    assert len(refused.error_lines) == 1
-    assert words in refused.err
-    assert sorted(folder.iterdir()) == before
-
-
 def test_a_batch_with_another_threshold_is_other_work(folder: Path) -> None:
     common = ("batch", "photo.png", "deep.png", "-o", "out", "-m", "opencv", "--name", "{stem}{ext}", "--json")
     assert edgeconv(*common, "-t", 40, cwd=folder).code == 0

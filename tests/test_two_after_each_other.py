@@ -239,52 +239,35 @@ def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: s
     assert not np.array_equal(results[0], results[1])
 
 
-SETTINGS_THAT_COUNT = {
-    "request": None,  # field by field below
+OTHER_SETTINGS: dict[str, Any] = {
     "choice": Choice("opencv", "cpu", "another"),
-    "names": None,  # its template
-    "options": None,  # field by field below
     "format": "tiff",
     "quality": 3,
     "png_level": 3,
     "jpeg_codec": "gpu",
 }
-SETTINGS_THAT_DO_NOT = {
-    "output": "elsewhere",
-    "share": (1, 2),
-    "overwrite": True,
-    "resume": True,
-    "retry_failed": True,
-    "jobs": 3,
-    "max_failures": 3,
-    "rules": None,
-}
-OPTIONS_THAT_DO_NOT = {"workspace_limit_bytes", "threads", "block"}
+"""What an output holds depends on them; on the request, the names and the options too, field by field below."""
+OF_NO_CONSEQUENCE = {"output", "share", "overwrite", "resume", "retry_failed", "jobs", "max_failures", "rules"}
+OPTIONS_OF_NO_CONSEQUENCE = {"workspace_limit_bytes", "threads", "block"}
 """They change how long it takes and how much memory, and no bit of the output."""
 
 
 def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_to(tmp_path: Path) -> None:
-    assert {field.name for field in fields(Settings)} == set(SETTINGS_THAT_COUNT) | set(SETTINGS_THAT_DO_NOT)
+    known = {*OTHER_SETTINGS, "request", "names", "options"} | OF_NO_CONSEQUENCE
+    assert {field.name for field in fields(Settings)} == known
     assert {field.name for field in fields(Request)} == set(OTHER_REQUEST)
     base = settings_for(tmp_path)
-    hashes = {"nothing": base.parameters_sha256()}
-    changed = {name: replace(base, **{name: value}) for name, value in SETTINGS_THAT_COUNT.items() if value is not None}
-    changed |= {f"request.{name}": replace(base, request=replace(base.request, **{name: value}))
-                for name, value in OTHER_REQUEST.items()}  # fmt: skip
-    changed |= {f"options.{name}": replace(base, options=Options(**{name: value}))
-                for name, value in OTHER_OPTIONS.items() if name not in OPTIONS_THAT_DO_NOT}  # fmt: skip
-    changed["names"] = replace(base, names=replace(base.names, template="{stem}{ext}"))
-    changed["choice.device"] = replace(base, choice=Choice("sliding", "cuda", ""))
-    changed["choice.device of another"] = replace(base, choice=Choice("sliding", "cpu", ""))
-    hashes |= {name: settings.parameters_sha256() for name, settings in changed.items()}
-    alike = [name for name, found in hashes.items() if list(hashes.values()).count(found) > 1]
-    assert alike == []
-    for name, value in SETTINGS_THAT_DO_NOT.items():
-        if value is not None:
-            assert replace(base, **{name: value}).parameters_sha256() == hashes["nothing"], name
-    for name in OPTIONS_THAT_DO_NOT:
-        options = Options(**{name: OTHER_OPTIONS[name]})
-        assert replace(base, options=options).parameters_sha256() == hashes["nothing"], name
+    others = [replace(base, **{name: value}) for name, value in OTHER_SETTINGS.items()]
+    others += [replace(base, request=replace(base.request, **{name: each})) for name, each in OTHER_REQUEST.items()]
+    by_option = {name: replace(base, options=Options(**{name: value})) for name, value in OTHER_OPTIONS.items()}
+    others += [settings for name, settings in by_option.items() if name not in OPTIONS_OF_NO_CONSEQUENCE]
+    others.append(replace(base, names=replace(base.names, template="{stem}{ext}")))
+    others += [replace(base, choice=Choice("sliding", device, "")) for device in ("cpu", "cuda")]
+    hashes = [settings.parameters_sha256() for settings in (base, *others)]
+    assert len(set(hashes)) == len(hashes)
+    same = [by_option[name] for name in OPTIONS_OF_NO_CONSEQUENCE]
+    same.append(replace(base, output="elsewhere", share=(1, 2), overwrite=True, resume=True, jobs=3, max_failures=3))
+    assert {settings.parameters_sha256() for settings in same} == {hashes[0]}
 
 
 def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:

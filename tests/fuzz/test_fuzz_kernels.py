@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import FuzzCase, draw, draw_kernel
-from kernel_work import FUZZ_PROGRAM, run_on_cpu, sanitizer_library
+from kernel_work import all_right, sanitizer_library
 from selection import few_then_slow
 from subject import CHECKED_EVERY
 
@@ -67,11 +67,9 @@ def pictures(method: str, dtype: str, kernel: str, samples: tuple[str, ...], **r
     ]
 
 
-def all_right(libraries: Path, *works: list[FuzzCase]) -> None:
-    """Run the cases of all methods in one process; a failure names each that is wrong."""
-    ended = run_on_cpu([case for cases in works for case in cases], libraries, program=FUZZ_PROGRAM)
-    failed = [line for line in ended.text.splitlines() if line.startswith("failed")]
-    assert ended.code == 0, "\n".join(failed) or ended.text
+def run(libraries: Path, *works: list[FuzzCase]) -> None:
+    """Run the cases of all methods in one process."""
+    all_right([case for cases in works for case in cases], libraries)
 
 
 HOLES = ("holes", "many holes")
@@ -79,30 +77,30 @@ HOLES = ("holes", "many holes")
 
 def test_whole_sums_on_16_bits(libraries: Path) -> None:
     """Partial sums pass 2^24, from which float32 counts in twos."""
-    all_right(libraries, *(pictures(name, "uint16", "whole 2000", ("noise", "bright")) for name in METHODS))
+    run(libraries, *(pictures(name, "uint16", "whole 2000", ("noise", "bright")) for name in METHODS))
 
 
 @pytest.mark.parametrize("name", few_then_slow(METHODS, 2))
 def test_roots_of_whole_sums_on_16_bits(libraries: Path, name: str) -> None:
-    all_right(libraries, pictures(name, "uint16", "sobel", ("noise",), mode="abs", channels="each"))
+    run(libraries, pictures(name, "uint16", "sobel", ("noise",), mode="abs", channels="each"))
 
 
 @pytest.mark.slow
 def test_large_whole_weights_on_8_bits(libraries: Path) -> None:
-    all_right(libraries, *(pictures(name, "uint8", "whole 1e5", ("noise", "bright"), stride=2) for name in METHODS))
+    run(libraries, *(pictures(name, "uint8", "whole 1e5", ("noise", "bright"), stride=2) for name in METHODS))
 
 
 @pytest.mark.slow
 def test_magnitudes_of_huge_and_tiny_floats(libraries: Path) -> None:
     samples = ("huge", "tiny", "unit", *HOLES)
     works = [pictures(name, "float32", "prewitt", samples, channels="each") for name in METHODS]
-    all_right(libraries, *works, pictures("strips", "float64", "prewitt", samples, channels="each"))
+    run(libraries, *works, pictures("strips", "float64", "prewitt", samples, channels="each"))
 
 
 @pytest.mark.slow
 def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
     filters = ("laplacian4", "robinson")
-    all_right(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))
+    run(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))
 
 
 FORMS_OF_FLOATS = (
@@ -122,12 +120,12 @@ def test_forms_of_floats(libraries: Path, work: tuple[str, str, dict[str, Any]])
     """Whatever a form makes of infinities, of sums that overflow and of tiny samples."""
     dtype, kernel, rules = work
     samples = ("unit", "huge", "tiny", "denormals", "any bits", *HOLES)
-    all_right(libraries, pictures("strips", dtype, kernel, samples, **rules))
+    run(libraries, pictures("strips", dtype, kernel, samples, **rules))
 
 
 @pytest.mark.slow
 def test_an_output_channel_of_small_weights(libraries: Path) -> None:
-    all_right(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))
+    run(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))
 
 
 def test_the_own_check_allows_what_the_plan_states(libraries: Path) -> None:
@@ -143,7 +141,7 @@ def test_the_own_check_allows_what_the_plan_states(libraries: Path) -> None:
     drawn = case_of(0, "strips", "float16", "fractions", "any bits", channels="each", border="reflect", shape=(21, 45))
     case = replace(drawn, index=0, filter=weights, offsets=(0, 0), sample_seed=(0, 1, 2501, 33, 1))
     assert case.index % CHECKED_EVERY == 0
-    all_right(libraries, [case])
+    run(libraries, [case])
 
 
 @pytest.mark.parametrize("math", few_then_slow(["tf32", "half"]))
@@ -159,4 +157,4 @@ def test_what_tensor_cores_spoil_is_computed_again(libraries: Path, math: str) -
             ("float16", "fractions", "luma", 3),
         )
     ]
-    all_right(libraries, *works)
+    run(libraries, *works)

@@ -50,6 +50,9 @@ class Array(np.ndarray):
     def data(self) -> Any:
         return SimpleNamespace(ptr=self.ctypes.data)
 
+    def get(self) -> np.ndarray:
+        return np.array(self)
+
 
 _never_freed: list[np.ndarray] = []
 
@@ -79,6 +82,13 @@ def asarray(values: Any, offset_samples: int = 0) -> Array:
     copy = empty(source.shape, source.dtype, offset_samples)
     copy[...] = source
     return copy
+
+
+def full(count: int, value: int, dtype: Any) -> Array:
+    """cupy.full."""
+    array = empty((count,), dtype)
+    array.fill(value)
+    return array
 
 
 class Kernel:
@@ -205,6 +215,7 @@ cupy.ndarray = Array
 cupy.empty = empty
 cupy.empty_like = lambda array: empty(array.shape, array.dtype)
 cupy.asarray = asarray
+cupy.full = full
 cupy.cuda = ModuleType("cupy.cuda")
 cupy.cuda.Device = _Device
 cupy.cuda.alloc = lambda count: SimpleNamespace(ptr=guarded(count).ctypes.data, size=count)

@@ -1,31 +1,47 @@
-"""Run CUDA plans on the CPU, in a separate process (kernel_work.run_on_cpu starts it).
+"""Run CUDA plans and kernels on the CPU, in a separate process (kernel_work.run_on_cpu starts it).
 
-Standard input is a pickled list of `Work`. Each is prepared once and run with the threads of a block in both orders,
-into poisoned memory, and compared with the oracle. The first that is wrong, or that a sanitizer stops, ends it.
+Standard input is a pickled list of `Work`, `CannyCase`, `FloorWords` and `FuzzCase`. Each plan is prepared once and run
+with the threads of a block in both orders, into poisoned memory between guard zones, and compared with the oracle. Each
+that is wrong is printed; what a sanitizer stops ends it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent)]
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "host_cuda"), str(TESTS / "fuzz"), str(TESTS), str(TESTS.parent)]
 
 import fake_cupy  # noqa: E402
 
 fake_cupy.install()
 
 import numpy as np  # noqa: E402
-from kernel_work import Work, make_plan  # noqa: E402
+from canny_pictures import CannyCase  # noqa: E402
+from cases import FuzzCase  # noqa: E402
+from fuzzing import Fuzzed, run_one  # noqa: E402
+from kernel_work import FloorWords, Work, make_plan  # noqa: E402
 from problems import image_of  # noqa: E402
 
+from edgeconv.core.chains import chain_problem, make_chain  # noqa: E402
+from edgeconv.hardware.cuda.floor import THREADS, variants  # noqa: E402
+from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of  # noqa: E402
+from edgeconv.methods.cuda.canny_plan import CudaCannyPlan  # noqa: E402
+from edgeconv.methods.options import Options  # noqa: E402
 from edgeconv.runtime import check  # noqa: E402
 
+MOST_OF_A_CHAIN = 4000
+"""Samples of a case that is run through the method's plan as well: what that adds does not depend on the size."""
 
-def run(work: Work) -> None:
-    """Run and compare; raises AssertionError with the worst sample."""
+
+def run_work(work: Work) -> None:
+    """A plan of a method; raises AssertionError with the worst sample."""
     problem = work.case.problem()
     plan = make_plan(work, problem)
     images = np.stack([image_of(problem, seed) for seed in range(work.pictures)])
@@ -40,16 +56,89 @@ def run(work: Work) -> None:
             assert found.passed, f"{found.unexplained_samples} wrong samples, worst {found.worst}"
 
 
+def run_canny(case: CannyCase) -> None:
+    """Canny's plan; raises AssertionError with the first wrong pixel."""
+    pictures = case.batch()
+    plan = plan_canny(pictures.shape[1:], pictures.dtype, case.settings, len(pictures))
+    for descending in (False, True):
+        fake_cupy.cupy.descending = descending
+        source, out = case.place(pictures, fake_cupy.asarray, fake_cupy.empty)
+        plan.passes(source, out)[0]()
+        case.check(plan.edge_map(), "edge map")
+        plan.run(source, out)
+        assert np.array_equal(source, pictures), "the kernel wrote to its input"
+        case.check(np.asarray(out), "edges")
+    if pictures.size <= MOST_OF_A_CHAIN:
+        run_as_chain(case)
+
+
+def run_as_chain(case: CannyCase) -> None:
+    """The same through the plan that the method `sliding` gives for a chain: a batch, and its first picture alone."""
+    pictures = case.batch()
+    hwc = pictures if pictures.ndim == 4 else pictures[..., np.newaxis]
+    measure = "l2" if case.settings.l2 else "l1"
+    low, high, blur = case.settings.low, case.settings.high, case.settings.blur
+    chain = make_chain("canny", low=low, high=high, gradient=measure, blur=blur)
+    problem = chain_problem(hwc.shape[1:], hwc.dtype, chain, "abs")
+    needed = workspace_bytes_of(problem.height, problem.width, len(hwc))
+    plan = CudaCannyPlan(problem, Options(), len(hwc))
+    assert (plan.workspace_bytes, plan.launches) == (needed, plan._canny.launches), "the workspace was counted wrongly"
+    source, out = fake_cupy.asarray(hwc), fake_cupy.empty((*hwc.shape[:3], 1), np.uint8)
+    plan.run(source, out)
+    case.check(np.asarray(out)[..., 0], "edges")
+    again = fake_cupy.empty((*hwc.shape[:3], 1), np.uint8)
+    plan.run_at(source.data.ptr, again.data.ptr)
+    case.check(np.asarray(again)[..., 0], "edges")
+    first = fake_cupy.empty((*hwc.shape[1:3], 1), np.uint8)
+    CudaCannyPlan(problem, Options()).run(fake_cupy.asarray(hwc[0]), first)
+    assert np.array_equal(first, np.asarray(out)[0]), "a picture alone has other edges than in a batch"
+
+
+def run_floor(words: FloorWords) -> None:
+    """The kernels of floor.cu, in grids of fewer and of more threads than words."""
+    read = words.source()
+    source, target = fake_cupy.asarray(read), fake_cupy.empty((words.writes, 4), np.uint32)
+    addresses = (ctypes.c_void_p(array.ctypes.data) for array in (source, target))
+    values = (*addresses, ctypes.c_longlong(words.reads), ctypes.c_longlong(words.writes))
+    pointers = (ctypes.c_void_p * 4)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values))
+    for variant in variants():
+        kernel = fake_cupy.load(variant)
+        for blocks in words.grids(variant, THREADS):
+            for descending in (False, True):
+                target[...] = 0xEEEEEEEE
+                kernel.launch((blocks, 1, 1), (THREADS, 1, 1), ctypes.addressof(pointers), descending)
+                assert np.array_equal(target, words.expected(variant.entry)), (variant.entry, words)
+
+
+def run_fuzz(case: FuzzCase) -> None:
+    """A case of the fuzzer, by a method that takes this for its GPU."""
+    import_module("edgeconv.methods.cuda.libcudnn").unavailable_reason = lambda: None
+    for name in ("sliding", "textbook", "im2col", "implicit", "cudnn"):
+        import_module(f"edgeconv.methods.cuda.{name}").cuda_unavailable_reason = lambda: None
+    found = Fuzzed()
+    run_one(case, found)
+    assert not found.failures, found.failures[0]["what"]
+
+
+RUN: dict[type, Callable[[Any], None]] = {
+    Work: run_work,
+    CannyCase: run_canny,
+    FloorWords: run_floor,
+    FuzzCase: run_fuzz,
+}
+
+
 def main() -> int:
-    """Run all of it; 1 and one line at the first that is wrong."""
-    for work in pickle.load(sys.stdin.buffer):
-        print(work, flush=True)
+    """Run all of it; 1 where something was wrong."""
+    code = 0
+    for case in pickle.load(sys.stdin.buffer):
+        print(case, flush=True)
         try:
-            run(work)
+            RUN[type(case)](case)
         except AssertionError as failure:
             print(f"wrong: {failure}", flush=True)
-            return 1
-    return 0
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from edgeconv.core import progress
 from edgeconv.io.image import Picture, write_image
 from edgeconv.methods import reference
 from edgeconv.runtime.session import Session
-from edgeconv.view.computations import GRACE_SECONDS, Computations, Waiting
+from edgeconv.view.computations import GRACE_SECONDS
 from edgeconv.view.compute import Workshop
 from edgeconv.view.qt import busy
 from edgeconv.view.qt.window import STOPPED, ViewWindow
@@ -135,35 +134,6 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, clock
     assert window.canvas.right is not None
     assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, method="reference"))
     assert not window.message.isVisible()
-
-
-def test_another_view_of_the_same_output_waits_for_it(
-    qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = opened(qtbot, picture, clock=clock, method="opencv")
-    waiting: list[Hashable] = []
-    by = Computations.by
-
-    @contextmanager
-    def noted(computations: Computations, key: Hashable, request: Waiting) -> Iterator[None]:
-        with by(computations, key, request):
-            waiting.append(key)
-            yield
-
-    monkeypatch.setattr(Computations, "by", noted)
-    begin_slowly(qtbot, window, gate)
-    (output,) = waiting
-    gate.let(4)
-    qtbot.waitUntil(lambda: gate.begun == 5, timeout=PATIENCE_MILLISECONDS)
-    window.show_mode("split")
-    qtbot.waitUntil(lambda: waiting.count(output) == 2, timeout=PATIENCE_MILLISECONDS)
-    clock.now += 2 * GRACE_SECONDS
-    gate.let(2)
-    qtbot.waitUntil(lambda: gate.begun == 7, timeout=PATIENCE_MILLISECONDS)
-    qtbot.waitUntil(lambda: window.busy.bar.value() == 60, timeout=PATIENCE_MILLISECONDS)
-    gate.open.set()
-    settle(qtbot, window)
-    assert gate.begun <= 3 * BANDS, "the output, its timed run, the check, once each"
 
 
 def test_the_timed_run_of_a_slow_method_says_so_and_can_be_stopped(

@@ -18,7 +18,6 @@ from edgeconv.view.pyramid import HeatPyramid, PicturePyramid
 from edgeconv.view.qt import tiles
 from edgeconv.view.qt.canvas import Canvas, Heat
 from edgeconv.view.qt.overlays import MARGIN
-from edgeconv.view.qt.tiles import TileStore
 from edgeconv.view.qt.visible_region import nearest
 from edgeconv.view.sources import INPUT, OUTPUT
 from edgeconv.view.state import find_mode
@@ -46,13 +45,6 @@ def corner(canvas: Canvas) -> tuple[int, int]:
     """(row, column) on the screen of the picture's first pixel."""
     x, y = canvas.viewport.to_screen(0, 0)
     return nearest(y), nearest(x)
-
-
-def test_an_empty_canvas_says_how_to_open(canvas: Canvas) -> None:
-    assert len(np.unique(drawn(canvas))) > 1
-    canvas.zoom_by(2)
-    canvas.fit()
-    assert canvas.frame is None
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
@@ -211,14 +203,6 @@ def test_a_double_click_goes_between_all_of_it_and_1_to_1(canvas: Canvas, qtbot:
     assert canvas.viewport.fitted
 
 
-def test_arrow_keys_pan(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
-    canvas.actual_size()
-    x = canvas.viewport.centre_x
-    qtbot.keyClick(canvas, Qt.Key.Key_Right)
-    assert canvas.viewport.centre_x > x
-
-
 def test_hovering_names_the_pixel(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
@@ -238,17 +222,6 @@ def test_without_time_a_coarse_picture_comes_first_and_is_refined(canvas: Canvas
     assert np.array_equal(drawn(canvas)[CLEAR:], picture[CLEAR:])
 
 
-def test_tiles_are_bounded_and_those_of_old_pictures_let_go(qtbot: QtBot) -> None:
-    store = TileStore(limit_bytes=4 * 256 * 256 * 4)
-    old, new = (PicturePyramid(random_image(1024, 1024, np.uint8, seed), 0, 255) for seed in (0, 1))
-    for place in np.ndindex(4, 4):
-        assert store.image(old, (0, *place), must=True) is not None
-        assert store.held_bytes <= 4 * 256 * 256 * 4
-    store.image(new, (0, 0, 0), must=True)
-    store.keep_only([new])
-    assert store.held_bytes == 256 * 256 * 4
-
-
 @pytest.mark.parametrize("shape", [(1, 4500), (4500, 1)])
 def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, int]) -> None:
     empty = drawn(canvas)[-1, -1]
@@ -256,17 +229,6 @@ def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, in
     assert canvas.viewport.zoom < 0.2
     seen = (drawn(canvas)[CLEAR:] != empty).any(axis=2)
     assert seen.sum() >= HEIGHT - CLEAR
-
-
-def test_a_long_legend_is_wrapped(canvas: Canvas) -> None:
-    scale = scale_for("uint8")
-    canvas.set_mode(find_mode("difference"))
-    picture = layer(random_image(480, 640, np.uint8))
-    canvas.set_layers(picture, picture)
-    canvas.set_heat(Heat(HeatPyramid(np.zeros((480, 640), np.uint8), scale), scale, tuple(range(len(scale.labels)))))
-    canvas.resize(300, HEIGHT)
-    colours = {tuple(colour) for colour in drawn(canvas)[:, :300].reshape(-1, 3)}
-    assert {tuple(colour) for colour in scale.colours} <= colours
 
 
 def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBot) -> None:

@@ -143,22 +143,3 @@ def test_one_to_one_is_one_pixel_of_the_screen_whatever_its_density(tmp_path: Pa
 def seen_at(screen: Screen, place: tuple[int, int], like: np.ndarray) -> np.ndarray:
     x, y = place
     return screen.picture()[y : y + like.shape[0], x : x + like.shape[1]]
-
-
-def test_the_threshold_is_turned_by_keys_and_undone(tmp_path: Path) -> None:
-    path = tmp_path / "picture.png"
-    write_image(PIXELS, path)
-    sobel = convolve(PIXELS, "sobel", channels="each", device="cpu")
-    with Screen() as screen, a_window(screen, tmp_path, path, "--filter", "sobel", "--channels", "each") as window:
-        screen.find(np.ascontiguousarray(sobel[CORNER]))
-        screen.focus_window()
-        screen.press("Alt_L", "r")  # the mnemonic of the threshold
-        screen.press("End")
-        screen.find(np.where(sobel[CORNER] >= 255, 255, 0).astype(np.uint8))
-        for _ in range(4):
-            screen.press("Page_Down")
-        screen.find(np.where(sobel[CORNER] >= 255 - 4 * 15, 255, 0).astype(np.uint8))
-        screen.press("Home")
-        screen.find(np.ascontiguousarray(sobel[CORNER]))
-        screen.press("Control_L", "q")
-        assert window.wait(PATIENCE_SECONDS) == 0

@@ -11,10 +11,8 @@ from windows import pixels_of
 
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.picture_bench import SpeedCurve
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.history import HistoryPanel
-from edgeconv.view.qt.plot import CurvePlot, nice_step
 from edgeconv.view.qt.speed import PhaseBar, SpeedPanel, speed_rows
 from edgeconv.view.state import MeasuredRun
 
@@ -96,21 +94,3 @@ def test_each_cell_of_the_history(qtbot: QtBot, record: RunReport) -> None:
     table = panel.table.model()
     shown = [table.index(0, column).data() for column in range(table.columnCount())]
     assert shown == ["7", Parameters().summary(), "sliding CUDA", "2.2 ms", "1,235"]
-
-
-def test_the_plot_says_its_best_figures(qtbot: QtBot) -> None:
-    plot = CurvePlot()
-    qtbot.addWidget(plot)
-    plot.show_lines(
-        [SpeedCurve("one on CPU", ((64, 12.344), (128, 99.996))), SpeedCurve("two on CUDA", ((64, 4321.4), (128, 8.0)))]
-    )
-    for words in ("one on CPU: 100 GFLOPS at best", "two on CUDA: 4321 GFLOPS at best"):
-        assert words in plot.accessibleDescription()
-
-
-@pytest.mark.parametrize(
-    ("most", "step"),
-    [(1.0, 0.2), (4.9, 1.0), (5.0, 1.0), (5.1, 2.0), (11.0, 2.5), (12.6, 5.0), (26.0, 10.0), (9e3, 2e3)],
-)
-def test_ticks_are_round_and_at_most_five(most: float, step: float) -> None:
-    assert nice_step(most) == pytest.approx(step)

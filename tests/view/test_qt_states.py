@@ -1,4 +1,4 @@
-"""What the window says of itself: loading, computing, writing; what lies over the picture; what it begins with."""
+"""What the window says of itself: what it is writing, where the panel is, what a difference begins with."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, settle
 
 from edgeconv import convolve
-from edgeconv.io.image import Picture, write_image
-from edgeconv.view.compute import Workshop
-from edgeconv.view.qt.window import ViewWindow
+from edgeconv.io.image import write_image
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 
 PIXELS = random_image(90, 120, np.uint8)
@@ -25,37 +23,6 @@ PIXELS = random_image(90, 120, np.uint8)
 def picture(tmp_path: Path) -> Path:
     write_image(PIXELS, tmp_path / "picture.png")
     return tmp_path / "picture.png"
-
-
-def wait_for(qtbot: QtBot, window: ViewWindow, text: str) -> None:
-    qtbot.waitUntil(lambda: window.busy_label.text() == text, timeout=PATIENCE_MILLISECONDS)
-
-
-def test_a_picture_that_is_loading_says_so_and_then_what_is_computed(
-    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = opened(qtbot, picture)
-    write_image(PIXELS[:50], tmp_path / "slow.png")
-    decode, layer = Workshop.decode, Workshop._layer
-    loaded, computed = threading.Event(), threading.Event()
-
-    def slowly(workshop: Workshop, path: str) -> Picture:
-        loaded.wait(PATIENCE_MILLISECONDS / 1000)
-        return decode(workshop, path)
-
-    def late(workshop: Workshop, *arguments: object) -> object:
-        computed.wait(PATIENCE_MILLISECONDS / 1000)
-        return layer(workshop, *arguments)
-
-    monkeypatch.setattr(Workshop, "decode", slowly)
-    monkeypatch.setattr(Workshop, "_layer", late)
-    window.open_pictures([str(tmp_path / "slow.png")])
-    wait_for(qtbot, window, "loading slow.png …")
-    loaded.set()
-    wait_for(qtbot, window, "computing output …")
-    computed.set()
-    settle(qtbot, window)
-    assert window.busy_label.text() == ""
 
 
 def test_what_is_being_written_is_counted(qtbot: QtBot, picture: Path) -> None:
@@ -68,16 +35,6 @@ def test_what_is_being_written_is_counted(qtbot: QtBot, picture: Path) -> None:
     qtbot.waitUntil(lambda: window.writing_label.text() == "writing …", timeout=PATIENCE_MILLISECONDS)
     gates[1].set()
     qtbot.waitUntil(lambda: window.writing_label.text() == "", timeout=PATIENCE_MILLISECONDS)
-
-
-def test_a_message_does_not_move_the_picture(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    place, size = window.canvas.viewport, window.canvas.size()
-    window.complain("Something is the matter, and it takes a whole line to say what that is.")
-    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
-    assert (window.canvas.viewport, window.canvas.size()) == (place, size)
-    assert window.message.width() == window.canvas.width()
-    assert window.message.mapTo(window.canvas, window.message.rect().topLeft()).y() == 0
 
 
 def test_fit_enlarges_a_small_picture_which_opens_at_its_own_size(qtbot: QtBot, picture: Path) -> None:

@@ -17,7 +17,6 @@ from windows import drawn, opened, settle
 from edgeconv import convolve
 from edgeconv.io.image import read_image, write_image
 from edgeconv.runtime.session import Session
-from edgeconv.view.qt.threshold import ThresholdField
 from edgeconv.view.qt.visible_region import nearest
 
 PIXELS = random_image(90, 120, np.uint8)
@@ -160,13 +159,3 @@ def test_what_is_saved_is_the_commands_mask(qtbot: QtBot, picture: Path, tmp_pat
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "run.png").read_bytes()
     assert np.array_equal(read_image(tmp_path / "saved.png").pixels, mask_of(90))
     assert window.workshop.output_name(str(picture), window.model.parameters) == "picture_sobel_t90_sliding_s1.png"
-
-
-def test_the_wheel_turns_no_slider_while_the_panel_is_scrolled(qtbot: QtBot) -> None:
-    field = ThresholdField()
-    qtbot.addWidget(field)
-    turned: list[Any] = []
-    field.turned.connect(turned.append)
-    field.show_threshold(40.0)
-    assert turned == []
-    assert field.slider.focusPolicy() == Qt.FocusPolicy.StrongFocus

@@ -15,7 +15,7 @@ from bench_records import TimedMethod, use
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QApplication,
@@ -209,19 +209,6 @@ def test_the_newest_of_two_pasted_pictures_is_shown_and_none_is_lost(
     assert window.model.picture == window.model.pictures[1]
 
 
-def test_a_picture_that_is_opened_after_a_paste_stays(qtbot: QtBot, picture: Path, monkeypatch) -> None:
-    window = opened(qtbot)
-    tasks: list[Any] = []
-    monkeypatch.setattr(window.tasks, "start", tasks.append)
-    QGuiApplication.clipboard().setImage(image_of(random_image(10, 10, np.uint8)))
-    trigger(window, "paste")
-    window.open_pictures([str(picture)])
-    tasks[0]()()
-    monkeypatch.undo()
-    assert window.model.picture == str(picture)
-    assert len(window.model.pictures) == 2
-
-
 def test_a_link_that_is_dropped_is_refused_in_one_line(qtbot: QtBot) -> None:
     window = opened(qtbot)
     dropped = QMimeData()
@@ -312,17 +299,6 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     assert window.model.parameters.kernel == "-3,1,1;1,-8,1;1,1,1"
 
 
-def test_up_and_down_walk_the_cells(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    cells = window.controls.kernel.cells
-    window.activateWindow()
-    cells[1].setFocus()
-    qtbot.keyClick(cells[1], Qt.Key.Key_Down)
-    assert QApplication.focusWidget() is cells[4]
-    qtbot.keyClick(cells[1], Qt.Key.Key_Up)
-    assert QApplication.focusWidget() is cells[7]
-
-
 def test_decimals_are_typed_letter_by_letter(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     cell = window.controls.kernel.cells[4]
@@ -399,13 +375,6 @@ def test_no_mnemonic_is_taken_twice(qtbot: QtBot) -> None:
     letters = [text[text.index("&") + 1].upper() for text in texts if "&" in text]
     assert len(letters) > 15
     assert sorted(letters) == sorted(set(letters))
-
-
-def test_every_label_with_a_mnemonic_leads_to_a_field(qtbot: QtBot) -> None:
-    window = opened(qtbot)
-    labels = [label for label in window.controls.findChildren(QLabel) if "&" in label.text()]
-    assert len(labels) > 8
-    assert [label.text() for label in labels if label.buddy().focusPolicy() == Qt.FocusPolicy.NoFocus] == []
 
 
 @pytest.mark.parametrize(
@@ -602,32 +571,6 @@ def test_sizes_that_differ_cannot_be_subtracted_but_stand_beside_each_other(qtbo
     trigger(window, "side")
     settle(qtbot, window)
     assert not window.message.isVisible()
-
-
-def test_a_map_keeps_the_names_of_what_it_was_made_of(qtbot: QtBot, picture: Path, monkeypatch) -> None:
-    window = opened(qtbot, picture, filter="sobel", method="opencv")
-    window.model.show(left=REFERENCE_OUTPUT)
-    trigger(window, "difference")
-    settle(qtbot, window)
-    label = "sobel by opencv on CPU − sobel by reference on CPU"
-    assert window.canvas.heat is not None
-    assert window.canvas.heat.label == label
-    monkeypatch.setattr(window, "_show_difference", lambda answer: None)  # it is still being computed
-    window.set_parameters(window.model.parameters.with_filter("kirsch"))
-    settle(qtbot, window)
-    assert window.canvas.right is not None
-    assert window.canvas.right.label == "kirsch by opencv on CPU"
-    assert window.canvas.heat.label == label
-
-
-def test_the_values_follow_the_picture_that_moves_under_the_pointer(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    canvas = window.canvas
-    x, y = (nearest(place) for place in canvas.viewport.to_screen(60, 45))
-    qtbot.mouseMove(canvas, QPoint(x, y))
-    assert window.values_label.text().startswith("x 60  y 45 ")
-    canvas.pan(10, -5)
-    assert window.values_label.text().startswith("x 50  y 50 ")
 
 
 def test_the_values_of_both_sides_are_read_under_the_pointer(qtbot: QtBot, picture: Path) -> None:
@@ -849,17 +792,6 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     assert times.sub("", pages[0]) == times.sub("", pages[1])
 
 
-def test_the_page_of_computed_sides_names_them(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
-    window = opened(qtbot, picture, method="opencv")
-    window.model.show(left=REFERENCE_OUTPUT)
-    window.export_actions.page_of_sides(str(tmp_path / "page.html"))
-    settle(qtbot, window)
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "laplacian8 by reference on CPU" in page
-    assert "laplacian8 by opencv on CPU" in page
-    assert "all samples are equal" in page or "samples are equal" in page
-
-
 def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, filter="scharr")
     trigger(window, "copy-command")
@@ -889,17 +821,6 @@ def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     assert window.model.parameters.filter == "sobel"
 
 
-def test_a_new_run_leaves_the_chosen_one_chosen(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    table = window.history.table
-    table.selectRow(0)
-    window.set_parameters(window.model.parameters.with_filter("sobel"))
-    settle(qtbot, window)
-    assert table.model().rowCount() == 2
-    assert table.currentIndex().row() == 1
-    assert table.currentIndex().siblingAtColumn(0).data() == "1"
-
-
 def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
     use(monkeypatch, *(TimedMethod(name, [2e-3], name) for name in ("opencv", "sliding")))
     window = opened(qtbot, picture)
@@ -916,24 +837,6 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     window.bench.save.click()
     settle(qtbot, window)
     assert read_record(path).complete
-
-
-def test_a_bench_is_stopped_by_its_button(qtbot: QtBot, picture: Path, monkeypatch) -> None:
-    window = opened(qtbot, picture)
-    began = threading.Event()
-
-    def endless(plan: Any, progress: Any) -> None:
-        while True:
-            progress(1, 2, "work at hand")
-            began.set()
-
-    monkeypatch.setattr("edgeconv.view.picture_bench.run", endless)
-    window.bench.button.click()
-    assert began.wait(PATIENCE_MILLISECONDS / 1000)
-    window.bench.button.click()
-    settle(qtbot, window)
-    assert window.bench.note.text() == "The bench was stopped."
-    assert not window.bench.running
 
 
 # --- keyboard, looks, settings, the end -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import edgeconv
 from edgeconv.core import progress
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.hardware.pool import run_pieces
-from edgeconv.view.computations import GRACE_SECONDS, TELL_SECONDS, Computations, Waiting
+from edgeconv.view.computations import GRACE_SECONDS, Computations, Waiting
 from edgeconv.view.latest_request import Token
 
 
@@ -24,21 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def test_everyone_who_waits_is_told_and_not_too_often() -> None:
-    clock, told = Clock(), []
-    under_way = Computations(clock)
-    listen = under_way.listener("key")
-    one, other = (Waiting(Token(), lambda share, name=name: told.append((name, share))) for name in ("one", "other"))
-    with under_way.by("key", one):
-        listen(0.1)
-        listen(0.2)
-        clock.now += 2 * TELL_SECONDS
-        with under_way.by("key", other):
-            one.token.cancel()
-            listen(0.3)
-    assert told == [("one", 0.1), ("other", 0.3)]
 
 
 def test_what_nobody_waits_for_stops_after_a_while() -> None:

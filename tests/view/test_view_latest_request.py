@@ -5,22 +5,11 @@ from __future__ import annotations
 import threading
 from queue import SimpleQueue
 
-import pytest
-
-from edgeconv.view import latest_request
 from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.lru_cache import LruCache
 
 PATIENCE = 60
 """Seconds: far more than anything takes."""
-
-
-def test_every_item_is_served_when_each_is_waited_for() -> None:
-    served: SimpleQueue[int] = SimpleQueue()
-    runner: LatestRequestRunner[int] = LatestRequestRunner(lambda item, token: served.put(item), "test")
-    for item in range(20):
-        runner.submit(item)
-        assert served.get(timeout=PATIENCE) == item
 
 
 def test_a_newer_item_cancels_the_one_that_is_served_and_passes_it() -> None:
@@ -42,26 +31,6 @@ def test_a_newer_item_cancels_the_one_that_is_served_and_passes_it() -> None:
     assert finished.get(timeout=PATIENCE) == 1, "the newest must not wait for a stale step"
     go_on.set()
     assert finished.get(timeout=PATIENCE) == 0
-
-
-def test_the_newest_waits_for_no_number_of_stale_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latest_request, "HELP_SECONDS", 0.001)
-    began: SimpleQueue[int] = SimpleQueue()
-    go_on = threading.Event()
-
-    def serve(item: int, token: Token) -> None:
-        began.put(item)
-        go_on.wait(PATIENCE)  # steps that cannot be interrupted
-
-    runner: LatestRequestRunner[int] = LatestRequestRunner(serve, "test")
-    for item in range(latest_request.MOST_THREADS):
-        runner.submit(item)
-        assert began.get(timeout=PATIENCE) == item
-    runner.submit(latest_request.MOST_THREADS)
-    go_on.set()
-    assert began.get(timeout=PATIENCE) == latest_request.MOST_THREADS, (
-        "one more than may serve is served by who is first"
-    )
 
 
 def test_what_waits_is_replaced() -> None:
@@ -86,22 +55,6 @@ def test_what_waits_is_replaced() -> None:
     for _ in range(2):
         assert done.acquire(timeout=PATIENCE)
     assert served == [0, 3]
-
-
-def test_a_closed_lane_serves_nothing() -> None:
-    served: list[int] = []
-    runner: LatestRequestRunner[int] = LatestRequestRunner(lambda item, token: served.append(item), "test")
-    runner.close()
-    assert runner.submit(1).cancelled
-    assert not runner.busy
-    assert served == []
-
-
-def test_a_token_rests_until_it_is_cancelled() -> None:
-    token = Token()
-    assert token.wait(0.001)
-    threading.Timer(0.01, token.cancel).start()
-    assert not token.wait(PATIENCE)
 
 
 def test_two_threads_make_a_thing_once() -> None:
@@ -144,14 +97,3 @@ def test_the_least_recently_used_go_and_the_newest_stays_whatever_its_size() -> 
     get("huge", 1000)
     assert made == []
     assert keep.held_bytes == 1000
-
-
-def test_what_cannot_be_made_is_tried_again() -> None:
-    keep: LruCache[bytes] = LruCache(10, len)
-
-    def fail() -> bytes:
-        raise ValueError("not now")
-
-    with pytest.raises(ValueError, match="not now"):
-        keep.get("a", fail)
-    assert keep.get("a", lambda: b"now") == b"now"

@@ -16,13 +16,10 @@ from problems import random_image
 
 from edgeconv import convolve
 from edgeconv.cli.commands import load
-from edgeconv.core.choices import DEFAULT_FILTER
-from edgeconv.core.filters import filter_names, named_filter
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.view.parameters import (
-    CHOICES,
     LONGEST_CELL,
     Parameters,
     from_record,
@@ -30,7 +27,6 @@ from edgeconv.view.parameters import (
     kernel_cells,
     kernel_text,
     same_number,
-    value_of,
 )
 
 NO_KNOBS = {
@@ -49,11 +45,6 @@ NO_KNOBS = {
 NO_KNOBS |= {"max_pixels", "max_bytes", "strict", "rgb", "filters"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
-
-
-def test_defaults_need_no_words() -> None:
-    assert Parameters().arguments() == []
-    assert Parameters().command("photo.png") == "edgeconv run photo.png"
 
 
 def test_defaults_are_those_of_the_command() -> None:
@@ -133,42 +124,12 @@ def test_what_is_given_replaces_what_is_remembered_and_rules_that_do_not_go_with
     assert Parameters(filter="sobel", channels="each", stride=2).changed(changes).arguments() == arguments
 
 
-@pytest.mark.parametrize(
-    "name", ["channels", "luma", "border", "math", "gemm", "method", "device", "padding", "filter"]
-)
-def test_every_listed_word_is_accepted(name: str) -> None:
-    for word in CHOICES[name]:
-        changed = Parameters(**{name: value_of(name, word)})
-        changed.request()
-        changed.options()
-
-
-def test_a_kernel_takes_the_place_of_a_filter_and_back() -> None:
-    own = Parameters(filter="sobel").with_kernel("1,2,3;4,5,6;7,8,9")
-    assert (own.filter, own.filter_label) == (DEFAULT_FILTER, "custom")
-    assert own.with_filter("kirsch").arguments() == ["--filter=kirsch"]
-
-
-@pytest.mark.parametrize("name", filter_names())
-def test_cells_of_a_filter_make_its_kernel_again(name: str) -> None:
-    text = kernel_text(kernel_cells(named_filter(name)))
-    again = Parameters().with_kernel(text).chosen_filter()
-    assert np.array_equal(again.kernels[0], named_filter(name).kernels[0])
-
-
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=9, max_size=9))
 def test_any_kernel_survives_its_cells(values: list[float]) -> None:
     kernel = Parameters().with_kernel(kernel_text([f"{value:.9g}" for value in values])).chosen_filter()
     cells = kernel_cells(kernel)
     assert all(len(cell) <= LONGEST_CELL for cell in cells)
     assert np.array_equal(Parameters().with_kernel(kernel_text(cells)).chosen_filter().kernels, kernel.kernels)
-
-
-@pytest.mark.parametrize("text", ["0.1", "-1.05", "0.333", "1000000", "-0.0005", "1e-38"])
-def test_a_cell_is_written_as_one_writes_it(text: str) -> None:
-    kernel = Parameters().with_kernel(f"{text},0,0;0,0,0;0,0,0").chosen_filter()
-    assert same_number(kernel_cells(kernel)[0], text)
-    assert len(kernel_cells(kernel)[0]) <= len(text)
 
 
 def test_numbers_are_the_same_as_weights_and_letters_are_none() -> None:
@@ -215,8 +176,3 @@ def test_the_window_shows_one_filter(tmp_path) -> None:
             assert from_record(vars(parameters)) == Parameters()
         else:
             assert parameters.request().filter.file is not None
-
-
-def test_a_wrong_word_is_refused_as_by_the_command() -> None:
-    with pytest.raises(UsageError, match="Padding 'wide'"):
-        Parameters(padding="wide").request()

@@ -1,4 +1,4 @@
-"""“Bench this”: the grid it makes, the lines it draws, and that it stops when told to."""
+"""“Bench this”: the lines it draws, what it refuses, and that it stops when told to."""
 
 from __future__ import annotations
 
@@ -22,32 +22,10 @@ def path(tmp_path) -> str:
     return str(target)
 
 
-@pytest.mark.parametrize(
-    ("side", "sizes"),
-    [
-        (1, (1,)),
-        (64, (64,)),
-        (65, (64, 65)),
-        (300, (64, 128, 256, 300)),
-        (16384, (64, 128, 256, 512, 1024, 2048, 4096)),
-    ],
-)
-def test_sizes_double_up_to_the_pictures_own(side: int, sizes: tuple[int, ...]) -> None:
-    assert picture_bench.sizes_for(side) == sizes
-
-
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two methods of a device on which every time is made up."""
     use(monkeypatch, *(TimedMethod(name, [2e-3], name) for name in ("opencv", "sliding")))
-
-
-def test_a_grey_picture_is_measured_as_rgb(path: str, timed: None) -> None:
-    write_image(random_image(20, 30, np.uint8)[:, :, :1], path)
-    parameters = Parameters(device="cpu", channels="luma")
-    record = picture_bench.measure(picture_bench.plan(path, read_image(path), parameters), Token(), lambda *_: None)
-    assert record.complete
-    assert {row.status for row in record.rows if row.kind == "method"} == {"measured"}
 
 
 def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path: str, timed: None) -> None:
@@ -73,13 +51,6 @@ def test_it_stops_when_told_to(path: str) -> None:
         picture_bench.measure(
             picture_bench.plan(path, read_image(path), Parameters(device="cpu")), token, lambda *_: None
         )
-
-
-def test_a_full_set_has_no_name_in_a_grid(path: str, tmp_path) -> None:
-    kernel = tmp_path / "full.json"
-    kernel.write_text(str(np.ones((3, 3, 3, 3)).tolist()))
-    with pytest.raises(UsageError, match="bench a named filter"):
-        picture_bench.plan(path, read_image(path), Parameters().with_kernel_file(str(kernel)))
 
 
 def test_a_chain_is_not_benched(path: str) -> None:

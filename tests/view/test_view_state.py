@@ -7,12 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from edgeconv.diff.methods import REFERENCE
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource, computed_sources, labels
-from edgeconv.view.state import MODES, MOST_RECENT, MOST_RUNS, Model, find_mode
+from edgeconv.view.state import MOST_RECENT, MOST_RUNS, Model
 
 RECORD = SimpleNamespace(method=SimpleNamespace(name="sliding"), device=SimpleNamespace(kind="cpu"))
 
@@ -30,27 +29,6 @@ def test_pictures_are_listed_once_and_walked_round() -> None:
     assert [model.step(1), model.picture] == [True, os.path.abspath("b.png")]
     assert [model.step(1), model.picture] == [True, os.path.abspath("a.png")]
     assert not Model().step(1)
-
-
-def test_without_a_picture_there_is_nothing_to_ask_for() -> None:
-    model = Model()
-    assert model.next_request() is None
-    assert model.command() is None
-
-
-def test_only_the_newest_request_is_accepted() -> None:
-    model = model_with("a.png")
-    first, second = model.next_request(), model.next_request()
-    assert first is not None
-    assert second is not None
-    assert not model.accepts(first.generation)
-    assert model.accepts(second.generation)
-
-
-def test_asking_for_what_is_seen_makes_nothing_stale() -> None:
-    model = model_with("a.png")
-    newest = model.next_request()
-    assert model.request() == newest
 
 
 def test_edits_are_undone_and_wrong_words_change_nothing() -> None:
@@ -78,20 +56,6 @@ def test_sides_may_be_anything_computed_or_another_file() -> None:
     }
     assert sources[-1] == ViewSource("file", os.path.abspath("b.png"))
     assert len({source.label for source in sources}) == len(sources)
-
-
-def test_the_reference_is_that_of_compare() -> None:
-    assert (REFERENCE_OUTPUT.name, REFERENCE_OUTPUT.device) == REFERENCE
-
-
-def test_swapping_and_showing() -> None:
-    model = model_with("a.png")
-    assert model.show(mode=find_mode("split"), left=REFERENCE_OUTPUT)
-    assert not model.show(left=REFERENCE_OUTPUT)
-    model.swap()
-    request = model.next_request()
-    assert request is not None
-    assert (request.mode.name, request.left, request.right) == ("split", OUTPUT, REFERENCE_OUTPUT)
 
 
 def test_the_current_picture_as_a_file_is_the_input() -> None:
@@ -141,11 +105,6 @@ def test_a_run_of_a_picture_that_was_taken_from_the_list_brings_it_back() -> Non
     assert model.step(1)
 
 
-def test_every_file_that_is_open_is_an_input() -> None:
-    model = model_with("a.png", "b.png")
-    assert model.inputs() == [os.path.abspath("a.png"), os.path.abspath("b.png")]
-
-
 def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
     files = [ViewSource("file", path) for path in ("/a/one/x.png", "/a/two/x.png", "/a/y.png", "/a/input")]
     assert list(labels([INPUT, *files]).values()) == ["input", "one/x.png", "two/x.png", "y.png", "a/input"]
@@ -175,19 +134,3 @@ def test_runs_are_numbered_bounded_and_lead_back() -> None:
     assert (model.picture, model.parameters.filter) == (first.picture, "sobel")
     assert model.undo()
     assert model.parameters == Parameters()
-
-
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
-def test_modes_are_found_by_name(mode) -> None:
-    assert find_mode(mode.name) is mode
-    assert mode.needs_both == (mode.name != "single")
-
-
-def test_an_unknown_mode_is_the_first() -> None:
-    assert find_mode("of a later version") is MODES[0]
-
-
-def test_the_command_line_names_the_picture_and_what_is_not_usual() -> None:
-    model = model_with("a.png")
-    model.edit(filter="sobel")
-    assert model.command() == f"edgeconv run {os.path.abspath('a.png')} --filter=sobel"

@@ -35,9 +35,5 @@ def test_an_output_with_nothing_in_it_has_a_scale(output: np.ndarray) -> None:
     assert scale_of(output.dtype, output) == ThresholdScale(FLOAT_POSITIONS, 1.0)
 
 
-def test_an_output_over_the_range_of_its_type_needs_no_look() -> None:
-    assert scale_of(np.dtype(np.float64), None) == ThresholdScale(FLOAT_POSITIONS, 1.0)
-
-
 def test_a_threshold_beyond_the_scale_is_at_its_end_and_never_off() -> None:
     assert [LEVELS_OF_8_BIT.position_of(value) for value in (1e-9, 300.0, 1e300, None)] == [1, 255, 255, 0]

@@ -110,27 +110,11 @@ def test_a_kernel_file_that_becomes_a_bank_of_one_is_computed_again(tmp_path: Pa
         assert layer.pixels.shape[2] == channels
 
 
-def test_sides_come_left_first_and_a_single_view_asks_for_one(picture: Path) -> None:
-    found = answers(work.Workshop(), request_for(picture, mode="split"))
-    assert [answer.side for answer in found if isinstance(answer, work.LayerReady)] == ["left", "right"]
-    found = answers(work.Workshop(), request_for(picture))
-    assert [answer.side for answer in found if isinstance(answer, work.LayerReady)] == ["right"]
-
-
 def test_the_difference_has_the_figures_of_diff(picture: Path) -> None:
     found = answers(work.Workshop(), request_for(picture, mode="difference"))
     left, right = (layer.pixels for layer in layers(found))
     (comparison,) = only(found, work.DifferenceReady).comparisons.each
     assert comparison.figures == metrics.compare(left, right)
-
-
-def test_pictures_of_other_sizes_are_one_line(picture: Path) -> None:
-    parameters = Parameters(stride=2, device="cpu")
-    found = answers(work.Workshop(), request_for(picture, parameters, "difference"))
-    failed = only(found, work.Failed)
-    assert "compare pictures of one size" in failed.message
-    assert failed.unreadable is None
-    assert len(list(layers(found))) == 2, "both sides are shown all the same"
 
 
 def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:
@@ -180,48 +164,6 @@ def test_a_cancelled_request_computes_no_further(picture: Path, monkeypatch: pyt
     monkeypatch.setattr(work.Workshop, "_computed", compute)
     work.Workshop().serve(request_for(picture), token, cancel)
     assert computed == []
-
-
-def test_a_request_that_is_stale_before_its_rest_is_never_measured(picture: Path) -> None:
-    token = Token()
-    found: list[work.Computed] = []
-
-    def deliver(answer: work.Computed) -> None:
-        found.append(answer)
-        if isinstance(answer, work.LayerReady):
-            token.cancel()
-
-    work.Workshop().serve(request_for(picture), token, deliver)
-    assert not [answer for answer in found if isinstance(answer, work.RunMeasured)]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"), [(None, "no such file"), (b"", "empty"), (b"no picture", "is not a picture")]
-)
-def test_a_file_that_cannot_be_read_is_one_line_that_names_it(
-    tmp_path: Path, content: bytes | None, reason: str
-) -> None:
-    path = tmp_path / "bad.png"
-    if content is not None:
-        path.write_bytes(content)
-    failed = only(answers(work.Workshop(), request_for(path)), work.Failed)
-    assert failed.unreadable == str(path)
-    assert reason in failed.message
-    assert "\n" not in failed.message
-
-
-def test_a_bad_file_beside_a_good_picture_is_named_too(picture: Path, tmp_path: Path) -> None:
-    bad = ViewSource("file", str(tmp_path / "gone.png"))
-    failed = only(answers(work.Workshop(), request_for(picture, mode="split", right=bad)), work.Failed)
-    assert failed.unreadable == bad.name
-
-
-def test_a_method_that_cannot_run_here_is_one_line(picture: Path) -> None:
-    failed = only(
-        answers(work.Workshop(), request_for(picture, Parameters(method="implicit", device="cpu"))), work.Failed
-    )
-    assert "use --device cuda" in failed.message
-    assert failed.unreadable is None
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("a library's\nown words")])
