@@ -24,7 +24,7 @@ from bombs import Endless
 from command import edgeconv, shell
 from damaged import AVIF, BMP, GIF, JPEG, JPEG_2000, MOVING, PNG, TIFF, WEBP
 from meet import join, outcome
-from picture_files import exif, noisy, png, png_chunk, png_head, pnm, saved, tiff
+from picture_files import Piped, exif, noisy, png, png_chunk, png_head, pnm, saved, tiff
 from PIL import Image
 from selection import few_then_slow, pairs_then_slow
 
@@ -79,16 +79,6 @@ ENDS: dict[str, Callable[[int], bytes]] = {
     "stuffed": lambda count: (b"\xff\0" * count)[:count],
 }
 """How an endless stream goes on."""
-
-
-class Piped:
-    """Standard input that is a pipe."""
-
-    def __init__(self, stream: io.RawIOBase) -> None:
-        self.buffer = stream
-
-    def isatty(self) -> bool:
-        return False
 
 
 def complaining() -> bytes:
