@@ -280,6 +280,7 @@ def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path) -> None:
         stream.write(b'{"input": "b", "inp')
     assert ledger.damaged_lines(out) == []
     run_here([photos], out)
+    assert book.read_bytes().count(row_module.CUT_SHORT + b"\n") == 1, "marked, and nothing else is"
     assert ledger.damaged_lines(out) == []
     assert edgeconv("verify", out).code == 0
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,7 @@ from edgeconv.errors import MemoryLimitError
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules, even_cuts
 from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TileDemand, plan_chosen, plan_given
+from edgeconv.run.tiled.reader import in_order
 from edgeconv.run.tiled.sources.base import ChunkLayout
 
 RESIDENT = 150 * MEBIBYTE
@@ -174,6 +176,20 @@ def test_what_neighbouring_tiles_share_is_whole_chunks() -> None:
     assert seams(64, 16) == (64, 4)
     assert seams(1, 16) == (2, 17 + 18 + 18 + 17)
     assert seams(16, 64) == (0, 4)
+
+
+def test_results_come_in_order_and_no_more_are_begun_than_asked_for() -> None:
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        return item * item
+
+    with ThreadPoolExecutor(4) as pool:
+        results = in_order(pool, work, range(20), 3)
+        assert next(results) == 0
+        assert len(begun) <= 4
+        assert [0, *results] == [item * item for item in range(20)]
 
 
 # --- measured ------------------------------------------------------------------------------------------------------
