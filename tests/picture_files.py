@@ -1,4 +1,4 @@
-"""Picture files made by hand or by Pillow, so that edgeconv's own writer does not vouch for its reader."""
+"""Picture files made by hand or by Pillow, so that edgeconv's own writer does not vouch for its reader; and pipes."""
 
 from __future__ import annotations
 
@@ -125,6 +125,17 @@ def pnm(pixels: np.ndarray, largest: int | None = None, text: bool = False) -> b
     else:
         body = values.astype(">u2" if largest > 255 else np.uint8).tobytes()
     return head.encode() + body
+
+
+class Piped:
+    """Standard input or output: a pipe, or a terminal."""
+
+    def __init__(self, stream: bytes | io.IOBase = b"", terminal: bool = False) -> None:
+        self.buffer = io.BytesIO(stream) if isinstance(stream, bytes) else stream
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
 
 
 def noisy(height: int = 40, width: int = 60) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from command import edgeconv, shell
 from damaged import BAD_FILES, JPEG, SMALLER, BadFile
-from picture_files import noisy, saved, tiff
+from picture_files import Piped, noisy, saved, tiff
 from PIL import Image
 
 from edgeconv.errors import ImageReadError, MemoryLimitError
@@ -20,10 +20,6 @@ from edgeconv.io.image import decode_image, longest_side, read_image
 from edgeconv.io.read_limits import ReadRules
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
-
-
-def test_names_are_unique() -> None:
-    assert len(BAD_BY_NAME) == len(BAD_FILES)
 
 
 @pytest.mark.parametrize("bad", BAD_FILES, ids=lambda bad: bad.what)
@@ -120,17 +116,6 @@ def test_pixels_of_a_type_that_opencv_cannot_convert(monkeypatch: pytest.MonkeyP
         decode_image(tiff(noisy()), "a.tif")
 
 
-class Piped:
-    """Standard input as a pipe, or as a terminal."""
-
-    def __init__(self, data: bytes, terminal: bool = False) -> None:
-        self.buffer = io.BytesIO(data)
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-
 def test_standard_input_that_holds_nothing_useful(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream, says in (
         (Piped(b""), "Standard input is empty: pipe a picture"),
@@ -147,11 +132,9 @@ def test_standard_input_that_is_closed_or_broken(monkeypatch: pytest.MonkeyPatch
         def read(self, size: int | None = -1) -> bytes:
             raise OSError(9, "Bad file descriptor")
 
-    broken = Piped(b"")
-    broken.buffer = Broken()
     for stream, says in (
         (None, "Standard input is closed: pipe a picture into it, or name a file"),
-        (broken, r"Standard input cannot be read \(Bad file descriptor\): pipe"),
+        (Piped(Broken()), r"Standard input cannot be read \(Bad file descriptor\): pipe"),
     ):
         monkeypatch.setattr(sys, "stdin", stream)
         with pytest.raises(ImageReadError, match=says):

@@ -9,23 +9,17 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, settings_for
+from batch_folders import RULES, SUFFIX, contents, draw_photos
 from command import edgeconv
 from picture_files import noisy, png
 from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.names import Names, refuse_collisions
-from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.batch.task import Task
-from edgeconv.batch.text import note, summary_text
-from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.batch.text import note
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_limits import DEFAULT_RULES
-from edgeconv.options import DEFAULT_NAME
-from edgeconv.runtime.devices import get_device
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 
@@ -104,23 +98,6 @@ def test_shares_are_disjoint_and_together_complete(photos: Path) -> None:
     assert sorted(Path(row.input).name for row in ledger.read_rows(out)) == ["a.png", "a.png", "b.tiff"]
 
 
-def test_a_picture_that_arrives_between_two_shares_moves_no_other_one() -> None:
-    before = [task(f"{index}.png") for index in range(60)]
-    after = [task("00.png"), *before, task("deep/1.png", "deep")]
-    for count in (1, 2, 7):
-        first = {share: plan.shard(before, share, count) for share in range(1, count + 1)}
-        assert sorted(each.source for tasks in first.values() for each in tasks) == sorted(t.source for t in before)
-        assert all(set(first[share]) <= set(plan.shard(after, share, count)) for share in first)
-        assert all(first.values())
-
-
-def test_a_share_goes_by_the_name_below_the_place_whatever_lies_above_it() -> None:
-    here, there = (Task(f"{top}/a/x.png", PurePosixPath("a"), f"{top}/a/x.png") for top in ("/one", "/other"))
-    assert [bool(plan.shard([here], share, 5)) for share in range(1, 6)] == [
-        bool(plan.shard([there], share, 5)) for share in range(1, 6)
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "folder"),
     [("a.png", ""), ("a.png", "one"), ("a.png", "one/two"), ("b.png", "one"), ("é 1.png", "ü"), ("odd\udce9.png", "")],
@@ -132,19 +109,6 @@ def test_a_share_is_the_hash_of_the_name_with_its_folders(name: str, folder: str
     for count in (1, 2, 5, 1000):
         expected = int(digest, 16) % count + 1
         assert [share for share in range(1, count + 1) if plan.shard([task(name, folder)], share, count)] == [expected]
-
-
-def test_pictures_of_one_name_in_many_folders_are_shared_out() -> None:
-    tasks = [task("page.png", f"book {number}") for number in range(200)]
-    sizes = [len(plan.shard(tasks, share, 4)) for share in range(1, 5)]
-    assert sum(sizes) == 200
-    assert min(sizes) > 25
-
-
-def test_several_processes_by_shares_could_not_see_two_pictures_meet_in_one_name(photos: Path) -> None:
-    done = edgeconv("batch", photos, "-o", "made", *RULES, "--name", "{stem}{width}{ext}", "--shard", "1/2", cwd=photos)
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    assert "--name" in done.err
 
 
 @LINKS
@@ -213,29 +177,10 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
     assert notes["a.png"] == ()
 
 
-def test_the_most_memory_that_was_held_is_said(photos: Path) -> None:
-    out = photos.parent / "edges"
-    summary = json.loads(edgeconv("batch", photos, "-o", out, *RULES, "--json").text)
-    if get_device("cpu").peak_bytes() is None:
-        pytest.skip("this system does not tell")
-    assert 2**20 < summary["peak_bytes"]["cpu"] < 2**33
-    assert "MiB (cpu)" in edgeconv("batch", photos, "-o", out, *RULES).text
-
-
-def test_the_summary_shows_where_the_time_of_a_picture_goes() -> None:
+def test_the_stage_that_takes_most_of_the_time_is_said() -> None:
     summary = Summary(pictures=4, done=4, seconds=2.0, workers=2)
     summary.stage_seconds |= {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
-    text = summary_text(summary, settings_for("out"))
-    assert text.splitlines()[3:7] == [
-        "stages    read              10 ms  0.25%  #",
-        "          decode              1 s    25%  ##########",
-        "          convolve         490 ms    12%            #####",
-        "          encode            2.5 s    62%                 #########################",
-    ]
     assert note(summary) == "mostly encode"
-    for seconds, text in ((0.407, "407 ms"), (9.0, "9 s"), (185.0, "3 min 05 s")):
-        summary.seconds = seconds
-        assert f"time      {text}, " in summary_text(summary, settings_for("out"))
 
 
 @pytest.mark.parametrize(("option", "failed"), [(["--fail-fast"], 1), (["--max-failures", "2"], 2)])
@@ -256,11 +201,6 @@ def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
     assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.tif", "--format", "tiff").code == 0
 
 
-def test_the_default_words_are_the_ones_that_the_code_behind_them_has() -> None:
-    assert Names(DEFAULT_NAME, "f", "m", 1).name("a", ".png", ".png", 1, 1) == "a_f_m_s1.png"
-    assert Settings.rules == DEFAULT_RULES
-
-
 def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:
     write_image(random_image(8, 8, "uint8"), photos / "A.bmp")
     out = photos.parent / "edges"
@@ -273,50 +213,3 @@ def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:
 
 def task(source: str, folder: str = "") -> Task:
     return Task(source, PurePosixPath(folder), f"/{source}")
-
-
-def test_collisions_do_not_depend_on_how_a_letter_is_written() -> None:
-    names = Names(DEFAULT_NAME, "sobel", "sliding", 1)
-    for one, other in (("\u00e9.png", "e\u0301.jpg"), ("STRASSE.png", "stra\u00dfe.jpg")):
-        with pytest.raises(ImageWriteError, match="both be written"):
-            refuse_collisions([task(one), task(other)], "out", names, None)
-
-
-@pytest.mark.parametrize("template", ["{stem:d}{ext}", "{stem}{width:s}{ext}", "{stem}_{stride:nine}{ext}"])
-def test_a_format_that_does_not_fit_its_field_is_found_at_once(template: str) -> None:
-    with pytest.raises(UsageError, match="is not a template"):
-        Names(template, "sobel", "sliding", 1)
-
-
-def test_collisions_do_not_depend_on_case() -> None:
-    names = Names(DEFAULT_NAME, "sobel", "sliding", 1)
-    with pytest.raises(ImageWriteError, match="both be written"):
-        refuse_collisions([task("x/Photo.png"), task("y/photo.jpg")], "out", names, None)
-    refuse_collisions([task("x/Photo.png"), task("y/photo.jpg", "y")], "out", names, None)
-
-
-@pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "a/b", "1/0"])
-def test_a_share_must_be_one_of_the_shares(text: str) -> None:
-    with pytest.raises(UsageError):
-        plan.parse_shard(text)
-
-
-@pytest.mark.parametrize(
-    ("template", "meets"),
-    [
-        ("{stem}{ext}", False),
-        ("{stem}_{width}x{height}{ext}", False),
-        ("{width:05d}-{stem}{ext}", False),
-        ("{stem}{width}{ext}", True),
-        ("{stem}12{width}{ext}", True),
-        ("{stem}{stride}{height}{ext}", True),
-        ("{width}{stem}{ext}", True),
-        ("{stem}_{width:x}{ext}", True),
-    ],
-)
-def test_a_name_must_keep_sizes_apart_from_the_stem_where_several_processes_write(template: str, meets: bool) -> None:
-    names = Names(template, "sobel", "sliding", 1)
-    if not meets:
-        return names.refuse_late_collisions()
-    with pytest.raises(UsageError, match="runs"):
-        names.refuse_late_collisions()

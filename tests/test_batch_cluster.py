@@ -1,4 +1,4 @@
-"""`edgeconv batch --scheduler`: the same files and the same ledger as here, whatever becomes of the workers."""
+"""`edgeconv batch --scheduler`: the files and the ledger of here, whatever becomes of workers and scheduler."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ from meet import wait_until
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import cluster, connect, dask_worker, engine_for, local_cluster
+from edgeconv.batch.engines import cluster, connect, engine_for, local_cluster
+from edgeconv.batch.engines.cluster import Absence, Cluster
+from edgeconv.batch.engines.connection import Connection
 from edgeconv.batch.engines.local_cluster import VISIBLE, Seat, parse_devices, seats_for
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.previous_results import PreviousResults
+from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
 from edgeconv.batch.worker import PictureWorker
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 
 PICTURES = 24
@@ -143,29 +147,6 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     assert contents(out) == contents(expected)
 
 
-@pytest.mark.slow
-@POSIX_SIGNALS
-def test_workers_killed_at_any_moment_leave_an_exact_ledger(photos: Path) -> None:
-    expected, out = photos.parent / "expected", photos.parent / "out"
-    run_here([photos], expected)
-    tasks = plan.find_tasks([photos], False, out).tasks
-    with local_cluster.local_cluster(TWO_WORKERS) as engine:
-        processes = list(engine.client.run(os.getpid).values())
-        killed: list[int] = []
-
-        def kill(now: Summary) -> None:
-            if len(killed) < len(processes) and now.finished > (1 + len(killed)) * PICTURES // 4:
-                os.kill(processes[len(killed)], signal.SIGKILL)
-                killed.append(processes[len(killed)])
-
-        summary = Batch(tasks, settings_for(out), engine).run(kill)
-    assert killed == processes
-    assert (summary.done, summary.failed) == (PICTURES, 0)
-    assert inputs_in_ledger(out) == once_each(photos)
-    assert contents(out) == contents(expected)
-    assert {finding.state for finding in ledger.verify(out)} == {"same"}
-
-
 class Deadly(PictureWorker):
     """Ends every process that takes one certain picture."""
 
@@ -241,41 +222,6 @@ def test_a_limit_of_failures_stops_a_cluster_too(photos: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("preload", "words"),
-    [
-        ("import sys; sys.modules['edgeconv'] = None", ["lacks edgeconv"]),
-        ("import edgeconv; edgeconv.__version__ = '0.0.9'", ["edgeconv 0.0.9", "install the same"]),
-    ],
-    ids=["without edgeconv", "with another edgeconv"],
-)
-def test_a_worker_that_cannot_help_gets_one_line(photos: Path, preload: str, words: list[str]) -> None:
-    with existing_cluster(n_workers=1, preload=[preload]) as address:
-        done = edgeconv("batch", photos, "-o", photos.parent / "out", *RULES, "--scheduler", address)
-    assert (done.code, len(done.error_lines)) == (4, 2), done.err  # the first says that there is no TLS
-    for word in words:
-        assert word in done.error_lines[1]
-    assert not (photos.parent / "out").exists()
-
-
-@pytest.mark.slow
-def test_a_cluster_without_workers_gets_one_line(photos: Path) -> None:
-    with existing_cluster(n_workers=0) as address:
-        done = edgeconv("batch", photos, "-o", photos.parent / "out", *RULES, "--scheduler", address)
-    assert (done.code, len(done.error_lines)) == (4, 1), done.err
-    assert "no workers" in done.err
-
-
-def test_a_worker_must_see_the_output_folder(tmp_path: Path) -> None:
-    maker = dask_worker.maker_here()
-    (tmp_path / "token").write_bytes(b"of another folder")
-    dask_worker.Terms(maker, str(tmp_path / "token"), b"of another folder").check()
-    for token in ("missing", "token"):
-        with pytest.raises(UnavailableError, match="does not see"):
-            dask_worker.Terms(maker, str(tmp_path / token), b"ours").check()
-
-
-@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) -> None:
     out = photos.parent / "out"
     running = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
@@ -298,33 +244,22 @@ def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) 
     assert inputs_in_ledger(out) == once_each(photos)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("options", "says"),
     [
-        (["--scheduler", "nowhere"], 4, ["nowhere", "does not answer"]),
-        (["--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"], 2, ["--jobs"]),
-        (["--scheduler", "tcp://127.0.0.1:1", "--devices", "all"], 2, ["--devices"]),
-        (["--devices", "0", "--device", "cpu"], 2, ["--device", "cpu"]),
-        pytest.param(
-            ["--scheduler", "local", "--name", "{stem}{width}{ext}"], 2, ["{width}", "{stem}"], marks=pytest.mark.slow
-        ),
+        ({"n_workers": 1, "preload": ["import sys; sys.modules['edgeconv'] = None"]}, "lacks edgeconv"),
+        ({"n_workers": 1, "preload": ["import edgeconv; edgeconv.__version__ = '0.0.9'"]}, "edgeconv 0.0.9"),
+        ({"n_workers": 0}, "no workers"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+    ids=["without edgeconv", "with another edgeconv", "without workers"],
 )
-def test_bad_words_get_one_line_and_make_nothing(
-    photos: Path, arguments: list[str], code: int, words: list[str]
-) -> None:
-    done = edgeconv("batch", photos, "-o", "made", *RULES, *arguments, cwd=photos)
-    assert (done.code, len(done.error_lines)) == (code, 1), done.err
-    for word in words:
-        assert word in done.err
-    assert not (photos / "made").exists()
-
-
-def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "CONNECT_SECONDS", 1)
-    with pytest.raises(UnavailableError, match=r"tcp://127\.0\.0\.1:1 does not answer"):
-        engine_for("tcp://127.0.0.1:1", None, "cpu", None, 3).__enter__()
+def test_a_cluster_that_cannot_help_gets_one_line(photos: Path, options: dict[str, Any], says: str) -> None:
+    with existing_cluster(**options) as address:
+        done = edgeconv("batch", photos, "-o", photos.parent / "out", *RULES, "--scheduler", address)
+    assert (done.code, says in done.error_lines[-1]) == (4, True), done.err
+    assert [line for line in done.error_lines[:-1] if "without TLS" not in line] == []
+    assert not (photos.parent / "out").exists()
 
 
 def test_without_dask_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,3 +298,111 @@ def test_a_call_that_is_made_twice_in_one_worker_is_done_twice(photos: Path) -> 
     results = [work.one(task) for _ in range(2) for task in pickle.loads(pickle.dumps(tasks))]
     assert [each.error for each in results if each.state != "done"] == []
     assert len(results) == 2 * PICTURES
+
+
+# --- no worker is left, or the scheduler no longer answers ----------------------------------------------------------
+
+
+@pytest.fixture
+def running() -> Any:
+    options = {"dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **options) as started:
+        yield started
+
+
+def send_workers_away(running: Any) -> None:
+    running.scale(0)
+    wait_until(lambda: not running.scheduler.workers)
+
+
+def test_an_absence_is_said_once_and_is_over_with_the_first_worker() -> None:
+    told: list[str] = []
+    now = 100.0
+    absence = Absence(60.0, told.append, lambda: now)
+    for seconds, threads, over_long, lines in (
+        (0, 2, False, 0),
+        (1, 0, False, 0),
+        (5.5, 0, False, 0),
+        (6, 0, False, 1),
+        (30, 0, False, 1),
+        (40, 1, False, 2),
+        (41, 0, False, 2),
+        (100.5, 0, False, 3),
+        (101, 0, True, 3),
+    ):
+        now = 100.0 + seconds
+        assert (absence.is_over_long(threads), len(told)) == (over_long, lines), seconds
+    assert told[0] == "no worker is left in the cluster; waiting 55 s for one (--worker-timeout)"
+    assert told[1] == "the cluster has workers again"
+
+
+class Silent:
+    """A client of a scheduler that takes questions and never answers."""
+
+    def nthreads(self, callback_timeout: float) -> dict[str, int]:
+        raise TimeoutError
+
+
+def test_a_scheduler_that_does_not_answer_has_no_workers() -> None:
+    engine = Cluster.__new__(Cluster)
+    engine.client = Silent()
+    assert engine._threads() == 0
+
+
+@pytest.mark.slow
+def test_pictures_for_which_no_worker_comes_fail_and_a_resume_does_them(photos: Path, running: Any) -> None:
+    """The only worker goes when one picture is done and another may be."""
+    expected, out = photos.parent / "expected", photos.parent / "out"
+    run_here([photos], expected)
+    told: list[str] = []
+    how = Connection(worker_timeout_seconds=0.0, tell=told.append)
+
+    def leave(now: Summary) -> None:
+        if now.finished == 1:
+            send_workers_away(running)
+
+    with connect.connected(running.scheduler_address, "The scheduler", 1, how) as engine:
+        summary = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out), engine).run(leave)
+    assert len(told) == 1
+    assert "no worker is left" in told[0]
+    assert summary.done + summary.failed == PICTURES
+    assert summary.done in (1, 2)
+    assert all("--worker-timeout" in error and "--retry-failed" in error for _, error in summary.failures)
+    rows = Counter(Path(row.input).name for row in ledger.read_rows(out))
+    assert rows == Counter(path.name for path in photos.iterdir())
+    again = run_here([photos], out, resume=True, retry_failed=True)
+    assert (again.failed, again.done + again.skipped) == (0, PICTURES)
+    assert contents(out) == contents(expected)
+
+
+@pytest.mark.slow
+@POSIX_SIGNALS
+def test_one_interrupt_ends_a_batch_whose_workers_are_gone(photos: Path, running: Any) -> None:
+    out = photos.parent / "out"
+    with held_batch(photos, out, "--scheduler", running.scheduler_address, point=ROW) as child:
+        child.arrived()
+        assert "without TLS" in child.line()
+        send_workers_away(running)
+        child.let_go()
+        assert "no worker is left in the cluster" in child.line()
+        child.process.send_signal(signal.SIGINT)
+        assert child.process.wait() == 128 + signal.SIGINT
+        assert "once more" in child.errors()
+    assert len(ledger.read_rows(out)) in (1, 2)
+
+
+@POSIX_SIGNALS
+def test_a_killed_batch_leaves_nothing_behind_in_a_remote_store_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec")
+    output = "memory://bucket/out"
+    store = store_of(output)
+    alive = temporary_files.new_name()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 2**22 + 1)  # above every process id of Linux
+        dead = temporary_files.new_name()
+    for name in (alive, dead, "picture.png"):
+        store.write(store.join(output, name), b"x")
+    with cluster._token_in(output, "host") as terms:
+        assert terms.token is not None
+        assert sorted(store.names(output)) == sorted([alive, "picture.png", terms.token.rpartition("/")[2]])
+    assert sorted(store.names(output)) == sorted([alive, "picture.png"])

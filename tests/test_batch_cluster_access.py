@@ -165,29 +165,3 @@ def test_a_cluster_with_tls_is_reached_by_options_or_by_dasks_own_configuration(
         assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
         assert "does not answer" in refused.err
     assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--tls-ca", "a.pem"], "--tls-cert is missing"),
-        (["--tls-cert", "a.pem", "--tls-key", "a.pem"], "--tls-ca is missing"),
-        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "no.pem"], "--tls-key 'no.pem' cannot be read"),
-        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "empty.pem"], "--tls-key 'empty.pem'"),
-        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "photos"], "--tls-key 'photos'"),
-        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "a.pem"], "write tls://HOST:PORT"),
-        (["--worker-timeout", "-1"], "--worker-timeout -1"),
-        (["--worker-timeout", "nan"], "--worker-timeout nan"),
-    ],
-)
-def test_bad_words_about_a_cluster_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    draw_photos(tmp_path / "photos")
-    Path("a.pem").write_text("no certificate", encoding="ascii")
-    Path("empty.pem").touch()
-    done = edgeconv("batch", "photos", "-o", "out", *RULES, "--scheduler", "tcp://127.0.0.1:1", *words)
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    assert says in done.err
-    assert not Path("out").exists()

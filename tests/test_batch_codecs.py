@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch_folders import RULES, draw_photos, settings_for
-from command import edgeconv
+from batch_folders import settings_for
 from picture_files import exif, png, saved, smooth_image
 
 from edgeconv.batch import codecs
@@ -136,22 +135,3 @@ def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) 
     Terms(maker_here()).check()
     with pytest.raises(UnavailableError, match="there is none"):
         Terms(maker_here("gpu"), jpeg_codec="gpu").check()
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        (("--jpeg-codec", "nvenc"), 2, ("nvenc", "host, gpu")),
-        (("--jpeg-codec", "gpu", "--device", "cpu"), 2, ("--jpeg-codec gpu", "cpu")),
-    ],
-    ids=["unknown word", "no GPU asked for"],
-)
-def test_a_codec_that_cannot_be_had_makes_nothing(
-    tmp_path: Path, words: tuple[str, ...], code: int, says: tuple[str, ...]
-) -> None:
-    photos = draw_photos(tmp_path / "photos")
-    done = edgeconv("batch", photos, "-o", tmp_path / "made", *RULES, *words)
-    assert (done.code, len(done.error_lines)) == (code, 1), done.err
-    for word in says:
-        assert word in done.err
-    assert not (tmp_path / "made").exists()

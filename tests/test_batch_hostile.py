@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settings_for
+from batch_folders import SUFFIX, contents, draw_photos, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
@@ -280,10 +280,3 @@ def test_a_diff_writes_no_page_through_a_link_that_leads_nowhere(tmp_path: Path)
     done = edgeconv("diff", "a.png", "b.png", "--html", "page.html", cwd=tmp_path)
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     assert not (tmp_path / "elsewhere.html").exists()
-
-
-def test_a_batch_by_the_command_line_ends_with_one_line_for_each(out: Path) -> None:
-    add_row(out, output="/dev/zero")
-    add_row(out, input="\0", input_realpath=None)
-    done = edgeconv("batch", out.parent / "photos", "-o", out, *RULES, "--resume")
-    assert (done.code, done.err) == (0, "")

@@ -8,7 +8,6 @@ import pytest
 
 from edgeconv.batch.names import (
     Names,
-    Places,
     refuse_collisions,
     split_off_outputs,
 )
@@ -33,30 +32,6 @@ def test_every_field_stands_where_it_is_named() -> None:
     template = "{stem}|{source_ext}|{filter}|{method}|{stride}|{width}|{height}|{ext}".replace("|", ",")
     assert named(template).name("a", ".jpg", ".png", 40, 30) == "a,.jpg,sobel,sliding,3,40,30,.png"
     assert named().name("a", ".jpg", ".png", 40, 30) == "a_sobel_sliding_s3.png"
-
-
-@pytest.mark.parametrize(
-    ("template", "words"),
-    [
-        ("{stem}{other}{ext}", "{other}, which is not one of {stem}, {source_ext}, {filter}"),
-        ("{filter}{ext}", "lacks {stem}"),
-        ("{stem", "is not a template"),
-        ("{stem}{}", "{}, which is not one of"),
-        ("{stem:d}{ext}", "is not a template"),
-        ("{stem}{width:x<z}{ext}", "is not a template"),
-        ("a/{stem}{ext}", "has a folder in it"),
-        ("a\\{stem}{ext}", "has a folder in it"),
-    ],
-)
-def test_a_template_that_cannot_be_is_refused_before_it_is_used(template: str, words: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        named(template)
-    assert words in str(raised.value)
-
-
-def test_of_several_unknown_fields_the_first_is_named() -> None:
-    with pytest.raises(UsageError, match=r"has \{a\}"):
-        named("{stem}{b}{a}{c}{ext}")
 
 
 @pytest.mark.parametrize(
@@ -87,27 +62,6 @@ def test_the_way_out_of_a_collision(one: str, other: str, template: str, way: st
     assert named(template).way_out(task(one), task(other)).startswith(way)
 
 
-@pytest.mark.parametrize(
-    ("template", "format", "words"),
-    [
-        ("{stem}{ext}", None, ""),
-        ("{stem}{ext}", "png", ""),
-        ("{stem}.png", None, ""),
-        ("{stem}.PNG", "png", ""),
-        ("{stem}.tif", "tiff", ""),
-        ("{stem}", None, "does not end in the suffix of a format"),
-        ("{stem}.gif", None, "does not end in the suffix of a format"),
-        ("{stem}.png", "tiff", "ends in .png, and --format is tiff"),
-    ],
-)
-def test_a_name_ends_in_a_format_and_in_that_which_is_asked_for(template: str, format: str | None, words: str) -> None:
-    if not words:
-        named(template).refuse_other_suffix(format)
-        return
-    with pytest.raises(UsageError, match=words):
-        named(template).refuse_other_suffix(format)
-
-
 LATE = {
     "{stem}_{width}x{height}{ext}": "",
     "{stem}x{width:04d}{ext}": "",
@@ -121,6 +75,9 @@ LATE = {
     "{stem}{stride}{width}{ext}": "runs {width} or {height}",
     "{stem}_{source_ext}{width}{ext}": "apart from {stem}",
     "{stem}_{source_ext}{ext}": "",
+    "{source_ext}_{stem}{ext}": "",
+    "{stem}_{width}_{source_ext}{ext}": "apart from {stem}",
+    "{source_ext}{stem}_{width}{ext}": "apart from {stem}",
 }
 
 
@@ -179,14 +136,6 @@ def test_an_output_in_the_place_of_an_input(format: str | None) -> None:
     assert str(raised.value).startswith(
         "a.png would be written to /out/a_sobel_sliding_s3.png, which is one of the inputs"
     )
-
-
-def test_places_of_an_output_by_format() -> None:
-    where = [("a_sobel_sliding_s3.png", "/out/deep/a_sobel_sliding_s3.png")]
-    assert list(Places("/out", named(), "png").of(task("a.jpg", "deep"))) == where
-    found = list(Places("/out", named(), None).of(task("a.jpg", "deep")))
-    assert [name.rpartition(".")[2] for name, _ in found] == ["npy", "png", "tiff"]
-    assert found[1:2] == where
 
 
 def test_what_lies_where_another_pictures_output_goes_is_told_apart(tmp_path: Path) -> None:

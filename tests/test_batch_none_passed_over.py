@@ -11,8 +11,6 @@ from command import edgeconv
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.batch.names import Names
-from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
 
 OTHERS = ("a.psd", "b.PSD", "deep/c.psd", "d.heic", "README", "deep/e.svg", "tail.\x1b[31m")
@@ -90,27 +88,6 @@ def test_what_the_suffix_cannot_tell_apart_is_not_said_to_be(folder: Path) -> No
     assert refused.code == 2
     assert "source_ext" not in refused.err
     assert "rename one" in refused.err
-
-
-@pytest.mark.parametrize(
-    ("template", "refused"),
-    [
-        ("{stem}{source_ext}_{width}{ext}", False),
-        ("{width}_{stem}{source_ext}{ext}", False),
-        ("{source_ext}_{stem}{ext}", False),
-        ("{stem}{source_ext}{width}{ext}", True),
-        ("{stem}_{width}_{source_ext}{ext}", True),
-        ("{source_ext}{stem}_{width}{ext}", True),
-        ("{stem}{width}{ext}", True),
-    ],
-)
-def test_late_names_cannot_meet_by_way_of_the_suffix(template: str, refused: bool) -> None:
-    names = Names(template, "sobel", "sliding", 1)
-    if refused:
-        with pytest.raises(UsageError, match="outputs of several processes could"):
-            names.refuse_late_collisions()
-    else:
-        names.refuse_late_collisions()
 
 
 def test_outputs_of_earlier_runs_and_batches_are_no_inputs(folder: Path) -> None:

@@ -16,8 +16,7 @@ from command import edgeconv
 from damaged import BAD_FILES
 from problems import random_image
 
-from edgeconv.batch import codecs, ledger, plan
-from edgeconv.errors import ImageReadError
+from edgeconv.batch import codecs, ledger
 from edgeconv.io.image import write_image
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
@@ -40,11 +39,6 @@ def test_a_folder_of_every_damaged_file_loses_no_good_one(photos: Path) -> None:
     assert (summary["done"], summary["failed"]) == (2, len(BAD_FILES))
     assert set(contents(out)) == {"a.png", "b.png"}
     assert len(list(ledger.read_rows(out))) == len(BAD_FILES) + 2
-
-
-def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ImageReadError, match="No picture"):
-        plan.find_tasks([tmp_path], recursive=True)
 
 
 @ONLY_LINUX

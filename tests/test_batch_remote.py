@@ -21,7 +21,7 @@ from edgeconv.batch.engines import local_cluster
 from edgeconv.batch.engines.local_cluster import Seat
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import is_remote, store_of
-from edgeconv.errors import ImageReadError, UnavailableError, UsageError
+from edgeconv.errors import UnavailableError
 from edgeconv.io.files import NameTakenError
 from edgeconv.io.image import write_image
 
@@ -250,12 +250,3 @@ def test_without_fsspec_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(UnavailableError, match=r"pip install '\.\[remote\]'"):
         store_of("s3://bucket/a").read("s3://bucket/a")
-
-
-def test_a_place_in_memory_that_is_not_there(memory: str) -> None:
-    with pytest.raises(ImageReadError, match="no such object"):
-        store_of(memory).read(f"{memory}/none.png")
-    assert store_of(memory).digest(f"{memory}/none.png") is None
-    assert store_of(memory).names(memory) == []
-    with pytest.raises(UsageError):
-        store_of("nosuch://a").identity("nosuch://a")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from bombs import Endless
 from damaged import AVIF, JPEG, JPEG_2000
-from picture_files import noisy, png_head, saved, tiff
+from picture_files import Piped, noisy, png_head, saved, tiff
 
 from edgeconv.batch.stores import store_of
 from edgeconv.core.request import make_request
@@ -109,16 +109,6 @@ class Counted:
         self._stream.close()
 
 
-class Given:
-    """Standard input."""
-
-    def __init__(self, stream: object) -> None:
-        self.buffer = stream
-
-    def isatty(self) -> bool:
-        return False
-
-
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
     """Every file that is opened by its path."""
@@ -155,7 +145,7 @@ def from_a_folder(path: Path) -> None:
 
 def from_standard_input(path: Path) -> None:
     with path.open("rb") as stream:
-        sys.stdin = Given(stream)  # type: ignore[assignment]
+        sys.stdin = Piped(stream)  # type: ignore[assignment]
         read_image("-")
 
 
@@ -194,7 +184,7 @@ def test_of_a_pipe_no_more_is_read_than_its_header(name: str, monkeypatch: pytes
     for place, data in HEADERS[name]:
         begin[place:] = bytes(place - len(begin)) + data
     stream = Endless(bytes(begin), bytes)
-    monkeypatch.setattr(sys, "stdin", Given(stream))
+    monkeypatch.setattr(sys, "stdin", Piped(stream))
     with pytest.raises(ImageReadError, match="above the limit of 268,435,456"):
         read_image("-")
     assert stream.given <= MOST_BYTES

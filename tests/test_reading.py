@@ -7,29 +7,24 @@ import io
 import json
 import os
 import random
-import signal
 import struct
-import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from batch_folders import run_here
 from bombs import Endless
 from command import edgeconv, shell
-from damaged import AVIF, BMP, GIF, JPEG, JPEG_2000, MOVING, PNG, RESTARTING, TIFF, WEBP
-from meet import Meeting, join, outcome, wait_until
-from picture_files import exif, noisy, png, png_chunk, png_head, pnm, saved, tiff
+from damaged import AVIF, BMP, GIF, JPEG, JPEG_2000, MOVING, PNG, TIFF, WEBP
+from meet import join, outcome
+from picture_files import Piped, exif, noisy, png, png_chunk, png_head, pnm, saved, tiff
 from PIL import Image
 from selection import few_then_slow, pairs_then_slow
 
@@ -40,19 +35,18 @@ from edgeconv.bench.grid import read_grid
 from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io import image
-from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
-from edgeconv.io.formats import FORMATS, decoder_messages, pillow_decoder
+from edgeconv.io.files import SMALL_BYTES, read_bytes
+from edgeconv.io.formats import FORMATS, decoder_messages
 from edgeconv.io.formats import png as png_format
 from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
-from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource
+from edgeconv.io.formats.byte_source import STEP_BYTES
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.read_limits import ReadRules
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 
-WIDE_NPY = b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000, 100000, 3), }"
 NPY = io.BytesIO()
 np.save(NPY, noisy())
 WHOLE = {
@@ -85,16 +79,6 @@ ENDS: dict[str, Callable[[int], bytes]] = {
     "stuffed": lambda count: (b"\xff\0" * count)[:count],
 }
 """How an endless stream goes on."""
-
-
-class Piped:
-    """Standard input that is a pipe."""
-
-    def __init__(self, stream: io.RawIOBase) -> None:
-        self.buffer = stream
-
-    def isatty(self) -> bool:
-        return False
 
 
 def complaining() -> bytes:
@@ -173,30 +157,6 @@ def test_a_named_pipe_and_a_device_are_read_as_far_as_they_go(tmp_path: Path) ->
     join(writer)
     with pytest.raises(ImageReadError, match=r"/dev/null: the file is empty"):
         read_image("/dev/null")
-
-
-def test_a_picture_above_the_limit_of_pixels_is_refused_before_its_pixels_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    wide = {
-        "PNG": png_head(100_000, 100_000),
-        "BMP": b"BM" + struct.pack("<IIIIiiHHII", 0, 0, 54, 40, 100_000, 100_000, 1, 24, 0, 0),
-        "JPEG": b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03" + b"\x01\x11\x00" * 3,
-        "NPY": b"\x93NUMPY\x01\x00\x50\x00" + WIDE_NPY.ljust(80),
-        "WebP": b"RIFF\xff\xff\xff\xffWEBPVP8X\x0a\0\0\0\0\0\0\0" + b"\xff\xff\0\xff\xff\0" + bytes(32),
-        "TIFF": b"II*\0\x08\0\0\0\x02\0" + struct.pack("<HHIIHHII4x", 256, 4, 1, 99_999, 257, 4, 1, 99_999),
-        "GIF": b"GIF89a" + struct.pack("<HHBBB", 65_535, 65_535, 0, 0, 0),
-        "PNM": b"P6 100000 100000 255\n" + bytes(64),
-        "JPEG 2000": b"\xff\x4f\xff\x51\0\x2f\0\0"
-        + struct.pack(">IIIIIIIIH", *(10**5, 10**5), *(0,) * 6, 3)
-        + b"\7\1\1" * 3,
-        "AVIF": AVIF.replace(b"ispe\0\0\0\0\0\0\0<\0\0\0(", b"ispe\0\0\0\0\0\1\0\0\0\1\0\0"),
-    }
-    assert wide.keys() == WHOLE.keys()
-    for name, head in wide.items():
-        stream = Endless(head, bytes)
-        monkeypatch.setattr(sys, "stdin", Piped(stream))
-        with pytest.raises(ImageReadError, match=r"raise --max-pixels|no side may be above"):
-            read_image("-")
-        assert stream.given <= len(head) + 64, name
 
 
 def test_a_file_above_the_limit_of_bytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -341,16 +301,6 @@ def test_a_png_of_too_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         png_format.check_end(io.BytesIO(PNG))
 
 
-def test_pillow_that_sees_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    deflated = saved(noisy(), "TIFF", compression="tiff_deflate")
-    header = replace(tiff_format.read_header(ByteSource(deflated)), width=7)
-    with pytest.raises(BadPicture, match="its directory states two sizes"):
-        pillow_decoder.decode_tiff(deflated, header)
-    monkeypatch.setattr(pillow_decoder, "without_the_rest", exhausted)
-    with pytest.raises(MemoryLimitError, match="7,200 bytes decoded"):
-        decode_image(deflated, "a.tif")
-
-
 # --- memory that is not there -------------------------------------------------------------------------------------
 
 
@@ -415,13 +365,6 @@ def test_cmyk_is_turned_upright() -> None:
     np.testing.assert_array_equal(turned, upright.swapaxes(0, 1)[:, ::-1])
 
 
-def test_damage_in_cmyk_is_an_error_or_said() -> None:
-    data = saved(noisy(64, 64), "JPEG", mode="CMYK")
-    start = data.index(b"\xff\xda") + 40
-    picture = decode_image(data[:start].rstrip(b"\xff") + data[-2:], "a.jpg")
-    assert picture.notes[-1].startswith(SAID_NOTE)
-
-
 # --- what decoders say --------------------------------------------------------------------------------------------
 
 
@@ -475,45 +418,6 @@ def test_words_stay_with_their_picture_in_any_number_of_threads() -> None:
 
 
 @heard
-def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    """Python and the descriptor are not taken over, not even while a decoder is at work."""
-    inside, done = threading.Event(), threading.Event()
-
-    def decode() -> None:
-        inside.set()
-        wait_until(done.is_set)
-
-    thread = threading.Thread(target=decoder_messages.LISTENER.during, args=(decode,))
-    thread.start()
-    wait_until(inside.is_set)
-    print("of Python", file=sys.stderr)
-    os.write(2, b"of the descriptor\n")
-    done.set()
-    join(thread)
-    assert capfd.readouterr().err == "of Python\nof the descriptor\n"
-
-
-def test_pillows_limit_and_warnings_are_off_while_it_reads_and_on_again_behind(
-    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
-    """Its warnings and no others, which would be lines beside the one of an error."""
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5)
-    before, opened = list(warnings.filters), Image.open
-
-    def warning(*words: Any, **more: Any) -> Any:
-        assert Image.MAX_IMAGE_PIXELS is None
-        for module in ("PIL.TiffImagePlugin", "elsewhere"):
-            warnings.warn_explicit(f"of {module}", UserWarning, "a.py", 1, module=module)
-        return opened(*words, **more)
-
-    monkeypatch.setattr(Image, "open", warning)
-    decode_image(saved(noisy(), "TIFF", compression="tiff_deflate"), "a.tif")
-    assert [str(each.message) for each in recwarn] == ["of elsewhere"]
-    assert Image.MAX_IMAGE_PIXELS == 5
-    assert list(warnings.filters) == before
-
-
-@heard
 def test_what_c_code_prints_before_and_behind_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     """To the stream that it began with: NVRTC remembers it, and would close another one at the end."""
     library = ctypes.CDLL(None)
@@ -525,103 +429,6 @@ def test_what_c_code_prints_before_and_behind_is_printed(capfd: pytest.CaptureFi
         library.fflush(stream)
         assert decode_image(complaining(), "x").notes[-1].startswith(SAID_NOTE)
     assert (stream.value, capfd.readouterr().err) == (before, "before\nbetween\nbehind\n")
-
-
-@heard
-def test_words_are_not_of_a_picture_that_is_decoded_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four begin together, so nobody knows who printed; those that may have are decoded again, one at a time."""
-    files = [PNG, complaining(), fax(), complaining()]
-    alone = [decode_image(data, "x").notes for data in files]
-    decode, together, here = decoder_messages.LISTENER.during, Meeting(len(files)), threading.local()
-
-    def met(call: Callable[[], Any]) -> Any:
-        def first_together() -> Any:
-            if not hasattr(here, "met"):
-                here.met = True
-                together.wait()
-            return call()
-
-        return decode(first_together)
-
-    monkeypatch.setattr(decoder_messages.LISTENER, "during", met)
-    with ThreadPoolExecutor(len(files)) as threads:
-        assert list(threads.map(lambda data: decode_image(data, "x").notes, files)) == alone
-
-
-COMPILES_WHILE_DECODING = """
-import threading
-from cuda.bindings import nvrtc
-from edgeconv.io.formats.decoder_messages import LISTENER
-
-def compile() -> None:
-    for _ in range(10):
-        _, program = nvrtc.nvrtcCreateProgram(b"__global__ void k(float* x) { x[0] = 1; }", b"k.cu", 0, [], [])
-        nvrtc.nvrtcCompileProgram(program, 0, [])
-
-thread = threading.Thread(target=compile)
-thread.start()
-while thread.is_alive():
-    LISTENER.during(lambda: thread.join(0.003))
-print("both ended")
-"""
-
-
-@heard
-def test_the_cuda_compiler_works_beside_decoders() -> None:
-    """In a process of its own: it was ended by `free(): invalid pointer`."""
-    pytest.importorskip("cuda.bindings.nvrtc", reason="the CUDA compiler is not installed")
-    ended = subprocess.run([sys.executable, "-c", COMPILES_WHILE_DECODING], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (0, "both ended\n"), ended.stderr
-
-
-@heard
-def test_after_a_decoder_that_raised_words_are_heard_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = decode_image(complaining(), "x").notes
-    for error in (cv2.error, MemoryError):
-        with monkeypatch.context() as patch:
-            patch.setattr(cv2, "imdecode", lambda *words, error=error: exec("raise error", {"error": error}))
-            with pytest.raises((ImageReadError, MemoryLimitError)):
-                decode_image(JPEG, "x")
-        assert outcome(lambda: decode_image(complaining(), "x").notes) == expected
-
-
-@heard
-@posix
-def test_a_process_that_is_forked_listens_anew_and_waits_for_no_thread_that_is_not_there() -> None:
-    inside, done = threading.Event(), threading.Event()
-
-    def decode() -> None:
-        inside.set()
-        wait_until(done.is_set)
-
-    thread = threading.Thread(target=decoder_messages.LISTENER.during, args=(decode,))
-    thread.start()
-    wait_until(inside.is_set)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        os.write(writer, json.dumps(decode_image(complaining(), "x").notes).encode())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    done.set()
-    join(thread)
-    assert json.loads(os.read(reader, 10_000)) == list(decode_image(complaining(), "x").notes)
-    os.close(reader)
-    os.close(writer)
-
-
-def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoder_messages._CStream, "make", classmethod(lambda cls: None))
-    listener = decoder_messages.DecoderMessages()
-    assert listener.during(lambda: 5) == (5, ())
-
-
-def test_the_log_level_of_opencv_is_put_back_by_any_number_of_threads() -> None:
-    before = cv2.utils.logging.getLogLevel()
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda turn: decode_image(JPEG, "x"), range(200)))
-    assert cv2.utils.logging.getLogLevel() == before
 
 
 @heard
@@ -728,10 +535,3 @@ def test_a_report_that_is_nested_too_deeply_is_not_one_of_ours(tmp_path: Path) -
     done = edgeconv("run", "a.png", "-o", "out.png", "--method", "reference", cwd=tmp_path)
     assert (done.code, len(done.error_lines)) == (2, 1)
     assert "exists: pass --overwrite" in done.err
-
-
-def test_what_is_opened_says_how_much_is_left(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(RESTARTING)
-    with opened(tmp_path / "a") as (stream, size):
-        assert size == len(RESTARTING)
-        assert stream.read() == RESTARTING

@@ -153,6 +153,33 @@ REFUSED_WITH_2 = (
     ("batch photo.png --worker-timeout 60", "--worker-timeout"),
     ("batch photo.png --tls-ca photo.png --tls-cert photo.png --tls-key photo.png", "--tls-ca"),
     ("batch photo.png --tls-cert photo.png --tls-ca photo.png --tls-key photo.png --scheduler local", "--tls-ca"),
+    ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --jobs 2", "--jobs"),
+    ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --devices all", "--devices"),
+    ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --tls-ca k.json", "--tls-cert is missing"),
+    ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --tls-cert k.json --tls-key k.json", "--tls-ca is missing"),
+    (
+        "batch photo.png -o made --scheduler tcp://127.0.0.1:1 --tls-ca k.json --tls-cert k.json --tls-key no.pem",
+        "--tls-key 'no.pem' cannot be read",
+    ),
+    (
+        "batch photo.png -o made --scheduler tcp://127.0.0.1:1 --tls-ca k.json --tls-cert k.json --tls-key .",
+        "--tls-key '.'",
+    ),
+    (
+        "batch photo.png -o made --scheduler tcp://127.0.0.1:1 --tls-ca k.json --tls-cert k.json --tls-key k.json",
+        "write tls://HOST:PORT",
+    ),
+    ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --worker-timeout -1", "--worker-timeout -1"),
+    ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --worker-timeout nan", "--worker-timeout nan"),
+    ("batch photo.png -o made --devices 0 --device cpu", "--device … cpu"),
+    ("batch photo.png -o made --jpeg-codec gpu --device cpu", "--jpeg-codec gpu … cpu"),
+    ("batch photo.png -o made --name {stem}{width}{ext} --shard 1/2", "--name"),
+    ("batch photo.png -o made --shard a/b", "--shard"),
+    ("batch photo.png -o made --shard 0/4", "--shard"),
+    ("batch photo.png -o made --shard 1/0", "--shard"),
+    ("batch photo.png -o made --name {stem:d}{ext}", "is not a template"),
+    ("batch photo.png -o made --name {stem}{}{ext}", "{}, which is not one of"),
+    ("batch photo.png -o made --name 'a\\\\{stem}{ext}'", "has a folder in it"),
     ("batch photo.png --png-level 3 --name {stem}_{method}.tiff", "--png-level"),
     ("batch photo.png --png-level 3 --output-mode raw", "--png-level"),
     ("batch photo.png --thresholds otsu", "--thresholds"),
@@ -199,6 +226,7 @@ REFUSED_WITH_4 = (
     ("run photo.png --method sliding --device cpu --cudnn-find", "--cudnn-find"),
     ("run photo.png --method sliding --device cpu --block 8", "--block 8"),
     ("batch photo.png -o made --method sliding --device cpu --math tf32", "--math"),
+    ("batch photo.png -o made --scheduler nowhere", "nowhere … does not answer"),
 )
 """A command line, and what its line says; parts that stand apart in it are separated by an ellipsis."""
 

@@ -16,12 +16,8 @@ from edgeconv.api.convolve import convolve
 from edgeconv.core import cost
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io import files
 from edgeconv.io.image import encode_bank, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.methods import method_names
-from edgeconv.run import whole
-from edgeconv.run.job import Job
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
 HEIGHT, WIDTH = 13, 17
@@ -74,21 +70,6 @@ def test_a_grey_picture_and_a_bank_need_nothing_else(folder: Path) -> None:
     found = json.loads(done.text)
     assert len(found["methods"]) > 1
     assert found["input"]["channels"] == 1
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("dtype", ["uint8", "float64"])
-@pytest.mark.parametrize("method", method_names("cpu"))
-def test_every_method_of_the_cpu_gives_the_files_of_a_bank(
-    folder: Path, method: str, dtype: str, channels: int
-) -> None:
-    np.save("a.npy", random_image(HEIGHT, WIDTH, dtype)[:, :, :channels])
-    words = ("--filters", "sobel-x,emboss", "--channels", "each", "--device", "cpu", "--check", "full")
-    done = edgeconv("run", "a.npy", *words, "--samples", "0", "-m", method, "-o", "all.tiff")
-    assert (done.code, done.err) == (0, "")
-    found = report_of("all.json")
-    assert (found["check"]["passed"], found["check"]["checked_share"]) == (True, 1)
-    assert found["output"]["channels"] == 2 * channels
 
 
 # --- grey -----------------------------------------------------------------------------------------------------------
@@ -292,21 +273,6 @@ def test_no_file_of_a_bank_replaces_the_input_or_the_kernel(folder: Path) -> Non
     done = run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "f.png", "--overwrite")
     assert "f_sobel-y.png: is a folder" in done.err
     assert not Path("f_sobel-x.png").exists()
-
-
-def test_where_one_file_fails_none_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures and report appear together or not at all."""
-    put = files._NewFile.put
-
-    def fail(self: Any, replace: bool) -> None:
-        if self._target.name.endswith("laplacian8.png"):
-            raise OSError(28, "No space left on device")
-        put(self, replace)
-
-    monkeypatch.setattr(files._NewFile, "put", fail)
-    with pytest.raises(ImageWriteError, match=r"e_laplacian8\.png"):
-        whole.run(Job("photo.png", make_request(BANK), "reference", "cpu", "e.png", samples=0, check="none"))
-    assert there(folder) == []
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

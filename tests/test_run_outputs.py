@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from batch_folders import RULES
@@ -19,7 +17,7 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.file_identity import file_identity
 from edgeconv.io.image import write_image
-from edgeconv.run import outputs, whole
+from edgeconv.run import whole
 from edgeconv.run.job import Job
 from edgeconv.run.outputs import PreviousOutput, default_name, output_path, reason_to_keep
 
@@ -91,30 +89,6 @@ def test_a_folder_is_not_replaced_by_a_picture(folder: Path) -> None:
     (folder / "made" / "a_laplacian8_reference_s1.png").mkdir(parents=True)
     with pytest.raises(ImageWriteError, match="is a folder: name a file in it"):
         whole.run(job("made"))
-
-
-@pytest.mark.parametrize("fails", [OSError("no space"), KeyboardInterrupt()], ids=["error", "interrupt"])
-@pytest.mark.parametrize("overwrite", [False, True], ids=["new", "replaced"])
-def test_a_picture_that_cannot_be_put_takes_a_new_report_along_and_no_older_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool, fails: BaseException
-) -> None:
-    """The earlier report is gone then; the new one says at least what the picture beside it is not."""
-    if overwrite:
-        whole.run(job("o.png"))
-    kept = {path.name for path in folder.iterdir()}
-    publish = outputs.OutputFiles.publish
-
-    def failing(self: outputs.OutputFiles, record: Any, replaceable: Any, put: Any) -> None:
-        def refuse() -> None:
-            assert (folder / "o.json").exists()
-            raise fails
-
-        publish(self, record, replaceable, refuse)
-
-    monkeypatch.setattr(outputs.OutputFiles, "publish", failing)
-    with pytest.raises(type(fails)):
-        whole.run(replace(job("o.png"), overwrite=overwrite))
-    assert {path.name for path in folder.iterdir()} == kept
 
 
 @LINKS

@@ -18,7 +18,7 @@ from edgeconv.methods.cpu.sliding import CpuSliding
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.check import check, cut_blocks, joined, rows_to_check
+from edgeconv.runtime.check import check, joined, rows_to_check
 
 
 def solved(dtype: str, mode: str, name: str | None = None):
@@ -173,39 +173,6 @@ def test_a_problem_with_no_meaning_is_refused(shape, dtype, mode) -> None:
 
 
 # --- figures of a check ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("height", "row_samples", "most", "blocks"),
-    [
-        (1000, 100, 1, [(0, 8), (496, 504), (992, 1000)]),  # never fewer than three
-        (1000, 100, 4000, [(0, 8), (248, 256), (496, 504), (744, 752), (992, 1000)]),
-        (1000, 100, 4799, [(0, 8), (248, 256), (496, 504), (744, 752), (992, 1000)]),
-        (20, 100, 1, [(0, 8), (8, 14), (14, 20)]),
-        (5, 100, 1, [(0, 5)]),
-        (130, 100, None, [(0, 64), (64, 128), (128, 130)]),
-        (130, 100, 13_000, [(0, 64), (64, 128), (128, 130)]),
-        (7, 100, None, [(0, 7)]),
-        (1000, 2**17, 1, [(0, 4), (498, 502), (996, 1000)]),  # long rows: fewer of them
-        (1000, 2**20, 1, [(0, 1), (500, 501), (999, 1000)]),
-    ],
-)
-def test_rows_that_are_checked(height: int, row_samples: int, most: int | None, blocks: list[tuple[int, int]]) -> None:
-    assert rows_to_check(height, row_samples, most) == blocks
-
-
-@pytest.mark.parametrize(
-    ("blocks", "row_sums", "cut"),
-    [
-        ([(0, 64), (64, 128)], 2**14, [(0, 64), (64, 128)]),
-        ([(0, 3), (10, 13)], 2**19, [(0, 2), (2, 3), (10, 12), (12, 13)]),
-        ([(0, 2)], 2**21, [(0, 1), (1, 2)]),
-    ],
-)
-def test_the_oracle_computes_so_many_sums_at_once(
-    blocks: list[tuple[int, int]], row_sums: int, cut: list[tuple[int, int]]
-) -> None:
-    assert cut_blocks(blocks, row_sums) == cut
 
 
 def test_checking_a_bank_of_256_takes_little_memory() -> None:

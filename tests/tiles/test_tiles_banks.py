@@ -93,25 +93,3 @@ def test_a_bank_by_tiles_is_one_file_with_all(tmp_path: Path, output: str, chann
         assert len(pages) == len(BANK)
         for number, page in enumerate(pages):
             assert_same(page, expected[:, :, number :: len(BANK)])
-
-
-def test_a_wrong_sample_in_any_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is verified is every page of the file, not the first alone."""
-    from edgeconv.run.tiled.sinks.tiff import TiffSink
-
-    right = TiffSink._cut
-
-    def wrong(self: TiffSink, pixels: np.ndarray, row: int, column: int) -> bytes:
-        data = bytearray(right(self, pixels, row, column))
-        if np.array_equal(pixels[:, :, 0], last):
-            data[5] ^= 1
-        return bytes(data)
-
-    pixels = random_image(20, 24, "uint8")
-    last = package.convolve(pixels, BANK, "reference")[:, :, -1]
-    monkeypatch.setattr(TiffSink, "_cut", wrong)
-    write_image(pixels, tmp_path / "a.tif")
-    words = ("--filters", ",".join(BANK), "--verify-tiles", "-o", "out.tif")
-    done = edgeconv("run", "a.tif", *RULES, *words, cwd=tmp_path)
-    assert done.code == 1
-    assert "channel 3" in done.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,6 @@ from edgeconv.core import chains
 from edgeconv.core.chains import make_chain
 from edgeconv.core.request import make_request
 from edgeconv.export.schemas import RUN
-from edgeconv.methods.options import Options
-from edgeconv.methods.reference import ROWS_PER_BAND, Reference
-from edgeconv.run.tiled.memory import CHAIN_BYTES_PER_SAMPLE
 
 TILES = ("--tile", 64, "--verify-tiles", "-v")
 CHAINS = ("gaussian", "gaussian5,sobel", "scharr,direction", "gaussian,gaussian5,prewitt,thin", "sobel,thin")
@@ -65,50 +61,3 @@ def test_a_run_by_tiles_is_that_of_the_whole_and_says_what_it_measured(tmp_path:
     assert (found["speed"], found["tiles"]["whole_run_gflops"]) == (None, None)
     assert found["throughput"]["pixels_per_second"] > 0
     assert "GFLOPS" not in tiled.text
-
-
-def test_the_check_of_a_tile_finds_a_wrong_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edgeconv.run.tiled import pipeline
-
-    class Wrong(pipeline.WindowFilter):
-        def run(self, padded: np.ndarray) -> np.ndarray:
-            out = super().run(padded).copy()
-            out[10, 10] ^= 1
-            return out
-
-    monkeypatch.setattr("edgeconv.run.tiled.filtering.WindowFilter", Wrong)
-    tifffile.imwrite(tmp_path / "p.tif", picture_of("smooth", (100, 90, 3), 7), tile=(64, 64), photometric="rgb")
-    done = edgeconv(
-        "run", "p.tif", "--chain", "gaussian", "--tile", 64, "-o", "o.tiff", "--check", "full", cwd=tmp_path
-    )
-    assert done.code == 1, done.err
-    found = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))["check"]
-    assert not found["passed"]
-    assert (found["worst"]["y"], found["worst"]["x"]) == (10, 10)
-
-
-def test_hysteresis_by_tiles_is_refused(tmp_path: Path) -> None:
-    tifffile.imwrite(tmp_path / "p.tif", picture_of("smooth", (100, 90, 3), 7), tile=(64, 64), photometric="rgb")
-    for words in (("--tile", 64), ("--memory-limit", "1GiB"), ("--verify-tiles",)):
-        done = edgeconv("run", "p.tif", "--filter", "canny", *words, cwd=tmp_path)
-        assert (done.code, len(done.error_lines)) == (2, 1)
-        assert "'canny' is not filtered by tiles" in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["p.tif"]
-
-
-@pytest.mark.parametrize("stages", CHAINS)
-def test_the_oracle_takes_no_more_memory_than_a_plan_counts(stages: str) -> None:
-    """So that tiles keep to a limit: a band of rows with what lies around it, whatever the height."""
-    picture = picture_of("noise", (400, 500, 3), 3)
-    request = make_request(make_chain(stages))
-    problem = request.picture_problem(picture.shape, picture.dtype)
-    plan = Reference().prepare_chain(problem, Options())
-    out = np.empty(problem.output_shape, problem.output_dtype)
-    tracemalloc.start()
-    try:
-        plan.run(picture, out)
-        taken = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    rows = ROWS_PER_BAND + 2 * problem.chain.reach
-    assert taken <= rows * 500 * 3 * CHAIN_BYTES_PER_SAMPLE

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from command import PROJECT, edgeconv, edgeconv_process, unmeasured
+from command import PROJECT, edgeconv, edgeconv_process
 from jsonschema import Draft202012Validator
 from meet import held
 from picture_files import saved, smooth_image
@@ -24,16 +24,13 @@ from pieces import assert_same, by_whole
 from problems import random_image
 from selection import few_then_slow, pairs_then_slow
 
-from edgeconv.core import optional
 from edgeconv.core.request import make_request
-from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
+from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image
 from edgeconv.io.temporary_files import STALE_SECONDS
-from edgeconv.run import outputs, report_text
 from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
-from edgeconv.run.tiled import sources
 from edgeconv.run.tiled.pipeline import WindowFilter
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
@@ -163,7 +160,11 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("field.tif", "--tile", 64, "--method", "opencv"), 2, "use --method sliding"),
         (("photo.tif", "--tile", 64, "--check", "some"), 2, "--check 'some'"),
         (("none.tif", "--tile", 64), 2, "there is no such file"),
-        (("photo.bmp", "--verify-tiles"), 2, "convert it to TIFF"),
+        (("photo.bmp", "--verify-tiles"), 2, "convert it to TIFF, or leave the tile options out"),
+        ((".", "--tile", 64), 2, "is not a picture that can be read by tiles"),
+        (("photo.tif", "--filter", "canny", "--tile", 64), 2, "'canny' is not filtered by tiles"),
+        (("photo.tif", "--filter", "canny", "--memory-limit", "1GiB"), 2, "'canny' is not filtered by tiles"),
+        (("photo.tif", "--filter", "canny", "--verify-tiles"), 2, "'canny' is not filtered by tiles"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words: tuple, code: int, says: str) -> None:
@@ -257,61 +258,12 @@ def test_an_output_that_is_a_link_is_made_where_the_link_leads(tmp_path: Path, s
     assert list((tmp_path / "disk").iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX limits")
-def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(folder: Path) -> None:
-    """A limit on the size of files does what a full disk does: a write that fails in the middle."""
-    code = (
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
-        "sys.argv = ['edgeconv', *sys.argv[1:]]; from edgeconv.cli import main; main()"
-    )
-    for target in ("edges.tif", "edges.zarr"):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                code,
-                "run",
-                "photo.tif",
-                "--tile",
-                "2048",
-                "-f",
-                "identity",
-                "--channels",
-                "each",
-                "-o",
-                target,
-            ],
-            cwd=folder,
-            env=unmeasured(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 2, done.stderr
-        assert len(done.stderr.splitlines()) == 1
-        assert f"{target}: cannot be written (File too large)" in done.stderr
-        assert names(folder) == {"photo.tif", "deep.tif", "field.tif"}
-
-
 # --- verifying can fail --------------------------------------------------------------------------------------------
 
 
 def job_of(folder: Path, check: str = "sample") -> Job:
     source, target = (str(folder / name) for name in ("photo.tif", "o.tif"))
     return Job(source, make_request(), method="sliding", device="cpu", output=target, check=check)
-
-
-@pytest.mark.parametrize("target", ["o.tif", "o.zarr"])
-def test_no_output_is_left_without_its_report(folder: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    def refuse(path: Path, data: bytes, *, replace: bool) -> None:
-        raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
-
-    before = names(folder)
-    monkeypatch.setattr(outputs, "write_bytes_atomically", refuse)
-    with pytest.raises(ImageWriteError, match="no space"):
-        tiled.run(replace(job_of(folder), output=str(folder / target)), tiled.TileOptions(side=64))
-    assert names(folder) == before
 
 
 def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,58 +307,33 @@ class Askew(WindowFilter):
         return out
 
 
-@pytest.mark.parametrize("limit", [None, "tight"])
+@pytest.mark.parametrize("whole_fits", [True, False])
 def test_verifying_finds_one_sample_that_depends_on_the_tile(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
+    folder: Path, monkeypatch: pytest.MonkeyPatch, whole_fits: bool
 ) -> None:
     monkeypatch.setattr(tiled, "WindowFilter", Askew)
-    monkeypatch.setattr(tiled.TiledRun, "_whole_fits", lambda self: limit is None)
-    record = tiled.run(
-        job_of(folder, check="none"),
-        tiled.TileOptions(side=64, verify=True),
-    )
-    proof = record.tiles.proof
-    assert not proof.passed
-    assert proof.first.channel == 1
-    assert (proof.first.y - 3) % 32 == 0
-    assert (proof.first.x - 5) % 32 == 0
-    (row,) = (row for row in report_text.summary(record) if row.label == "proof")
-    assert (row.text[:12], row.tone) == ("DIFFERENT in", "bad")
+    monkeypatch.setattr(tiled.TiledRun, "_whole_fits", lambda self: whole_fits)
+    words = ("--tile", 64, "--verify-tiles", "--device", "cpu", "--check", "none", "-o", "o.tif")
+    done = edgeconv("run", "photo.tif", *words, cwd=folder)
+    assert (done.code, "the output is not that of" in done.err) == (1, True)
+    proof = json.loads((folder / "o.json").read_text())["tiles"]["proof"]
+    first = proof["first"]
+    assert (proof["passed"], first["channel"], (first["y"] - 3) % 32, (first["x"] - 5) % 32) == (False, 1, 0, 0)
 
 
-def test_a_difference_from_the_whole_picture_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from typer.testing import CliRunner
-
-    from edgeconv.cli import app
-
-    monkeypatch.setattr(tiled, "WindowFilter", Askew)
-    words = ["run", str(folder / "photo.tif"), "--tile", "64", "--verify-tiles", "--device", "cpu", "--check", "none"]
-    done = CliRunner().invoke(app, [*words, "-o", str(folder / "o.tif")])
-    assert done.exit_code == 1
-    assert "the output is not that of whole picture" in done.stderr
-
-
-def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [(), ("--chain", "gaussian")])
+def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple) -> None:
     class Wrong(WindowFilter):
         def run(self, padded: np.ndarray) -> np.ndarray:
-            out = super().run(padded)
+            out = super().run(padded).copy()
             out[-1, -1, 2] ^= 16
             return out
 
     monkeypatch.setattr(tiled, "WindowFilter", Wrong)
-    record = tiled.run(
-        job_of(folder),
-        tiled.TileOptions(side=512),
-    )
-    assert not record.check.passed
-    assert (record.check.worst.y, record.check.worst.x) == (HEIGHT - 1, WIDTH - 1)
-
-
-def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optional, "find_spec", lambda name: None)
-    missing = "tifffile is not installed and imagecodecs is not installed"
-    with pytest.raises(UnavailableError, match=rf"TIFF by tiles: {missing}: .*pip install '\.\[large\]'"):
-        sources.require(sources.KINDS[0])
+    done = edgeconv("run", "photo.tif", *words, "--tile", 512, "--check", "full", "-o", "o.tif", cwd=folder)
+    assert done.code == 1, done.err
+    check = json.loads((folder / "o.json").read_text())["check"]
+    assert (check["passed"], check["worst"]["y"], check["worst"]["x"]) == (False, HEIGHT - 1, WIDTH - 1)
 
 
 def test_tiles_cost_nothing_where_they_are_not_asked_for() -> None:

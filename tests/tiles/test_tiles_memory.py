@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -15,15 +16,14 @@ import numpy as np
 import pytest
 import tifffile
 from command import PROJECT, script
-from pieces import in_one_chunk
-from problems import random_image
 from selection import pairs_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules, even_cuts
-from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TileDemand, TilePlan, piece_of, plan_chosen, plan_given
+from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TileDemand, plan_chosen, plan_given
+from edgeconv.run.tiled.reader import in_order
 from edgeconv.run.tiled.sources.base import ChunkLayout
 
 RESIDENT = 150 * MEBIBYTE
@@ -94,21 +94,21 @@ def test_what_each_part_of_a_plan_costs(
     assert replace(work, **change).cost((256, 512), 128).least == plain + more_bytes
 
 
-def test_whole_rows_are_taken_where_they_fit() -> None:
-    plan = plan_chosen(work_for(40_000, 40_000, (512, 512)), 1024 * MEBIBYTE)
-    assert plan.tile == (512, 40_000)
-    assert plan.planned_bytes <= 1024 * MEBIBYTE
-    assert plan.keep_bytes > 0
-
-
-def test_narrower_tiles_are_taken_where_rows_do_not_fit() -> None:
-    plan = plan_chosen(work_for(100_000, 100_000, (512, 512)), 512 * MEBIBYTE)
-    assert plan.tile[1] < 100_000
-    assert plan.tile[0] % plan.piece == plan.tile[1] % plan.piece == 0
-
-
-def test_a_small_picture_is_one_tile() -> None:
-    assert plan_chosen(work_for(300, 400, (64, 64)), 1024 * MEBIBYTE).tile == (512, 400)
+@pytest.mark.parametrize(
+    ("height", "width", "chunk", "limit", "tile"),
+    [
+        (300, 400, (64, 64), 1024, (512, 400)),
+        (40_000, 40_000, (512, 512), 1024, (512, 40_000)),  # whole rows, where they fit
+        (100_000, 100_000, (512, 512), 512, None),
+        (60_000, 60_000, (4096, 4096), 1024, None),  # chunks that flat tiles would decode again and again
+    ],
+)
+def test_a_tile_is_as_wide_as_fits_and_as_tall_as_its_chunks(
+    height: int, width: int, chunk: tuple[int, int], limit: int, tile: tuple[int, int] | None
+) -> None:
+    plan = plan_chosen(work_for(height, width, chunk), limit * MEBIBYTE)
+    assert plan.planned_bytes <= limit * MEBIBYTE
+    assert plan.tile == tile or (tile is None and plan.tile[1] < width and plan.tile[0] >= chunk[0])
 
 
 CHUNKS = ((512, 512), (16, 60_000), (4096, 4096))
@@ -142,11 +142,6 @@ def test_a_limit_below_the_program_itself_is_refused_with_one_that_would_do() ->
     assert error.value.exit_code == 5
     suggested = int(str(error.value).split("--memory-limit ")[1].removesuffix("MiB."))
     assert plan_chosen(work, suggested * MEBIBYTE).planned_bytes <= suggested * MEBIBYTE
-
-
-def test_one_tall_strip_that_must_be_decoded_at_once_is_refused() -> None:
-    with pytest.raises(MemoryLimitError, match="set --memory-limit"):
-        plan_chosen(work_for(40_000, 40_000, (40_000, 40_000)), 1024 * MEBIBYTE)
 
 
 def test_no_more_chunks_are_in_hand_than_a_window_reaches() -> None:
@@ -183,34 +178,18 @@ def test_what_neighbouring_tiles_share_is_whole_chunks() -> None:
     assert seams(16, 64) == (0, 4)
 
 
-def test_tall_chunks_that_cannot_be_kept_get_tall_tiles() -> None:
-    """Flat tiles would decode each of them eight times and more."""
-    plan = plan_chosen(work_for(60_000, 60_000, (4096, 4096)), 1024 * MEBIBYTE)
-    assert plan.tile[0] >= 4096
+def test_results_come_in_order_and_no_more_are_begun_than_asked_for() -> None:
+    begun: list[int] = []
 
+    def work(item: int) -> int:
+        begun.append(item)
+        return item * item
 
-def test_normalize_and_the_oracle_cost_more() -> None:
-    plain, tile = work_for(10_000, 10_000, (512, 512)), (512, 10_000)
-    assert (
-        work_for(10_000, 10_000, (512, 512), output_mode="normalize").cost(tile, 512).tiles
-        > plain.cost(tile, 512).tiles
-    )
-    assert work_for(10_000, 10_000, (512, 512), method="reference").cost(tile, 512).tiles > plain.cost(tile, 512).tiles
-
-
-@pytest.mark.parametrize(
-    ("side", "piece"), [(4096, 512), (512, 512), (1008, 336), (144, 144), (2032, 2032), (16, 16), (768, 384)]
-)
-def test_pieces_divide_the_tile(side: int, piece: int) -> None:
-    assert piece_of(side) == piece
-    assert side % piece == 0
-
-
-def test_a_plan_is_for_the_process_as_it_is() -> None:
-    """The source says what it takes to load a chunk."""
-    layout = in_one_chunk(random_image(10, 20, "uint16")).layout
-    assert layout.loading_bytes == 3 * 10 * 20 * 3 * 2
-    assert isinstance(plan_given(work_for(10, 20, (10, 20)), 16, None), TilePlan)
+    with ThreadPoolExecutor(4) as pool:
+        results = in_order(pool, work, range(20), 3)
+        assert next(results) == 0
+        assert len(begun) <= 4
+        assert [0, *results] == [item * item for item in range(20)]
 
 
 # --- measured ------------------------------------------------------------------------------------------------------

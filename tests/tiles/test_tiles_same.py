@@ -19,6 +19,7 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
 from edgeconv.run.tiled.determinism import REPLACEMENTS, depends_on_tiling, is_exact, settle
+from edgeconv.run.tiled.grid import even_cuts
 from edgeconv.runtime.auto import Choice
 
 SIDES = st.integers(1, 70)
@@ -128,3 +129,11 @@ def test_opencv_really_rounds_floats_by_place() -> None:
         not np.array_equal(by_tiles(in_one_chunk(pixels), request, (60, side), "opencv"), whole)
         for side in (16, 17, 31)
     )
+
+
+@pytest.mark.parametrize(("keep_bytes", "decoded"), [(2**20, 16), (0, 100)])
+def test_no_chunk_is_decoded_twice_where_there_is_room(keep_bytes: int, decoded: int) -> None:
+    """Where nothing may be kept, each of 4 tiles an axis reaches 2, 3, 3 and 2 chunks."""
+    source = ArraySource(random_image(64, 64, "uint8"), even_cuts(64, 16), even_cuts(64, 16))
+    by_tiles(source, make_request(), (16, 16), "opencv", keep_bytes=keep_bytes)
+    assert len(source.loaded) == decoded

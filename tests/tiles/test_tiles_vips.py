@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import edgeconv, edgeconv_process
+from command import edgeconv_process
 from picture_files import exif, noisy, png, saved, smooth_image
 from pieces import assert_same
 from PIL import Image, ImageCms
@@ -86,16 +86,6 @@ def test_cmyk_is_refused_with_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "print.jpg").write_bytes(saved(noisy(), "JPEG", mode="CMYK"))
     with pytest.raises(ImageReadError, match=r"4 bands of uchar, cmyk.*convert it to RGB"):
         open_source(tmp_path / "print.jpg")
-
-
-def test_a_png_goes_to_a_zarr_by_tiles(tmp_path: Path) -> None:
-    (tmp_path / "photo.png").write_bytes(FILES["rgb.png"])
-    words = ("--tile", 64, "--verify-tiles", "--device", "cpu", "--stride", 3, "--border", "reflect101")
-    done = edgeconv("run", "photo.png", *words, "-o", "edges.zarr", cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
-    assert "byte for byte" in done.text
-    assert edgeconv("run", "photo.png", *words[3:], "--method", "sliding", "-o", "whole.png", cwd=tmp_path).code == 0
-    assert_same(pixels_of(tmp_path / "edges.zarr")[0], read_image(tmp_path / "whole.png").pixels)
 
 
 def test_a_png_larger_than_the_limit_is_filtered_under_it(tmp_path: Path) -> None:

@@ -160,24 +160,3 @@ def test_what_is_written_is_an_ome_zarr_that_reads_back(tmp_path: Path, dtype: s
     assert [axis["name"] for axis in group.attrs["ome"]["multiscales"][0]["axes"]] == ["c", "y", "x"]
     assert_same(np.moveaxis(group["0"][...], 0, 2), pixels)
     assert_same(pixels_of(tmp_path / "out.zarr")[0][:, :, :channels], pixels)
-
-
-def test_an_older_output_is_replaced_in_one_step_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    for value in (1, 2):
-        pixels = np.full((40, 40, 3), value, np.uint8)
-        sink = ZarrSink(tmp_path / "out.zarr", OutputShape(40, 40, 3, np.dtype(np.uint8)), 16)
-        with ThreadPoolExecutor(THREADS) as pool:
-            sink.write(0, 0, pixels, pool, THREADS)
-        sink.finish()
-        sink.commit()
-        sink.discard()
-    assert [path.name for path in tmp_path.iterdir()] == ["out.zarr"]
-    assert (pixels_of(tmp_path / "out.zarr")[0] == 2).all()
-
-
-def test_what_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    sink = ZarrSink(tmp_path / "out.zarr", OutputShape(40, 40, 3, np.dtype(np.uint8)), 16)
-    sink.discard()
-    assert not list(tmp_path.iterdir())
