@@ -63,6 +63,7 @@ class FuzzProcesses:
         while running:
             worker, process, receiver, current = running.pop(0)
             left = self._deadline + END_SECONDS - time.monotonic()
+            was_alive = process.is_alive()  # asked first: what it said before it ended is there to be read then
             if receiver.poll(min(0.5, max(left, 0.0))):
                 try:
                     self.found.join(receiver.recv())
@@ -70,7 +71,7 @@ class FuzzProcesses:
                     continue
                 except EOFError:
                     process.join()
-            elif process.is_alive() and left > 0:
+            elif was_alive and left > 0:
                 running.append((worker, process, receiver, current))
                 continue
             if process.is_alive():
