@@ -564,15 +564,16 @@ class ConvLadder(Ladder):
 
 
 @dataclass(frozen=True)
-class FailureRules:
-    """When `bench compare` fails."""
+class Pairing:
+    """What `bench ab` runs, for how long, and when it fails."""
 
-    fail_on: str = option("median:5%", "Statistic and margin: median:5%, p90:10%.")
-    allow: str = option(
-        "", "Compare although these differ: machine, clocks, versions, options, pictures, grid, load (by commas)."
-    )
-    markdown: Path | None = option(None, "Write the table to this file too.")
-    junit: Path | None = option(None, "Write JUnit XML to this file.")
+    rows: Path | None = option(None, "A TOML file of rows (docs/bench.md). Default: those that no change may slow.")
+    only: str | None = option(None, "Rows whose title holds these words: 'plan cuda sobel'.")
+    time_limit: float = option(600.0, "Seconds after which no row gets a further pair of processes.")
+    pairs: int | None = option(None, "Exactly so many pairs of processes, however long that takes.")
+    fail_on: str = option("5%", "How much slower is too slow.")
+    plant: str = option("0%", "Make B slower by this, to see what is noticed.")
+    output: Path | None = option(None, "Write the record to this file, as JSON.", "-o")
 
 
 # --- report and resize --------------------------------------------------------------------------------------------

@@ -389,27 +389,6 @@ def wide_bank_table(machine: str) -> str:
     return lines_of(("type", "size", "stride", "channels", *bank_header(candidates)), lines)
 
 
-def gate_rates(name: str) -> str:
-    """How often `bench compare` is wrong, by the runs of a side."""
-    lines = []
-    for rate in committed.record(name)["rates"]:
-        same, planted = rate["same_code_load_allowed"], rate["planted"]
-        rows, longer = sum(same.values()), sum(planted.values())
-        lines.append(
-            (
-                {"quiet": "nothing of ours", "neighbour": "all cores busy"}[rate["condition"]],
-                rate["statistic"],
-                str(rate["runs_per_side"]),
-                f"{rows:,}",
-                f"{(same.get('slower', 0) + same.get('unsteady', 0)) / rows:.1%}",
-                f"{same.get('faster', 0) / rows:.1%}",
-                f"{planted.get('slower', 0) / longer:.0%}",
-            )
-        )
-    heading = ("beside it", "statistic", "runs of a side", "rows", "wrongly slower", "wrongly faster", "7 % found")
-    return lines_of(heading, lines)
-
-
 def _kind(series: BankSeries) -> tuple[int, int, str]:
     return series.size, series.stride, series.dtype
 
@@ -454,9 +433,6 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
-    "gate-rates-h200": lambda: gate_rates("gate_h200"),
-    "gate-rates-xeon": lambda: gate_rates("gate_two_xeon_cores"),
-    "gate-rates": lambda: gate_rates("gate_two_cores"),
     "banks-wide": lambda: wide_bank_table("h200"),
     "faults": faults,
     "peers": peers,

@@ -51,7 +51,7 @@ def cuda_forms(name: str) -> str:
 
 
 def checkouts(name: str) -> str:
-    """A record of scripts/compare_checkouts.py."""
+    """A record of two checkouts that ran by turns."""
     record = committed.record(name)
     rows = []
     for row in record["rows"]:

@@ -43,7 +43,7 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
 
 def test_the_help_names_every_grid_format_and_command(tmp_path) -> None:
     words = set(re.findall(r"[\w-]+", edgeconv("bench", "--help").text))
-    assert {grid.name for grid in GRIDS} | set(exporter_names()) | {"compare", "gemm", "conv"} <= words
+    assert {grid.name for grid in GRIDS} | set(exporter_names()) | {"ab", "gemm", "conv"} <= words
 
 
 def test_pictures_of_a_users_own(tmp_path) -> None:

@@ -128,7 +128,6 @@ COMMANDS = {
     ],
     "compare": [("compare", f"{HOSTILE}.png", "--html", "c.html", "--junit", "c.xml", "--contact-sheet", "c.png")],
     "resize": [("resize", f"{HOSTILE}.png", "--sizes", "8", "-o", f"{HOSTILE}.small")],
-    "bench compare": [("bench", "compare", "bench.json", "bench.json", "--markdown", "d.md", "--junit", "d.xml")],
     "report": [
         ("report", "bench.json"),
         ("report", "bench.json", "--markdown", "e.md", "--csv", "e.csv", "--html", "e.html"),
@@ -170,7 +169,7 @@ def test_no_output_of_any_command_holds_what_would_be_obeyed(
         assert "should not have happened" not in done.err
         said += [done.text, done.err]
     shown = {f"printed {number}": text for number, text in enumerate(said)} | text_files(folder)
-    assert what in ("view", "bench compare") or any(visible("cmd\x1b]0;title") in text for text in shown.values())
+    assert what == "view" or any(visible("cmd\x1b]0;title") in text for text in shown.values())
     for place, text in shown.items():
         allowed = {"\n", "\r"} if place.endswith(".csv") else {"\n"}
         assert not OBEYED & set(text) - allowed, visible(place)

@@ -32,7 +32,7 @@ PRINTING = {
     "compare": ["compare photo.png"],
     "view": [],  # prints nothing but its help
     "diff": ["diff photo.png photo.png", "diff photo.png other.png"],
-    "bench": ["bench compare bench.json bench.json"],
+    "bench": ["bench --sizes 32 --methods opencv --strides 1 --samples 2 --formats json --overwrite"],
     "report": ["report bench.json"],
     "resize": ["resize photo.png --sizes 8 -o small"],
     "filters": ["filters"],

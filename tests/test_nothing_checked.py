@@ -35,13 +35,12 @@ CASES = (
         "no method was timed",
         1,
     ),
-    ("bench compare bench/bench.json bench/bench.json", "no measured row in common", 2),
+    ("bench ab . . --only nothing", "fits no row", 2),
     ("report", "Missing argument 'records'", 2),
 )
 BEFORE = {
     "verify edges": "batch bad -m opencv -o edges",
     "verify share": "batch photo.png -m opencv -o share --shard 1/2",
-    "bench compare bench/bench.json bench/bench.json": "bench --sizes 64 --devices cpu --stop-after 0 -o bench",
 }
 """What is run first."""
 

@@ -524,7 +524,7 @@ def test_a_record_may_come_through_a_pipe_but_not_without_end(tmp_path: Path, mo
     for path, says in ((deep, "nested too deeply"), (device, "has more than 1,048,576 bytes")):
         with pytest.raises(UsageError, match=rf"{path.name}.*{says}"):
             read_record(path)
-    done = shell('printf "{}" | "$0" -m edgeconv bench compare /dev/stdin /dev/null', cwd=tmp_path)
+    done = shell('printf "{}" | "$0" -m edgeconv report /dev/stdin', cwd=tmp_path)
     assert "is not a record of edgeconv bench" in done.err
 
 

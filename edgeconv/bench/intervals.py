@@ -1,6 +1,6 @@
 """How sure is a ratio of two times? A bootstrap over the samples, pure NumPy, the same numbers each time.
 
-    ratio      statistic(new) / statistic(base)
+    ratio      median(new) / median(base)
     interval   the middle `CONFIDENCE` of the ratios of `RESAMPLES` pairs of resamples (with replacement, each as long
                as its series), percentile method
     few        a series of fewer than `LEAST_SAMPLES` (core/timing.py) cannot be resampled, and it is what a case gets
@@ -9,8 +9,7 @@
     lead       who is how much faster is said only of enough samples and an interval of at most `WIDEST` (`doubt`)
 
 The samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can show: an
-interval is too narrow by what changes from run to run. So a verdict also asks for a margin (see compare.py); and where
-there are several runs of each, `ratio_of_runs` takes one figure from each run, by Student's t as for few samples.
+interval is too narrow by what changes from run to run. `bench ab` runs pairs of processes for that (ab.py).
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13; Student, The probable error of a mean,
 Biometrika 1908 (the two-sample form with pooled variance, in any textbook).
@@ -40,13 +39,10 @@ STUDENT_T = (
 # fmt: on
 """Half the width of a 99 % interval in standard errors, from 1 degree of freedom on; the last stands for more."""
 
-STATISTICS: dict[str, float] = {"median": 0.5, "p10": 0.1, "p90": 0.9}
-"""Name and share of the samples that lie below."""
-
 
 @dataclass(frozen=True)
 class Ratio:
-    """new / base of a statistic, and where it lies with `CONFIDENCE`; (0, inf) where there is one sample of each."""
+    """new / base, and where it lies with `CONFIDENCE`; (0, inf) where there is one sample of each."""
 
     ratio: float
     low: float
@@ -72,31 +68,17 @@ class Ratio:
         return f"interval {self.interval}" if self.high - self.low > WIDEST * self.ratio else ""
 
 
-def ratio_interval(base: Sequence[float], new: Sequence[float], statistic: str = "median") -> Ratio:
-    """The ratio of a statistic of two series of times, with its interval."""
-    share = STATISTICS[statistic]
-    ratio, samples = float(np.quantile(new, share) / np.quantile(base, share)), min(len(base), len(new))
+def ratio_interval(base: Sequence[float], new: Sequence[float]) -> Ratio:
+    """The ratio of the medians of two series of times, with its interval."""
+    ratio, samples = float(np.median(new) / np.median(base)), min(len(base), len(new))
     if samples < LEAST_SAMPLES:
         width = _student_width(base, new)
         return Ratio(ratio, ratio / width, ratio * width, samples)
     rng = np.random.default_rng(SEED)
-    ratios = _resampled(new, share, rng) / _resampled(base, share, rng)
+    ratios = _resampled(new, rng) / _resampled(base, rng)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(ratios, (tail, 1 - tail))
     return Ratio(ratio, float(low), float(high), samples)
-
-
-def ratio_of_runs(base: Sequence[float], new: Sequence[float]) -> Ratio:
-    """The ratio of the geometric means of a statistic of several runs each, with its interval by Student's t.
-
-    A time of zero has no logarithm: then the interval is everything.
-    """
-    runs = min(len(base), len(new))
-    if min(*base, *new) <= 0:
-        return Ratio(1.0, 0.0, float("inf"), runs)
-    ratio = float(np.exp(np.log(new).mean() - np.log(base).mean()))
-    width = _student_width(base, new)
-    return Ratio(ratio, ratio / width, ratio * width, runs)
 
 
 def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
@@ -132,7 +114,7 @@ def _student_width(base: Sequence[float], new: Sequence[float]) -> float:
     return float(np.exp(_student(freedom) * error))
 
 
-def _resampled(samples: Sequence[float], share: float, rng: np.random.Generator) -> np.ndarray:
+def _resampled(samples: Sequence[float], rng: np.random.Generator) -> np.ndarray:
     values = np.asarray(samples, np.float64)
     picks = rng.integers(0, len(values), (RESAMPLES, len(values)))
-    return np.asarray(np.quantile(values[picks], share, axis=1))
+    return np.asarray(np.median(values[picks], axis=1))

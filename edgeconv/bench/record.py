@@ -32,7 +32,6 @@ from edgeconv.core.records import (
     keyed_by,
     plain,
 )
-from edgeconv.errors import UsageError
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
@@ -50,7 +49,6 @@ kept."""
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """Those that change a time."""
 
-RECORD_ENDINGS = (".json", ".json.xz")
 
 Kind = Literal["method", "peer", "copy"]
 Status = Literal["measured", "wrong", "disqualified", "refused", "failed"]
@@ -240,23 +238,6 @@ def to_json(record: Part) -> bytes:
 def read_record(path: Path) -> BenchRecord:
     """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
     return read_kinds(path, {KIND: BenchRecord})
-
-
-def read_runs(path: Path) -> dict[Path, BenchRecord]:
-    """The record of a file, or those of a folder, which are repeated runs; raises UsageError as `read_record`."""
-    if not path.is_dir():
-        return {path: read_record(path)}
-    found = sorted(file for file in path.iterdir() if file.name.endswith(RECORD_ENDINGS))
-    if not found:
-        raise UsageError(f"Folder '{path}' holds no record of bench: name the folder of the runs' .json files.")
-    runs: dict[Path, BenchRecord] = {}
-    for file in found:
-        record = read_record(file)
-        twice = next((other for other, run in runs.items() if run == record), None)
-        if twice is not None:
-            raise UsageError(f"Folder '{path}' holds one run twice: '{twice.name}' and '{file.name}'.")
-        runs[file] = record
-    return runs
 
 
 def unlike_facts(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:

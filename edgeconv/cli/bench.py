@@ -1,4 +1,4 @@
-"""`edgeconv bench`: measure a grid; `bench compare`: two records, row by row; `bench gemm`, `bench conv`: ladders."""
+"""`edgeconv bench`: measure a grid; `bench ab`: two versions, by turns; `bench gemm`, `bench conv`: ladders."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from edgeconv.core.safe_text import visible
 from edgeconv.options import (
     BenchOutput,
     ConvLadder,
-    FailureRules,
     Filtering,
     GemmLadder,
     GridAxes,
     Ladder,
     MethodOptions,
+    Pairing,
     Reading,
     Replacing,
     Timing,
@@ -29,6 +29,7 @@ from edgeconv.options import (
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import BenchRecord, BenchRow
+    from edgeconv.export.tables import Table
 
 
 def grid(
@@ -46,7 +47,7 @@ def grid(
     """Measure a grid of cases, methods and peers.
 
     Each method and peer is checked first, then timed by turns beside a plain copy. See also --help of
-    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or
+    'edgeconv bench ab', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or
     disqualified, and where none could be timed.
     """
     from edgeconv.bench.arguments import chosen_grid, parse_rules
@@ -103,15 +104,22 @@ def grid(
 
 def _say_surface(record: BenchRecord) -> None:
     """What a record of drawn cases says; nothing of others."""
-    from edgeconv.export import markdown, surface, terminal
-    from edgeconv.export.document import Tabled
+    from edgeconv.export import surface
 
     for table in surface.tables_of(record):
-        width = columns(sys.stdout)
-        if width is None:
-            say_lines(markdown.as_text(table), nl=False)
-        else:
-            say_drawn(terminal.draw([Tabled(table, 2)], width, has_colours(sys.stdout)))
+        _say_table(table)
+
+
+def _say_table(table: Table) -> None:
+    """As Markdown, or drawn for a terminal."""
+    from edgeconv.export import markdown, terminal
+    from edgeconv.export.document import Tabled
+
+    width = columns(sys.stdout)
+    if width is None:
+        say_lines(markdown.as_text(table), nl=False)
+    else:
+        say_drawn(terminal.draw([Tabled(table, 2)], width, has_colours(sys.stdout)))
 
 
 def _formats(text: str) -> tuple[list[str], dict[str, str]]:
@@ -149,43 +157,44 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
         raise ImageWriteError(f"Output '{taken[0]}' exists: pass --resume, --overwrite, or another --name.")
 
 
-def compare(
-    base: Annotated[Path, Positional("The record to measure against, or a folder of such runs.")],
-    new: Annotated[Path, Positional("The record in question, or a folder of such runs.")],
-    rules: FailureRules,
+def ab(
+    a: Annotated[str, Positional("A source folder, a git revision, or the Python of another environment.")],
+    b: Annotated[str, Positional("The version in question.")],
+    pairing: Pairing,
     replacing: Replacing,
 ) -> None:
-    """Compare two records, row by row, from the samples.
+    """Time two versions by turns, over pairs of processes.
 
-    Each row is the same, faster, slower, unsteady or ambiguous. Ends with 1 only
-    for a slowdown, real or hidden. One run cannot tell what changes from run to
-    run: folders of five runs or more raise fewer false alarms.
+    Each row is a public call. B is slower where the whole interval of B / A is above the margin; then the command ends
+    with 1. Rows without a verdict need more time.
     """
-    from edgeconv.bench.compare import UNLIKES, compare_runs, parse_gate
-    from edgeconv.bench.record import read_runs
+    from edgeconv.bench.ab import Pairs, compare_sides, side_of
+    from edgeconv.bench.ab_cases import GUARD, chosen
+    from edgeconv.bench.arguments import parse_share
+    from edgeconv.bench.record import to_json
     from edgeconv.diff.outputs import Outputs
-    from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.export.comparison import to_junit, to_markdown
-    from edgeconv.io.files import utf8
+    from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.export import ab as shown
+    from edgeconv.run.progress import Progress
 
-    allowed = tuple(word.strip() for word in rules.allow.split(",") if word.strip())
-    for word in allowed:
-        if word not in UNLIKES:
-            raise UsageError(f"--allow '{word}' is not one of {', '.join(UNLIKES)}.")
-    before, after = read_runs(base), read_runs(new)
-    outputs = Outputs((str(base), str(new), *map(str, (*before, *after))), replacing.overwrite)
-    for path in (rules.markdown, rules.junit):
-        if path is not None:
-            outputs.reserve_file(path)
-    comparison = compare_runs([*before.values()], [*after.values()], parse_gate(rules.fail_on), allowed)
-    text = to_markdown(comparison)
-    if rules.markdown is not None:
-        outputs.add(rules.markdown, utf8(text))
-    if rules.junit is not None:
-        outputs.add(rules.junit, to_junit(comparison))
+    margin, planted = parse_share("--fail-on", pairing.fail_on), parse_share("--plant", pairing.plant)
+    cases = chosen(pairing.rows or GUARD, pairing.only)
+    outputs = Outputs((str(pairing.rows),), replacing.overwrite)
+    if pairing.output is not None:
+        outputs.reserve_file(pairing.output)
+    line = Progress(len(cases), "rows")
+    try:
+        with side_of(a) as first, side_of(b) as second:
+            pairs = Pairs(pairing.time_limit, pairing.pairs, planted, line.update)
+            record = compare_sides(first, second, cases, pairs)
+    finally:
+        line.close()
+    if pairing.output is not None:
+        outputs.add(pairing.output, to_json(record))
     outputs.write()
-    say_lines(text, nl=False)
-    if not comparison.passed:
+    _say_table(shown.table(record, margin))
+    say(shown.summary(record, margin))
+    if any(row.verdict(margin) == "slower" for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -263,5 +272,5 @@ def _climb(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"grid": grid, "compare": compare, "gemm": gemm, "conv": conv}
+COMMANDS: dict[str, Callable[..., None]] = {"grid": grid, "ab": ab, "gemm": gemm, "conv": conv}
 """By the word behind `edgeconv bench`; no word is the first."""

@@ -161,7 +161,7 @@ class ExportActions:
         self._ask("Save record", "bench.json", RECORD_FILTER, lambda path: self.record(record, path))
 
     def record(self, record: BenchRecord, path: str) -> None:
-        """As `edgeconv report` and `edgeconv bench compare` read it."""
+        """As `edgeconv report` reads it."""
         inputs = self._model.inputs()
 
         def work() -> After:

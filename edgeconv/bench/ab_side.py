@@ -1,0 +1,182 @@
+"""One side of `edgeconv bench ab`: a process with one version of the package, asked by lines of JSON.
+
+    {"case": {...}}      set a case up: {"done": true}, or {"cannot": "why"}
+    {"seconds": 0.05}    run it for so long: {"samples": [...], "copy": [...]}, seconds of one run each
+
+A case that is asked to be `slower` by 0.07 does 7 % more than its work: so it is seen what a comparison notices.
+
+It runs as text in any interpreter (`python -c`), and uses the public calls alone, `plan`, `convolve`, `canny` and
+`out=`, so that a version from before this file can be measured too.
+
+On the CPU a sample is a run, or several where one is short. On a GPU `plan` is captured as one graph of runs over so
+many pairs of arrays that they exceed the last cache `CACHES` times, so that each finds it cold and no launch is timed;
+a copy of as many bytes is captured likewise. Other calls, which allocate, run over the same pairs by the host's clock.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SEED = 20_261_124
+CACHES = 4
+LEAST_SECONDS = 2e-4
+"""Of a sample, so that the clock's own time is far below it."""
+CANNY_LIMITS = (100, 200)
+
+Timed = Callable[[], float]
+"""Seconds of one run, as a sample of it."""
+
+
+def noise(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Whole numbers of the whole range, or floats from −1 to 1; the same for every side."""
+    rng = np.random.default_rng(SEED)
+    if np.dtype(dtype).kind == "u":
+        return rng.integers(0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True)
+    return rng.uniform(-1, 1, shape).astype(dtype)
+
+
+def caller(case: dict[str, Any]) -> tuple[Callable[[Any, Any], Any], tuple[int, ...], Any]:
+    """The call of a case, of a picture and of an array for the result, and that array's shape and type."""
+    import edgeconv
+
+    words = dict(case["words"])
+    if "filter" in words and not isinstance(words["filter"], str):
+        words["filter"] = np.array(words["filter"], np.float32)
+    if case["options"]:
+        words["options"] = edgeconv.Options(**case["options"])
+    shape, dtype = tuple(case["shape"]), case["dtype"]
+    if case["call"] == "canny":
+        return (lambda image, out: edgeconv.canny(image, *CANNY_LIMITS, out=out, **words)), shape[:2], "uint8"
+    plan = edgeconv.plan(shape, dtype, **words)
+    if case["call"] == "plan":
+        return (lambda image, out: plan(image, out=out)), plan.output_shape, plan.output_dtype
+    return (lambda image, out: edgeconv.convolve(image, **words)), plan.output_shape, plan.output_dtype
+
+
+def several(run: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> Timed:
+    """A sample of so many runs that it takes `LEAST_SECONDS`."""
+
+    def timed(times: int) -> float:
+        started = time.perf_counter()
+        for _ in range(times):
+            run()
+        wait()
+        return (time.perf_counter() - started) / times
+
+    timed(1)
+    times = max(1, round(LEAST_SECONDS / min(timed(1) for _ in range(3))))
+    return lambda: timed(times)
+
+
+def on_cpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
+    """The case and the copy of its bytes, by NumPy in one thread."""
+    call, out_shape, out_dtype = caller(case)
+    image, out = noise(tuple(case["shape"]), case["dtype"]), np.empty(out_shape, out_dtype)
+    half = (image.nbytes + out.nbytes) // 2
+    source, target = np.ones(half, np.uint8), np.zeros(half, np.uint8)
+
+    def run() -> None:
+        started = time.perf_counter()
+        call(image, out)
+        if case["slower"]:
+            until = (now := time.perf_counter()) + case["slower"] * (now - started)
+            while time.perf_counter() < until:
+                pass
+
+    return several(run), several(lambda: np.copyto(target, source))
+
+
+def on_gpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
+    """The case and the copy of its bytes, each with a cold cache."""
+    import cupy
+
+    call, out_shape, out_dtype = caller(case)
+    one = cupy.asarray(noise(tuple(case["shape"]), case["dtype"]))
+    out = cupy.empty(out_shape, out_dtype)
+    pair_bytes = one.nbytes + out.nbytes
+    pairs = [(one, out)]
+    for _ in range(CACHES * cupy.cuda.Device().attributes["L2CacheSize"] // pair_bytes + 1):
+        pairs.append((one.copy(), cupy.empty(out_shape, out_dtype)))
+    half = -(-pair_bytes // 2048) * 1024  # of whole kilobytes: of others the copy itself is slower
+    halves = [cupy.zeros((2, half), cupy.uint8) for _ in pairs]
+    stream = cupy.cuda.Stream(non_blocking=True)
+
+    def copies() -> None:
+        for source, target in halves:
+            target.data.copy_from_device_async(source.data, half, stream)
+
+    again = pairs[: round(case["slower"] * len(pairs))]
+
+    def runs() -> None:
+        for image, result in [*pairs, *again]:
+            call(image, result)
+
+    with stream:
+        if case["call"] == "plan":
+            timed = graph(stream, runs, len(pairs))
+        else:
+            over_all = several(runs, stream.synchronize)
+            timed = lambda: over_all() / len(pairs)  # noqa: E731
+        return timed, graph(stream, copies, len(pairs))
+
+
+def graph(stream: Any, put: Callable[[], None], runs: int) -> Timed:
+    """`put` captured as a graph: device time of one of its runs."""
+    import cupy
+
+    put()  # compiles, loads and allocates before the capture
+    stream.synchronize()
+    stream.begin_capture()
+    put()
+    captured = stream.end_capture()
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+
+    def timed() -> float:
+        begin.record(stream)
+        captured.launch(stream)
+        end.record(stream)
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / runs
+
+    timed()
+    return timed
+
+
+def for_a_while(timed: Timed, seconds: float) -> list[float]:
+    """Samples for so long, and one at least; the first is not among them: the other side had the machine."""
+    timed()
+    end, samples = time.perf_counter() + seconds, [timed()]
+    while time.perf_counter() < end:
+        samples.append(timed())
+    return samples
+
+
+def main() -> None:
+    """Answer until the questions end."""
+    timed: Timed | None = None
+    copy: Timed | None = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "case" in asked:
+            timed = copy = None
+            try:
+                timed, copy = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
+                answer: dict[str, Any] = {"done": True}
+            except Exception as error:  # of any version of the package, which may not know a word of the case
+                answer = {"cannot": (str(error).strip().splitlines() or [""])[0] or type(error).__name__}
+        else:
+            assert timed is not None
+            assert copy is not None
+            seconds = asked["seconds"]
+            answer = {"samples": for_a_while(timed, seconds), "copy": for_a_while(copy, seconds / 4)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

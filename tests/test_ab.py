@@ -1,0 +1,155 @@
+"""`edgeconv bench ab`: the verdict on intervals by hand, what a side may be, and the command from end to end.
+
+How often a verdict is wrong is measured, in docs/bench.md; no test here judges a time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from command import PROJECT, edgeconv
+
+from edgeconv.bench import ab
+from edgeconv.bench.ab import AbRecord, AbRow, Pairs, compare_sides, side_of, verdict_of
+from edgeconv.bench.ab_cases import GUARD, chosen, read_rows
+from edgeconv.bench.intervals import Ratio
+from edgeconv.core.records import as_type, plain
+from edgeconv.errors import UsageError
+
+ROWS = """
+[[rows]]
+call = ["plan", "convolve"]
+device = "cpu"
+size = [9, "8x12"]
+filter = ["sobel", "bank-c3-k2", "grey-random"]
+channels = "mix"
+threads = 1
+
+[[rows]]
+call = "canny"
+device = "cpu"
+size = "9x9x3"
+"""
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.toml"
+    path.write_text(ROWS)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.051, 1.2, "slower"),
+        (1.05, 1.2, "no verdict"),
+        (0.96, 1.04, "same"),
+        (1 / 1.05, 1.05, "same"),
+        (0.94, 1.0, "no verdict"),
+        (0.9, 0.952, "faster"),
+        (0.0, float("inf"), "no verdict"),
+    ],
+)
+def test_the_whole_interval_decides(low: float, high: float, verdict: str) -> None:
+    assert verdict_of(Ratio(1.0, low, high, 9), 0.05) == verdict
+
+
+def test_an_interval_is_over_the_pairs_of_processes() -> None:
+    """Student's t of ln 1.06, ln 1.08 and so on: 99 % of five pairs are 4.604 standard errors."""
+    row = AbRow("row", [1.0] * 5, [1.06, 1.08, 1.07, 1.06, 1.08], [1.0] * 5)
+    assert str(row.ratio) == "1.07 [1.05, 1.091]"
+    assert row.verdict(0.04) == "slower"
+    assert row.verdict(0.05) == "no verdict"
+    assert AbRow("row", [1.0] * 4, [1.07] * 4, [1.0] * 4).verdict(0.04) == "no verdict", "too few pairs"
+    assert AbRow("row", [1.0] * 5, [1.0] * 5, [1.0] * 5).is_settled
+    assert not row.is_settled, "half of the interval is 2 %"
+    assert AbRow("row", [], [], [], "A: no").verdict(0.04) == "cannot run"
+
+
+def test_the_mean_is_over_the_pairs_that_every_row_has() -> None:
+    found = [AbRow("1", [1.0, 1.0, 9.0], [1.21, 1.21, 1.0], []), AbRow("2", [2.0, 2.0], [2.0, 2.0], [])]
+    record = AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, [*found, AbRow("3", [], [], [], "B: no")])
+    assert record.mean is not None
+    assert record.mean.ratio == pytest.approx(1.1)
+    assert record.mean.samples == 2
+
+
+def test_rows_of_a_file(rows: Path) -> None:
+    titles = [case.title for case in read_rows(rows)]
+    assert len(titles) == 2 * 2 * 3 + 1
+    assert "plan cpu 8x12 uint8 bank-c3-k2 mix threads=1" in titles
+    (bank,) = chosen(rows, "plan 8x12 bank-c3-k2")
+    assert (bank.shape, bank.options) == ((8, 12, 3), {"threads": 1})
+    assert [len(bank.words["filter"]), len(bank.words["filter"][0])] == [2, 3]
+    assert chosen(rows, "plan 8x12 grey-random")[0].shape == (8, 12, 1)
+    assert chosen(rows, "canny")[0].shape == (9, 9, 3)
+    assert {case.device for case in read_rows(GUARD)} == {"cpu", "cuda"}
+    for text, words in (("[[rows]]\nsize = 'x'", None), ("[[row]]\nsize = 9", None), ("size", None), (ROWS, "luma")):
+        rows.write_text(text)
+        with pytest.raises(UsageError, match=r"rows\.toml"):
+            chosen(rows, words)
+
+
+def test_a_side_is_a_folder_an_interpreter_or_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with side_of(str(PROJECT)) as folder, side_of(sys.executable) as python:
+        assert (folder.folder, python.folder) == (PROJECT, None)
+    for word in (str(tmp_path), "nothing"):
+        with pytest.raises(UsageError, match=word), side_of(word):
+            pass
+    if shutil.which("git") and (PROJECT / ".git").exists():
+        monkeypatch.chdir(PROJECT)
+        with side_of("HEAD") as revision:
+            assert revision.folder is not None
+            assert (revision.folder / "edgeconv" / "__init__.py").is_file()
+
+
+def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
+    """The second knows no canny and ends with another error for a bank: both are lines, and the others are measured."""
+    other = tmp_path / "other" / "edgeconv"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text(
+        "import numpy as np\n\nclass Options:\n    def __init__(self, threads): pass\n\n"
+        "def plan(shape, dtype, *, filter, channels, device, options):\n"
+        "    if not isinstance(filter, str) and len(filter) == 2: raise ValueError('no banks\\nhere')\n"
+        "    made = lambda image, out: out\n"
+        "    made.output_shape, made.output_dtype = shape, dtype\n    return made\n\n"
+        "def convolve(image, **words): return image\n"
+    )
+    now = count()
+    told: list[tuple[int, str]] = []
+    with side_of(str(PROJECT)) as a, side_of(str(other.parent)) as b:
+        pairs = Pairs(0.0, told=lambda *words: told.append(words), clock=lambda: float(next(now)))
+        record = compare_sides(a, b, read_rows(rows), pairs)
+    by_title = {row.title: row for row in record.rows}
+    assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
+    assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
+    measured = [row for row in record.rows if row.cannot is None]
+    assert len(measured) == 8
+    assert all(len(row.a_seconds) == len(row.b_seconds) == len(row.copy_seconds) == 1 for row in measured)
+    assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
+    assert as_type(plain(record), AbRecord) == record
+
+
+def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it measured is not judged; then what it says of rows that are slower, and that cannot run."""
+    out = tmp_path / "ab.json"
+    words = ("bench", "ab", PROJECT, PROJECT, "--rows", rows)
+    done = edgeconv(*words, "--only", "plan 8x12 sobel", "--pairs", "1", "--plant", "20%", "-o", out)
+    assert done.code == 0, done.err
+    assert "1 row: 1 no verdict" in done.text
+    record = json.loads(out.read_bytes())
+    assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
+    found = [AbRow("slow", [1.0] * 5, [1.1] * 5, [0.5] * 5), AbRow("none", [], [], [], "A: no such call")]
+    monkeypatch.setattr(ab, "compare_sides", lambda *given: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found))
+    for margin, code in (("5%", 1), ("15%", 0)):
+        done = edgeconv(*words, "--fail-on", margin)
+        assert done.code == code
+    assert "| same | slow | 1 s | 1.1 s | 1.1 [1.1, 1.1] | 5 | 0.45 |" in done.text
+    assert "| cannot run | none | – | – | A: no such call |" in done.text

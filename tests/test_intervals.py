@@ -1,0 +1,87 @@
+"""The interval of a ratio of two times: of samples, of few samples, and of cases; numbers by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from edgeconv.bench.intervals import STUDENT_T, Ratio, mean_of_cases, mean_ratio, ratio_interval
+
+
+def test_constant_samples_have_an_exact_interval() -> None:
+    assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5, 9)
+
+
+def test_one_sample_of_each_tells_nothing() -> None:
+    assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"), 1)
+    assert str(ratio_interval([1.0], [9.0])) == "9 (few samples)"
+
+
+def test_few_samples_have_the_interval_of_student() -> None:
+    """Mean logarithms 0 and 3, each with a variance of 1 of three: pooled 1, error sqrt(2/3), 4.604 of them."""
+    found = ratio_interval(np.exp([-1.0, 0.0, 1.0]).tolist(), np.exp([2.0, 3.0, 4.0]).tolist())
+    assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
+        [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
+    )
+
+
+def test_an_interval_is_the_middle_of_2000_resampled_ratios() -> None:
+    """Again from the same draws, in plain Python: quantiles between two samples lie on the line between them."""
+    base = [1.0 + 0.01 * (7 * n % 19) for n in range(19)]
+    new = [1.2 + 0.02 * (5 * n % 23) for n in range(23)]
+
+    def quantile(values: list[float], percent: float) -> float:
+        ordered, place = sorted(values), (len(values) - 1) * percent / 100
+        low = int(place)
+        return ordered[low] + (place - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
+
+    rng = np.random.default_rng(20_261_121)
+    drawn = [
+        [quantile([values[pick] for pick in picks], 50) for picks in rng.integers(0, len(values), (2000, len(values)))]
+        for values in (new, base)
+    ]
+    ratios = [mine / theirs for mine, theirs in zip(*drawn, strict=True)]
+    found = ratio_interval(base, new)
+    expected = (quantile(new, 50) / quantile(base, 50), quantile(ratios, 0.5), quantile(ratios, 99.5))
+    assert (found.ratio, found.low, found.high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
+    """Student's interval lies evenly round the ratio; one that is drawn ends at ratios of samples."""
+    base, new = [1.0, 1.1, 1.3, 1.8, 1.9], [2.0, 2.1, 2.6, 2.7, 3.9]
+    for count, evenly in ((2, True), (4, True), (5, False)):
+        found = ratio_interval(base[:count], new[:count])
+        assert (found.low * found.high == pytest.approx(found.ratio**2, rel=1e-9)) == evenly, count
+    assert found.low >= min(new) / max(base)
+    assert found.high <= max(new) / min(base)
+
+
+def test_a_mean_is_as_unsure_as_its_ratios() -> None:
+    """Ends are means of ends; one case of few samples leaves no verdict on all."""
+    sure, other = Ratio(2.0, 1.98, 2.02, 9), Ratio(8.0, 7.92, 8.08, 30)
+    assert mean_ratio([]) is None
+    found = mean_ratio([sure, other])
+    assert [found.ratio, found.low, found.high, found.samples] == pytest.approx([4.0, 3.96, 4.04, 9])
+    assert found.doubt == ""
+    assert mean_ratio([sure, Ratio(8.0, 0.0, float("inf"), 1)]).doubt == "1 sample"
+
+
+def test_the_mean_of_cases_has_the_interval_of_student_over_them() -> None:
+    found = mean_of_cases(np.exp([1.0, 2.0, 3.0]).tolist())
+    assert np.log([found.low, found.ratio, found.high]) == pytest.approx([2 - 9.925 / 3**0.5, 2, 2 + 9.925 / 3**0.5])
+    assert mean_of_cases([3.0]) == Ratio(pytest.approx(3.0), 0.0, float("inf"), 1)
+
+
+def test_students_t_holds_99_percent_of_its_own_density() -> None:
+    """The density of t with n degrees of freedom, integrated from −t to t by the trapezoid rule."""
+    for freedom, width in enumerate(STUDENT_T, 1):
+        scale = math.gamma((freedom + 1) / 2) / (math.sqrt(freedom * math.pi) * math.gamma(freedom / 2))
+
+        def density(x, freedom: int = freedom, scale: float = scale):
+            return scale * (1 + x**2 / freedom) ** (-(freedom + 1) / 2)
+
+        x = np.linspace(0, width, 20_001)
+        inside = 2 * float(np.sum((density(x)[1:] + density(x)[:-1]) / 2 * np.diff(x)))
+        assert abs(inside - 0.99) <= 2 * density(width) * 0.0005 + 1e-6, freedom
