@@ -587,6 +587,9 @@ class Reporting:
     markdown: Path | None = option(None, "Write the tables to this file.")
     csv: Path | None = option(None, "Write one line per row to this file.")
     plots: Path | None = option(None, "Write each plot as SVG and PNG into this folder.")
+    schema: str | None = option(
+        None, "Print the JSON Schema of run, bench, ladder, ab, diff, ignored or batch, and read no record."
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from command import edgeconv
 from edgeconv.bench.grid import GRIDS
 from edgeconv.export import exporter_names
 from edgeconv.export.csv import HEADER
-from edgeconv.export.schemas import BENCH
+from edgeconv.export.schemas import schema
 
 SHORT = ("--time-limit", "0.002", "--samples", "5", "--devices", "cpu")
 
@@ -28,7 +28,7 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
     ]
     assert rest.split("\n")[-4:] == ["out/bench.json", "out/bench.csv", "out/bench.md", ""]
     result = json.loads((tmp_path / "out" / "bench.json").read_text(encoding="utf-8"))
-    jsonschema.validate(result, BENCH.schema())
+    jsonschema.validate(result, schema("bench"))
     assert result["complete"]
     assert len(result["rows"]) == 2 * 2 * 4
     assert {row["entrant"] for row in result["rows"]} == {"copy", "opencv", "reference", "opencv-filter2d"}

@@ -23,7 +23,7 @@ from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
 from edgeconv.export.markdown import every_row
-from edgeconv.export.schemas import LADDERS
+from edgeconv.export.schemas import schema
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
@@ -55,7 +55,7 @@ def record(entered: list[tuple[str, str, float]], wrong: str = "") -> ConvRecord
 
 def test_figures_of_convolutions_are_those_of_the_formulas() -> None:
     made = record([(COPY, None, 1e-4), (FIRST, "16×16", 8e-4), (FIRST, "8×8", 1e-3), (SECOND, "16×16", 2e-4)])
-    jsonschema.validate(plain(made), LADDERS.schema())
+    jsonschema.validate(plain(made), schema("ladder"))
     copy, first, other, second = made.rows
     assert (copy.share_of_floor, copy.gflops, copy.gain) == (1.0, None, None)
     assert first.gflops == pytest.approx(2 * 81 * 8 * 8 / 8e-4 / 1e9)
@@ -68,7 +68,7 @@ def test_figures_of_convolutions_are_those_of_the_formulas() -> None:
 
 def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
     made = record([(COPY, None, 1e-4), (FIRST, "16×16", 1e-9), (SECOND, "16×16", 2e-4)], wrong=FIRST)
-    jsonschema.validate(plain(made), LADDERS.schema())
+    jsonschema.validate(plain(made), schema("ladder"))
     _, first, second = made.rows
     assert (first.right, first.timing, first.gflops, first.relative_error) == (False, None, None, None)
     assert (second.right, second.gain) == (True, None)
@@ -85,7 +85,7 @@ def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
     told: list[tuple[int, str]] = []
     seen = Watch("cpu")
     made = conv.measure((8, 16), (1, 3), "all", BUDGET, device, seen, lambda done, note: told.append((done, note)))
-    jsonschema.validate(plain(made), LADDERS.schema())
+    jsonschema.validate(plain(made), schema("ladder"))
     assert [(row.size, row.stride) for row in made.rows] == [(8, 1), (16, 1), (8, 3), (16, 3)]
     assert told == [(0, "8 stride 1"), (1, "16 stride 1"), (2, "8 stride 3"), (3, "16 stride 3")]
     assert {row.idea for row in made.rows} == {"all"}
@@ -201,4 +201,4 @@ def test_without_a_gpu_it_says_what_is_missing(tmp_path, ladder: str) -> None:
 def test_the_whole_ladder_on_a_gpu(tmp_path, ladder: str, sizes: str) -> None:
     done = edgeconv("bench", ladder, "--sizes", sizes, "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
     assert done.code == 0, done.err
-    jsonschema.validate(json.loads((tmp_path / f"{ladder}.json").read_text(encoding="utf-8")), LADDERS.schema())
+    jsonschema.validate(json.loads((tmp_path / f"{ladder}.json").read_text(encoding="utf-8")), schema("ladder"))

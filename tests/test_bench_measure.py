@@ -33,7 +33,7 @@ from edgeconv.bench.watch import Watch
 from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
-from edgeconv.export.schemas import BENCH
+from edgeconv.export.schemas import schema
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.io.image import write_image
 from edgeconv.runtime.devices import cpu
@@ -54,7 +54,7 @@ def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeyp
         assert (row.timings, row.metrics, row.lead_l2_state) == ({}, {}, None)
     assert all(row.status == "measured" for row in rows_of(result, "honest"))
     assert result.warnings[0] == "hasty on cpu gave a wrong result and got no time in 2 rows"
-    jsonschema.validate(plain(result), BENCH.schema())
+    jsonschema.validate(plain(result), schema("bench"))
 
 
 class ForgetfulMethod(TimedMethod):
@@ -102,7 +102,7 @@ def test_a_library_that_fails_in_the_middle_gets_no_time_and_the_others_do(monke
     for row in rows_of(result, "tiring"):
         assert (row.status, row.reason, row.timings) == ("failed", "OSError: tired", {})
     assert {row.status for row in rows_of(result, "honest")} == {"measured"}
-    jsonschema.validate(plain(result), BENCH.schema())
+    jsonschema.validate(plain(result), schema("bench"))
 
 
 def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:

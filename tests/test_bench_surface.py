@@ -24,7 +24,7 @@ from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
 from edgeconv.export import html, markdown
-from edgeconv.export.schemas import BENCH
+from edgeconv.export.schemas import schema
 from edgeconv.export.surface import tables_of
 from edgeconv.options import GridAxes
 
@@ -156,7 +156,7 @@ def test_the_command_draws_checks_measures_and_says_the_distribution(monkeypatch
     assert done.code == 0, done.err
     assert "4 cases drawn from seed 5" in done.text
     record = json.loads((tmp_path / "results" / "bench.json").read_text(encoding="utf-8"))
-    jsonschema.validate(record, BENCH.schema())
+    jsonschema.validate(record, schema("bench"))
     assert record["grid"]["draw"] == {"seed": 5, "cases": 4}
     assert {(row["status"], row["reason"]) for row in record["rows"]} == {("measured", None)}
     again = edgeconv("bench", *words, *short, "--resume", cwd=tmp_path)

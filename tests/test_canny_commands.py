@@ -21,7 +21,7 @@ from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.core.choices import CHAINS, DeviceName
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
 from edgeconv.methods.opencv_canny import ThreadLimit
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def report_of(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(name).with_suffix(".json").read_text(encoding="utf-8"))
-    Draft202012Validator(json.loads(RUN.text())).validate(found)
+    Draft202012Validator(schema("run")).validate(found)
     return found
 
 

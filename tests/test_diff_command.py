@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from edgeconv.cli import app
 from edgeconv.core.safe_text import visible
 from edgeconv.errors import EdgeconvError
-from edgeconv.export.schemas import DIFF
+from edgeconv.export.schemas import schema
 from edgeconv.io.formats import tiff
 from edgeconv.io.image import write_image
 
@@ -102,7 +102,7 @@ def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
     assert done.code == 1
     record = json.loads(done.text)
     assert record["kind"] == "diff"
-    Draft202012Validator(DIFF.schema()).validate(record)
+    Draft202012Validator(schema("diff")).validate(record)
     assert [entry["judged"]["differing_samples"] for entry in record["comparisons"]] == [0, 3]
     suite = ElementTree.parse(folder / "out.xml").getroot()
     assert suite.attrib == {"tests": "2", "failures": "1", "errors": "0"}
@@ -147,10 +147,10 @@ def test_the_schema_is_one_and_records_of_floats_keep_to_it(folder: Path) -> Non
     strange = np.load(folder / "b.npy")
     strange[0, 0], strange[5, 7] = np.nan, np.inf
     np.save(folder / "strange.npy", strange)
-    Draft202012Validator.check_schema(DIFF.schema())
+    Draft202012Validator.check_schema(schema("diff"))
     done = edgeconv("diff", "a.tiff", "strange.npy", "--json", cwd=folder)
     record = json.loads(done.text)
-    Draft202012Validator(DIFF.schema()).validate(record)
+    Draft202012Validator(schema("diff")).validate(record)
     (found,) = record["comparisons"]
     assert found["whole"]["max_abs"] is None
     assert found["whole"]["unbounded_samples"] == 6

@@ -19,7 +19,7 @@ from edgeconv.core.request import make_request
 from edgeconv.diff import methods, results
 from edgeconv.diff.metrics import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
-from edgeconv.export.schemas import DIFF
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.base import refuse
@@ -41,7 +41,7 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     record = json.loads(done.text)
     assert sorted((entry["name"], entry["device"]) for entry in record["methods"]) == sorted(runnable())
     assert record["methods"][0]["name"] == "reference"
-    Draft202012Validator(DIFF.schema()).validate(record)
+    Draft202012Validator(schema("diff")).validate(record)
     assert len(record["comparisons"]) == len(runnable()) - 1
     assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
     assert all(entry["kernel"]["median_seconds"] > 0 for entry in record["methods"])

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from edgeconv.diff.folders import run
 from edgeconv.diff.results import Wanted
 from edgeconv.errors import ImageReadError
-from edgeconv.export.schemas import DIFF
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import write_image
 
 
@@ -64,7 +64,7 @@ def test_every_relative_name_gets_its_status(folders: Path) -> None:
     assert done.code == 3, done.err
     record = json.loads(done.text)
     assert {pair["name"]: pair["status"] for pair in record["pairs"]} == STATUSES
-    Draft202012Validator(DIFF.schema()).validate(record)
+    Draft202012Validator(schema("diff")).validate(record)
     (changed,) = (pair["diff"] for pair in record["pairs"] if pair["status"] == "changed")
     assert changed["comparisons"][0]["judged"]["differing_samples"] == 5 * 6 * 3
     suite = ElementTree.parse(folders / "out.xml").getroot()

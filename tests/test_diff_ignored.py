@@ -19,7 +19,7 @@ from edgeconv.diff import metrics
 from edgeconv.diff.metrics import Allowance, Box, compare
 from edgeconv.diff.regions import RegionFinder
 from edgeconv.errors import UsageError
-from edgeconv.export.schemas import IGNORED
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import write_image
 
 HEIGHT, WIDTH = 200, 320
@@ -172,7 +172,7 @@ def saved(shown: Shown, folder: Path) -> list[dict[str, object]]:
     path = folder / "saved" / "ignored.json"
     shown.browser.wait(path.exists, "the file to be saved")
     content = json.loads(path.read_text(encoding="utf-8"))
-    Draft202012Validator(IGNORED.schema()).validate(content)
+    Draft202012Validator(schema("ignored")).validate(content)
     return content["regions"]
 
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from run_reports import all_run_reports
 
 import edgeconv
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 
 docs_tables = script("docs_tables")
 bootstrap = script("bootstrap")
@@ -78,7 +78,7 @@ def test_the_bootstrap_takes_the_extra_that_fits_the_driver(driver: str, extra: 
 
 
 def test_committed_reports_fit_the_schema_and_passed_their_check() -> None:
-    validator = Draft202012Validator(RUN.schema())
+    validator = Draft202012Validator(schema("run"))
     reports = all_run_reports()
     assert reports
     for name, record in reports.items():

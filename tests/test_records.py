@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
-from command import PROJECT
+from command import PROJECT, edgeconv
 from jsonschema import Draft202012Validator
 from jsonschema_rs import validator_for
 from run_reports import all_run_reports
@@ -16,7 +16,7 @@ from run_reports import all_run_reports
 from edgeconv.bench.record import read_record
 from edgeconv.core.records import as_type, plain, to_json
 from edgeconv.errors import UsageError
-from edgeconv.export.schemas import BENCH, LADDERS, RUN, SCHEMAS, RecordSchema
+from edgeconv.export.schemas import SCHEMAS, schema
 from edgeconv.io.files import RECORD_BYTES, parse_json, read_text
 from edgeconv.run.report import CheckPart
 
@@ -28,9 +28,9 @@ def loaded(path: Path) -> dict:
     return parse_json(read_text(path, RECORD_BYTES))
 
 
-def committed(entry: RecordSchema) -> list[dict]:
+def committed(name: str) -> list[dict]:
     """Records whose `kind` is one of those that the schema allows."""
-    kinds = {kind_of(kind) for kind in entry.kinds}
+    kinds = {kind_of(kind) for kind in SCHEMAS[name][1]}
     found = list(all_run_reports().values())
     found += [record for path in sorted(RESULTS.rglob("*.json*")) if isinstance(record := loaded(path), dict)]
     return [record for record in found if record.get("kind") in kinds]
@@ -42,20 +42,22 @@ def kind_of(record: type) -> str:
     return word
 
 
-@pytest.mark.parametrize("entry", SCHEMAS, ids=lambda entry: entry.file)
-def test_a_schema_is_that_of_its_class(entry: RecordSchema) -> None:
-    assert entry.stored() == entry.text(), "run python3 -m edgeconv.export.schemas"
-    Draft202012Validator.check_schema(entry.schema())
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_printed_where_it_is_asked_for(name: str) -> None:
+    printed = json.loads(edgeconv("report", "--schema", name).text)
+    assert printed == plain(schema(name))
+    Draft202012Validator.check_schema(printed)
+    assert all(part["additionalProperties"] is False for part in printed["$defs"].values() if "properties" in part)
 
 
-@pytest.mark.parametrize("entry", [RUN, BENCH, LADDERS], ids=lambda entry: entry.file)
-def test_every_committed_record_is_of_its_class_and_comes_back_as_it_was(entry: RecordSchema) -> None:
-    validator = validator_for(entry.schema())  # compiled: the samples of all records are millions of numbers
-    records = committed(entry)
+@pytest.mark.parametrize("name", ["run", "bench", "ladder"])
+def test_every_committed_record_is_of_its_class_and_comes_back_as_it_was(name: str) -> None:
+    validator = validator_for(schema(name))  # compiled: the samples of all records are millions of numbers
+    records = committed(name)
     assert records
     for record in records:
         validator.validate(record)
-        (kind,) = (kind for kind in entry.kinds if kind_of(kind) == record["kind"])
+        (kind,) = (kind for kind in SCHEMAS[name][1] if kind_of(kind) == record["kind"])
         again = plain(as_type(record, kind))
         validator.validate(again)
         assert_holds(again, record)

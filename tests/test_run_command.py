@@ -20,7 +20,7 @@ import edgeconv as package
 from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.core.request import make_request
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
@@ -65,7 +65,7 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
     )
     record = json.loads((folder / "photo_laplacian8_each_opencv_s1.json").read_text(encoding="utf-8"))
     assert json.loads(done.text) == record
-    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(schema("run"), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert record["input"]["sha256"] == report.sha256_of(read_image(folder / "photo.png").pixels)
     assert record["output"]["sha256"] == report.sha256_of(read_image(folder / record["output"]["file"]).pixels)
     assert record["counts"]["nominal_flops"] == 2 * 9 * 3 * HEIGHT * WIDTH
@@ -80,10 +80,10 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
 
 
 def test_the_schema_itself_is_sound_and_refuses_what_is_not_a_report(folder: Path) -> None:
-    Draft202012Validator.check_schema(RUN.schema())
+    Draft202012Validator.check_schema(schema("run"))
     edgeconv("run", "photo.png", "--method", "opencv", cwd=folder)
     record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
-    validator = Draft202012Validator(RUN.schema())
+    validator = Draft202012Validator(schema("run"))
     assert validator.is_valid(record)
     del record["phases_seconds"]["convolve"]
     assert not validator.is_valid(record)

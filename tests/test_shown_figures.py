@@ -27,7 +27,7 @@ from edgeconv.core.records import plain
 from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
-from edgeconv.export.schemas import BATCH
+from edgeconv.export.schemas import schema
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.runtime.devices.base import Train
@@ -208,7 +208,7 @@ def test_the_sums_of_a_batch_by_hand() -> None:
     assert (made["pictures_per_second"], made["slowest_stage"], made["skipped"]) == (0.5, "decode", 3)
     assert made["failures"] == [{"input": "failed.png", "error": "odd"}] * 2
     assert (made["earlier_outputs"], made["passed_over"]) == (5, {".txt": 2})
-    validate(made, BATCH.schema())
+    validate(made, schema("batch"))
     summary.peak_bytes = {"cpu": 3 * 2**20, "cuda": 5 * 2**20}
     lines = summary_text(summary, settings_for("out"), earlier_outputs=6).splitlines()
     assert lines[0] == "pictures  11: 4 done, 3 unchanged since an earlier run, 2 failed, 2 not started"

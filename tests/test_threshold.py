@@ -21,7 +21,7 @@ from edgeconv.core import output
 from edgeconv.core.output import least_sample, mask, threshold_text
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import built_in_names
 from edgeconv.run import report_text
@@ -194,7 +194,7 @@ def test_run_writes_the_mask_and_says_so(folder: Path, picture: str, limit: str,
     assert np.array_equal(found, plain_mask(samples, float(limit)))
     assert found.shape == (37, 53, 1), "luma is one channel, and so is its mask"
     record = json.loads((folder / name).with_suffix(".json").read_text(encoding="utf-8"))
-    Draft202012Validator(RUN.schema()).validate(record)
+    Draft202012Validator(schema("run")).validate(record)
     assert record["problem"]["threshold"] == float(limit)
     assert record["timing"]["leaves_out"] == "threshold"
     phases = record["phases_seconds"]
@@ -264,7 +264,7 @@ def test_tiles_give_the_mask_of_the_whole(tmp_path: Path, dtype: str, mode: str,
     assert np.array_equal(whole, tiles)
     assert sorted(np.unique(whole).tolist()) == [0, WHITE[whole.dtype.name]]
     record = json.loads(done.text)
-    Draft202012Validator(RUN.schema()).validate(record)
+    Draft202012Validator(schema("run")).validate(record)
     assert record["tiles"]["proof"]["passed"]
     assert record["phases_seconds"]["threshold"] > 0
     assert record["timing"]["leaves_out"] == ("normalize and threshold" if mode == "normalize" else "threshold")

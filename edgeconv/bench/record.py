@@ -1,7 +1,7 @@
 """The record of a bench run: its classes, and a file with one row on each line.
 
-Field names carry their units; None means not measured or not known here. `bench.schema.json` is generated from these
-classes. Exports, the gate and the tables in docs read only this.
+Field names carry their units; None means not measured or not known here. `edgeconv report --schema bench` is made of
+these classes. Exports and the tables in docs read only this.
 """
 
 from __future__ import annotations

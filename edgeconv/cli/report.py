@@ -26,19 +26,27 @@ DAMAGE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
 
 
 def report(
-    records: Annotated[list[Path], Positional("JSON files that edgeconv bench and edgeconv run wrote.")],
     reporting: Reporting,
     replacing: Replacing,
+    records: Annotated[list[Path] | None, Positional("JSON files that edgeconv bench and edgeconv run wrote.")] = None,
 ) -> None:
     """Show records and reports again.
 
     As a page, tables, a spreadsheet, plots. With none asked for, prints the tables: drawn on a terminal, as Markdown
     into a pipe.
     """
+    from edgeconv.core.records import to_json
     from edgeconv.diff.outputs import Outputs
+    from edgeconv.errors import UsageError
     from edgeconv.export import find_exporter
     from edgeconv.export.kinds import read
+    from edgeconv.export.schemas import schema
 
+    if reporting.schema is not None:
+        say_lines(to_json(schema(reporting.schema)).decode(), nl=False)
+        return
+    if not records:
+        raise UsageError("Name records to show: edgeconv report results/bench.json, or --schema bench.")
     loaded = [(path, read(path)) for path in records]
     wanted = {"html": reporting.html, "markdown": reporting.markdown, "csv": reporting.csv}
     plots = reporting.plots

@@ -1,7 +1,7 @@
 """Records as typed classes: from and to JSON, and the JSON Schema that a class stands for.
 
 A record is a `Part` made of parts. Its fields carry their units in their names and their limits in their types, so that
-reading a file checks it, and schemas are generated (`python3 -m edgeconv.export.schemas`), never written by hand.
+reading a file checks it, and `edgeconv report --schema` makes the schema of a class when it is asked for.
 What is written keeps the order of the fields.
 """
 
@@ -75,40 +75,12 @@ def json_bytes(text: str) -> bytes:
     return (visible_lines(text) + "\n").encode()
 
 
-# --- schemas ------------------------------------------------------------------------------------------------------
-
-
-def schema_text(kinds: Sequence[type[Part]], title: str) -> str:
-    """The JSON Schema (2020-12) of a record that is of one of some classes: a line for each property."""
+def schema_of(kinds: Sequence[type[Part]], title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a record that is of one of some classes."""
     roots, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     root = {"oneOf": list(roots)} if len(kinds) > 1 else roots[0]
-    parts = [f'"$schema": "https://json-schema.org/draft/2020-12/schema",\n  "title": {_line(title)}']
-    parts += [f"{_line(name)}: {_line(value)}" for name, value in root.items()]
-    return (
-        "{\n  "
-        + ",\n  ".join([*parts, '"$defs": {\n' + ",\n".join(map(_definition, definitions.items()))])
-        + "\n  }\n}\n"
-    )
-
-
-def _definition(named: tuple[str, dict[str, Any]]) -> str:
-    name, found = named
-    properties = found.pop("properties", {})
-    found.pop("title", None)
-    if properties:
-        found["additionalProperties"] = False
-    lines = ",\n".join(f"      {_line(key)}: {_line(_bare(value))}" for key, value in properties.items())
-    head = _line(found)[:-1]
-    return f"    {_line(name)}: {head}" + (f', "properties": {{\n{lines}\n    }}}}' if properties else "}")
-
-
-def _bare(value: dict[str, Any]) -> dict[str, Any]:
-    """Without defaults, and null last, wherever the version of msgspec puts it."""
-    bare = {name: inner for name, inner in value.items() if name != "default"}
-    if "anyOf" in bare:
-        bare["anyOf"] = sorted(bare["anyOf"], key=lambda inner: inner == {"type": "null"})
-    return bare
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    for part in definitions.values():
+        if "properties" in part:  # a field that is not known is a mistake, also where a class would pass over it
+            part["additionalProperties"] = False
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return {**head, **root, "$defs": definitions}

@@ -1,7 +1,7 @@
 """The report of one run: its parts, and how each is filled from what a run found.
 
-Field names carry their units; None means not measured or not known here. `report.schema.json` is generated from these
-classes; `schema_version` grows when a field changes its meaning or goes. Parts serve other records too (bench, diff).
+Field names carry their units; None means not measured or not known here. `edgeconv report --schema run` is made of
+these classes; `schema_version` grows when a field changes its meaning or goes. Other records have some of its parts.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.core.request import make_request
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.run.tiled.sources import open_output
 
@@ -77,7 +77,7 @@ def test_a_bank_by_tiles_is_one_file_with_all(tmp_path: Path, output: str, chann
         assert done.code == 0, done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.tif", "out.json", f"out.{output}"])
     record = json.loads((tmp_path / "out.json").read_text())
-    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(schema("run"), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     expected = package.convolve(pixels, BANK, "reference", channels=channels)
     assert record["output"]["channels"] == expected.shape[2]
     assert record["tiles"]["proof"]["compared_samples"] == expected.size

@@ -16,7 +16,7 @@ from pieces import ArraySource, assert_same, by_tiles, random_cuts
 from edgeconv.core import chains
 from edgeconv.core.chains import make_chain
 from edgeconv.core.request import make_request
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 
 TILES = ("--tile", 64, "--verify-tiles", "-v")
 CHAINS = ("gaussian", "gaussian5,sobel", "scharr,direction", "gaussian,gaussian5,prewitt,thin", "sobel,thin")
@@ -53,7 +53,7 @@ def test_a_run_by_tiles_is_that_of_the_whole_and_says_what_it_measured(tmp_path:
     assert tiled.code == 0, tiled.err
     assert_same(tifffile.imread(tmp_path / "tiled.tiff"), tifffile.imread(tmp_path / "whole.tiff"))
     found = json.loads((tmp_path / "tiled.json").read_text(encoding="utf-8"))
-    Draft202012Validator(json.loads(RUN.text())).validate(found)
+    Draft202012Validator(schema("run")).validate(found)
     assert found["check"]["passed"]
     assert found["check"]["exact"]
     assert found["tiles"]["proof"]["passed"]

@@ -26,7 +26,7 @@ from selection import few_then_slow, pairs_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image
 from edgeconv.io.temporary_files import STALE_SECONDS
 from edgeconv.run.job import Job
@@ -65,7 +65,7 @@ def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(
     expected = by_whole(read_image(folder / "photo.tif").pixels, request, "sliding")
     assert_same(read_image(folder / "photo_sobel_sliding_s2.tiff").pixels, expected)
     record = json.loads((folder / "photo_sobel_sliding_s2.json").read_text())
-    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(schema("run"), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert (record["tiles"]["rows"], record["tiles"]["count"]) == (64, 4)
     assert record["tiles"]["proof"]["against"] == "whole picture"
     assert record["tiles"]["proof"]["compared_samples"] == expected.size

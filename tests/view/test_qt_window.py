@@ -30,7 +30,7 @@ from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
 from edgeconv import canny, convolve
 from edgeconv.bench.record import read_record
-from edgeconv.export.schemas import RUN
+from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
 from edgeconv.view.compute import LayerReady, Workshop
@@ -616,7 +616,7 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
     assert done.code == 0, done.err
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "by_command.png").read_bytes()
     record = json.loads((tmp_path / "saved.json").read_text())
-    Draft202012Validator(RUN.schema()).validate(record)
+    Draft202012Validator(schema("run")).validate(record)
     assert record["problem"] == json.loads((tmp_path / "by_command.json").read_text())["problem"]
     assert "saved.png" in window.statusBar().currentMessage()
 

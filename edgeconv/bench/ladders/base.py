@@ -1,7 +1,7 @@
 """What `bench gemm` and `bench conv` share: steps that are timed by turns once they are right, and a record of them.
 
 The L2 is emptied before each sample, and turns go round all steps of a case, so that a machine that changes changes all
-of them alike. `ladder.schema.json` is generated from the classes of both records.
+of them alike. `edgeconv report --schema ladder` is made of the classes of both records.
 """
 
 from __future__ import annotations
