@@ -80,7 +80,6 @@ def needed(name: str) -> list[str]:
         "benchmark_canny_passes": ["--output", "x"],
         "benchmark_canny_peers": ["--output", "x"],
         "benchmark_crew": ["--output", "x"],
-        "draw_coast": ["folder"],
         "run_matrix": ["--machine", "x"],
     }.get(name, [])
 
