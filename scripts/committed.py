@@ -24,7 +24,7 @@ RESULTS = PROJECT / "docs" / "results"
 SMALL = RESULTS / "small.json.xz"
 SMALL_BYTES = 8192
 """Packed."""
-READ_BY_PATH = ("batch", "conv_ladder_profile_h200", "bench_gemm_h200", "reader_fuzz")
+READ_BY_PATH = ("batch", "bench_gemm_h200", "reader_fuzz")
 """Records that stay in files of their own, however small."""
 
 

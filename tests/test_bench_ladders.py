@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from itertools import cycle
 
@@ -11,7 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 from bench_records import ROOF, FakeDevice
-from command import edgeconv, script
+from command import edgeconv
 
 from edgeconv.bench.ladders import conv, gemm, gemm_kernels
 from edgeconv.bench.ladders.base import Contender, described
@@ -29,7 +27,6 @@ from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
-profiler = script("profile_conv_ladder")
 FIRST, SECOND = STEPS[0].name, STEPS[1].name
 
 
@@ -89,19 +86,6 @@ def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
     assert [(row.size, row.stride) for row in made.rows] == [(8, 1), (16, 1), (8, 3), (16, 3)]
     assert told == [(0, "8 stride 1"), (1, "16 stride 1"), (2, "8 stride 3"), (3, "16 stride 3")]
     assert {row.idea for row in made.rows} == {"all"}
-
-
-def test_what_the_profiler_prints_becomes_a_row_a_step() -> None:
-    counters = [*profiler.COUNTERS.values(), *profiler.BUSY.values()]
-    head = ["ID", "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg", *counters]
-    units = ["", "", *["inst"] * len(counters)]
-    launches = [[str(n), '"step:textbook:none:none"', *["1,000"] * len(counters)] for n in range(3)]
-    launches.append(["3", '"step:pixel:none:none"', *["7"] * len(counters)])
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([head, units, *launches])
-    textbook, pixel = profiler.parse("==PROF== connected\n" + text.getvalue())
-    assert (textbook.step, textbook.launches, pixel.step, pixel.launches) == ("textbook", 3, "pixel", 1)
-    assert (textbook.instructions, textbook.l2_busy_percent, pixel.dram_bytes) == (3000.0, 1000.0, 7.0)
 
 
 def entered(device: FakeDevice, operands, **seconds: float) -> list[Contender]:

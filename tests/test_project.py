@@ -28,7 +28,7 @@ def test_tables_of_the_pages_are_current(page: str) -> None:
 
 def test_every_table_stands_on_some_page() -> None:
     pages = "".join((PROJECT / page).read_text(encoding="utf-8") for page in docs_tables.PAGES)
-    assert {found["name"] for found in docs_tables.MARKED.finditer(pages)} == set(docs_tables.TABLES)
+    assert {found["name"] for found in docs_tables.MARKED.finditer(pages)} >= set(docs_tables.TABLES)
 
 
 def test_there_is_one_version() -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from edgeconv.bench.intervals import ratio_interval
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
-from edgeconv.bench.ladders.base import LadderProfile, StepRow
+from edgeconv.bench.ladders.base import StepRow
 from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
 from edgeconv.bench.ladders.gemm import VENDOR, GemmRecord, GemmRow
 from edgeconv.core.units import digits_text, seconds_text
@@ -25,7 +25,6 @@ CONV_SIZE, CONV_STRIDE = 4096, 1
 GEMM_SIZE, GEMM_DTYPE = 4096, "float32"
 WIDTH = 110
 """Letters of a line in a source's header, beside its comment mark."""
-MILLION = 1e6
 
 BESIDE = (COPY, VENDOR)
 """What the steps are measured against."""
@@ -34,29 +33,17 @@ LadderRecord = ConvRecord | GemmRecord
 L = TypeVar("L", bound=StepRow)
 
 
-def conv_steps(record: ConvRecord, profile: LadderProfile) -> Table:
+def conv_steps(record: ConvRecord) -> Table:
     """Each step at 4096, stride 1: its idea, why it should help, what was predicted, and what came of it."""
     rows = usual(record.rows, size=CONV_SIZE, stride=CONV_STRIDE)
-    counted = {row.step: row for row in profile.rows}
     lines = []
     for step in conv_kernels.STEPS:
         row = rows[step.name]
         expected = NOTHING if step.expected_gain is None else f"{step.expected_gain:g} ×"
         figures = (expected, _gain(row), _median(row), percent(row.share_of_floor))
-        counts = (counted[step.name].l1_wavefronts, counted[step.name].instructions)
-        millions = (f"{count / MILLION:,.0f} M" for count in counts)
-        lines.append((f"`{step.name}`", step.idea, step.because, *figures, *millions))
+        lines.append((f"`{step.name}`", step.idea, step.because, *figures))
     header = ("step", "idea", "why it should help", "predicted", "gain", "median", "of the floor")
-    return Table("The ladder", (*header, "lines", "instructions"), tuple(lines))
-
-
-def conv_binds(profile: LadderProfile) -> Table:
-    """How busy each part of the GPU was, step by step."""
-    lines = []
-    for row in profile.rows:
-        busy = (row.issue_busy_percent, row.l1_busy_percent, row.l2_busy_percent, row.dram_busy_percent)
-        lines.append((f"`{row.step}`", *(f"{per_cent:.0f} %" for per_cent in busy)))
-    return Table("What was busy", ("step", "issue", "L1", "L2", "memory"), tuple(lines))
+    return Table("The ladder", header, tuple(lines))
 
 
 def conv_sizes(record: ConvRecord, stride: int) -> Table:

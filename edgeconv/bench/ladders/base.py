@@ -71,40 +71,12 @@ def time_by_turns(
     return [None if sampler is None else sampler.series for sampler in samplers]
 
 
-PROFILE: Literal["conv ladder profile"] = "conv ladder profile"
-
-
-class ProfiledStep(Part):
-    """What a profiler counted of a step, over all of its launches."""
-
-    step: str
-    launches: int
-    l1_wavefronts: float
-    instructions: float
-    dram_bytes: float
-    nanoseconds: float
-    dram_busy_percent: float
-    l2_busy_percent: float
-    l1_busy_percent: float
-    issue_busy_percent: float
-
-
 class LadderHead(RecordHead):
     """What the record of a ladder says before its rows."""
 
     machine: DeviceFacts
     versions: dict[str, str]
     roof: Roof
-
-
-class LadderProfile(RecordHead):
-    """What scripts/profile_conv_ladder.py counted."""
-
-    kind: Literal["conv ladder profile"]
-    size: int
-    stride: int
-    machine: DeviceFacts
-    rows: list[ProfiledStep]
 
 
 def describe_step(contender: Contender, series: Series | None, error: float) -> dict[str, Any]:
