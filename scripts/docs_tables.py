@@ -302,44 +302,6 @@ def faults() -> str:
     return lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items()))
 
 
-def second_clock() -> str:
-    """Of scripts/benchmark_second_clock.py."""
-    found = committed.record("second_clock_h200")["rows"]
-    rows = (
-        [
-            f"`{row['method']}`",
-            f"{row['side']:,}²",
-            seconds_text(row["edgeconv_median_seconds"]),
-            seconds_text(row["nvbench_mean_seconds"]),
-            f"{row['ratio']:.3f}",
-        ]
-        for row in found
-    )
-    return lines_of(("method", "size", "`edgeconv bench`, median", "nvbench, mean", "ratio"), rows)
-
-
-def flushes() -> str:
-    """Of scripts/benchmark_flush.py: a case and size in a line, the two flushes side by side."""
-    found = committed.record("flush_h200")["rows"]
-    rows = []
-    for dirty, clean in zip(found[::2], found[1::2], strict=True):
-        case = f"{dirty['dtype']}, {dirty['filter']}, {dirty['channels']}, stride {dirty['stride']}"
-        cells = [
-            cell
-            for row in (dirty, clean)
-            for cell in (
-                seconds_text(row["floor_seconds"]),
-                seconds_text(row["sliding_seconds"]),
-                percent(row["share"]),
-            )
-        ]
-        rows.append([case, f"{dirty['side']:,}²", *cells])
-    dirty_names, clean_names = (
-        [f"floor, {kind} L2", f"`sliding`, {kind} L2", f"share, {kind} L2"] for kind in ("dirty", "clean")
-    )
-    return lines_of(("case", "size", *dirty_names, *clean_names), rows)
-
-
 def peers() -> str:
     """The table of peers."""
     kinds = {False: "library", True: "by hand"}
@@ -430,8 +392,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "banks-wide": lambda: wide_bank_table("h200"),
     "faults": faults,
     "peers": peers,
-    "second-clock": second_clock,
-    "flushes": flushes,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(
         {
@@ -465,8 +425,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "lot-16-cores": lambda: surface_tables.lot("h200", 0, "surface_cpu"),
     "lot-two-cores": lambda: surface_tables.lot("two-core-xeon-avx512", 0),
     "lot-two-cores-worst": lambda: surface_tables.lot("two-core-xeon-avx512", 1),
-    "survey": lambda: surface_tables.survey("survey_two_cores"),
-    "survey-kinds": lambda: surface_tables.survey_kinds("survey_two_cores"),
     "crew-wake": lambda: crew_tables.wake("crew_h200_host"),
     "crew-wake-two-cores": lambda: crew_tables.wake("crew_two_cores"),
     "crew-spin": lambda: crew_tables.spin("crew_h200_host_awake"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import committed
@@ -18,8 +16,6 @@ from edgeconv.core.units import seconds_text
 from edgeconv.export import surface
 from edgeconv.export.tables import lines_of
 
-STAND_OUT = 0.6
-WORST_ROWS = 8
 WORTH_A_LINE = 1.08
 
 
@@ -150,29 +146,3 @@ def banks(name: str) -> str:
         for (channels, stride, filters), row in sorted(best.items())
     ]
     return lines_of(("channels", "stride", "filters", "`sliding`", "a copy's time over it"), rows)
-
-
-def survey(name: str) -> str:
-    """How many rows of scripts/survey_cpu.py have which share of their best sibling, by type."""
-    rows = committed.record(name)["rows"]
-    steps = (0.0, 0.4, 0.5, STAND_OUT, 0.7, 0.8, 1.01)
-    lines = []
-    for dtype in dict.fromkeys(row["dtype"] for row in rows):
-        shares = [row["share"] for row in rows if row["dtype"] == dtype]
-        counted = [sum(low <= share < high for share in shares) for low, high in pairwise(steps)]
-        lines.append((dtype, str(len(shares)), *map(str, counted)))
-    spans = [f"{low:g} to {min(high, 1.0):g}" for low, high in pairwise(steps)]
-    return lines_of(("type", "rows", *spans), lines)
-
-
-def survey_kinds(name: str) -> str:
-    """The kinds of rows below STAND_OUT: type, filter, channels, the axis they are behind on, and how many they are."""
-    rows = [row for row in committed.record(name)["rows"] if row["share"] < STAND_OUT]
-    kinds = Counter((row["dtype"], row["filter"], row["worst_axis"]) for row in rows)
-    lines = []
-    for (dtype, chosen, axis), count in sorted(kinds.items(), key=lambda item: -item[1])[:WORST_ROWS]:
-        of_kind = [row for row in rows if (row["dtype"], row["filter"], row["worst_axis"]) == (dtype, chosen, axis)]
-        least = min(row["share"] for row in of_kind)
-        strides = sorted({row["stride"] for row in of_kind})
-        lines.append((f"{dtype} {chosen}", axis, ", ".join(map(str, strides)), str(count), f"{least:.2f}"))
-    return lines_of(("rows", "behind those of another", "strides", "number", "smallest share"), lines)
