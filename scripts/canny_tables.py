@@ -1,4 +1,4 @@
-"""The tables about Canny, from records of scripts/benchmark_canny.py, benchmark_canny_peers.py and _passes.py."""
+"""The tables about Canny, from records of scripts/benchmark_canny_peers.py and _passes.py."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import cv2
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from command import script
 from selection import pairs_then_slow
 from test_cpu_engine import OTHER_PROCESSORS, called
 
@@ -24,7 +23,6 @@ from edgeconv.methods.cpu.canny import EngineCannyPlan
 from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape
 from edgeconv.methods.options import Options
 
-BENCHMARK = script("benchmark_canny")
 PROJECT = Path(__file__).resolve().parent.parent
 KINDS = ("noise", "smooth", "steps")
 BLURS = (0, 3, 5)
@@ -151,8 +149,8 @@ def test_a_picture_of_a_coast(l2, rgb):
 
 # --- hysteresis -------------------------------------------------------------------------------------------------------
 
-LOW, HIGH = BENCHMARK.LOW, BENCHMARK.HIGH
-FAINT, BRIGHT = BENCHMARK.WEAK_LINE, BENCHMARK.STRONG_LINE
+LOW, HIGH = 50.0, 150.0
+PITCH, FAINT, BRIGHT = 8, 25, 106
 """Of lines on black: their edges are weak, and strong."""
 
 
@@ -170,6 +168,21 @@ def line(height: int, width: int, corners: list[tuple[int, int]]) -> np.ndarray:
         rows, columns = sorted((y, next_y)), sorted((x, next_x))
         mask[rows[0] : rows[1] + 1, columns[0] : columns[1] + 1] = 1
     return lit(mask, *corners[-1])
+
+
+def spiral(height: int, width: int) -> np.ndarray:
+    """A line from the corner to the middle, so weak that only its last dot has edges above the upper threshold."""
+    picture = np.zeros((height, width), np.uint8)
+    inner = PITCH // 2
+    while inner < min(height, width) // 2 - PITCH:
+        last_y, last_x = height - 1 - inner, width - 1 - inner
+        picture[inner, inner - PITCH * (inner > PITCH) : last_x + 1] = FAINT
+        picture[inner : last_y + 1, last_x] = FAINT
+        picture[last_y, inner : last_x + 1] = FAINT
+        picture[inner + PITCH : last_y + 1, inner] = FAINT
+        inner += PITCH
+    picture[inner : inner + 2, inner - PITCH] = BRIGHT
+    return picture
 
 
 def comb(height: int, width: int) -> np.ndarray:
@@ -197,7 +210,7 @@ def slope(height: int, width: int) -> np.ndarray:
 
 
 MAZES = {
-    "spiral": BENCHMARK.spiral,
+    "spiral": spiral,
     "comb": comb,
     "snake": snake,
     "slope": slope,

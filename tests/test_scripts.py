@@ -76,7 +76,6 @@ def needed(name: str) -> list[str]:
     """What a script asks for, so that nothing else is wrong."""
     return {
         "benchmark_calls": ["--output", "x"],
-        "benchmark_canny": ["--output", "x"],
         "benchmark_canny_passes": ["--output", "x"],
         "benchmark_canny_peers": ["--output", "x"],
         "benchmark_crew": ["--output", "x"],
