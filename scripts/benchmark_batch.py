@@ -27,9 +27,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import committed
 from script_options import PROJECT, Arguments, stopped
 
+from docs import write_together
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
@@ -237,7 +237,7 @@ def main() -> int:
         "skipped": skipped,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    committed.write_together(arguments.output, {arguments.name: json.loads(report.to_json(record))})
+    write_together(arguments.output, {arguments.name: json.loads(report.to_json(record))})
     return 0 if share >= GOAL else 1
 
 

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import committed
 import numpy as np
 from script_options import Arguments
 
 import edgeconv
 from edgeconv.core.filters import named_filter
 from edgeconv.hardware.versions import installed_versions
+from edgeconv.io.files import write_bytes_atomically
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
 
@@ -178,7 +178,7 @@ def main() -> None:
         print(side, found, flush=True)
     if asked.device == "cuda":
         record["batches"] = gpu_batches()
-    committed.write(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import committed
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from script_options import Arguments, stopped
 from edgeconv.core.canny import CannySettings
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import SEED, noise_pixels
+from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda.canny import plan_canny
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -151,7 +151,7 @@ def main() -> None:
         "high": HIGH,
         "rows": [measure(case, size) for case in CASES for size in sizes],
     }
-    committed.write(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

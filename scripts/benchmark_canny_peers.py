@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import committed
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,7 @@ from edgeconv.core.choices import DEVICES
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
+from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.options import Options
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -141,12 +141,7 @@ def main() -> None:
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="Where edgeconv and the peers compute.")
     parser.add_argument("--sizes", default="1024,4096", help="Sides of the pictures, with commas.")
     parser.add_argument("--seconds", type=float, default=2.0, help="Longest time for each case.")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="Write the figures to this file, as JSON, packed where it ends with .xz.",
-    )
+    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
     asked = parser.parse_args()
     cv2.setNumThreads(usable_threads())
     sizes = [int(size) for size in asked.sizes.split(",")]
@@ -166,7 +161,7 @@ def main() -> None:
         "high": HIGH,
         "rows": rows,
     }
-    committed.write(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

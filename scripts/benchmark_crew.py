@@ -1,7 +1,7 @@
 """Measure the CPU engine's threads: how soon they work, what settings change, fresh outputs, and four processes.
 
     python3 scripts/benchmark_crew.py --output docs/results/crew_NAME.json [--parts wake,settings,fresh,processes]
-    python3 scripts/committed.py                   puts it beside the other small records
+    python3 scripts/docs.py --pack                 puts it beside the other small records
 
 `wake`: microseconds of a job of empty units, and of one in which every thread waits for all others, with threads that
 are awake and that sleep; beside the Python threads of pool.py. `settings`: medians of

@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import committed
 import numpy as np
 from numpy.typing import NDArray
 from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.core.units import parse_bytes
 from edgeconv.hardware.versions import installed_versions
+from edgeconv.io.files import write_bytes_atomically
 from edgeconv.run import report
 
 TILE = 512
@@ -153,7 +153,7 @@ def main() -> int:
         "runs": runs,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    committed.write(arguments.output, report.to_json(record))
+    write_bytes_atomically(arguments.output, report.to_json(record))
     tiled = (runs["tiles"], runs["tiles_proved"])
     same = runs["tiles"]["output_sha256"] == runs["tiles_proved"]["output_sha256"]
     proved = runs["tiles_proved"]["tiles"]["proof"]["passed"]

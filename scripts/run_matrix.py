@@ -4,7 +4,7 @@
     python3 scripts/run_matrix.py --machine epyc2 --device cpu
 
 Each cell is a process of its own, so each cold time is that of a fresh start. The reports are kept as they came out,
-together in one packed file, as DEVICE_METHOD_sSTRIDE; scripts/docs_tables.py makes tables of docs from them.
+together in one packed file, as DEVICE_METHOD_sSTRIDE; scripts/docs.py makes tables of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import committed
 from script_options import PROJECT, Arguments
 
+from docs import write_together
 from edgeconv.runtime.auto import runnable
 
 RESULTS = PROJECT / "docs" / "results" / "run"
@@ -51,7 +51,7 @@ def main() -> int:
                     text = report.read_text(encoding="utf-8").replace(str(Path(scratch)) + "/", "")
                     reports[name] = json.loads(text)
     arguments.results.mkdir(parents=True, exist_ok=True)
-    committed.write_together(arguments.results / f"{arguments.machine}.json.xz", reports)
+    write_together(arguments.results / f"{arguments.machine}.json.xz", reports)
     return 1 if failed else 0
 
 

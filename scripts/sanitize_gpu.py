@@ -31,7 +31,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import committed
 import numpy as np
 from script_options import PROJECT, Arguments
 
@@ -40,6 +39,7 @@ sys.path[:0] = [str(PROJECT), str(TESTS)]
 
 from edgeconv.errors import UnavailableError  # noqa: E402
 from edgeconv.hardware.cuda.kernels import loaded_kernels  # noqa: E402
+from edgeconv.io.files import write_bytes_atomically  # noqa: E402
 from edgeconv.methods.cuda.kernel_args import sample_problems  # noqa: E402
 from edgeconv.methods.options import Options  # noqa: E402
 from edgeconv.runtime import check  # noqa: E402
@@ -268,7 +268,7 @@ def facts(sanitizer: str) -> dict[str, Any]:
 def write_record(path: Path, known: dict[str, Any], summaries: list[ToolSummary]) -> None:
     """The summaries so far, as JSON."""
     record = {"schema_version": SCHEMA_VERSION, **known, "tools": [asdict(summary) for summary in summaries]}
-    committed.write(path, (json.dumps(record, indent=1) + "\n").encode())
+    write_bytes_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def main() -> int:

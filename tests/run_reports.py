@@ -8,19 +8,15 @@ from command import script
 
 from edgeconv.run.report import RunReport, as_report
 
-committed = script("committed")
+docs = script("docs")
 
 
 def run_report(machine: str, name: str) -> RunReport:
     """A report of scripts/run_matrix.py."""
-    return as_report(committed.one_of(f"run/{machine}", name))
+    return as_report(docs.record(f"run/{machine}")["reports"][name])
 
 
 def all_run_reports() -> dict[str, Any]:
     """All of them, as their JSON is."""
-    files = sorted((committed.RESULTS / "run").glob("*.json.xz"))
-    return {
-        name: report
-        for path in files
-        for name, report in committed.record(f"run/{path.name.removesuffix('.json.xz')}")["reports"].items()
-    }
+    files = (docs.RESULTS / "run").glob("*.json.xz")
+    return {name: report for path in sorted(files) for name, report in docs.read(path)["reports"].items()}

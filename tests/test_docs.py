@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import lzma
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +19,7 @@ PAGES = sorted(
     path.relative_to(PROJECT).as_posix()
     for path in (*PROJECT.glob("*.md"), *(PROJECT / "docs").glob("*.md"), PROJECT / "images" / "README.md")
 )
+docs = script("docs")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 PATH = re.compile(r"(?<![\w./-])(?:\.\./)?((?:edgeconv|scripts|tests|docs|images|\.ci)/[\w./*-]*\w)")
 MADE_LATER = {f"images/input_{side}.png" for side in (256, 512, 1024, 2048, 4096)}
@@ -66,13 +64,10 @@ def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert edgeconv.read_image(tmp_path / "edges.png").pixels.shape == (200, 320, 3)
 
 
-def test_the_readme_s_plots_are_of_their_records() -> None:
-    figures = script("readme_figures")
-    for path, text in figures.plots().items():
-        assert path.read_text(encoding="utf-8") == text, "run python3 scripts/readme_figures.py"
-        assert text.count("<path") >= len(figures.THEMES[0].lines)
-    labelled = [line for line in figures.LINES if line.label]
-    assert len(labelled) == len(figures.THEMES[0].lines) == 6
+def test_the_readme_s_figure_labels_a_line_of_each_colour() -> None:
+    labels = [label for _, _, label in docs.LINES if label]
+    for _, _, colours in docs.THEMES.values():
+        assert len(labels) == len(colours) == 6
 
 
 @pytest.fixture(scope="module")
@@ -134,36 +129,29 @@ def test_links_become_those_of_the_site() -> None:
 # --- plots of docs/ are of the records beside them -----------------------------------------------------------------
 
 
-def drawn(*words: object) -> subprocess.CompletedProcess[str]:
-    """What scripts/docs_plots.py does."""
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    line = [sys.executable, PROJECT / "scripts" / "docs_plots.py", *map(str, words)]
-    return subprocess.run(line, cwd=PROJECT, capture_output=True, text=True, env=environment, check=False)
-
-
 def test_committed_plots_are_of_their_records() -> None:
-    done = drawn("--check")
-    assert done.returncode == 0, done.stderr
+    assert list(docs.stale_plots(docs.PAGES)) == [], "run python3 scripts/docs.py"
 
 
 @pytest.mark.slow
-def test_a_record_that_changed_makes_its_plots_stale(tmp_path) -> None:
+def test_a_record_that_changed_makes_its_plots_stale(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    (tmp_path / "here").mkdir()
+    plots = tmp_path / "here" / "plots"
+    plots.parent.mkdir()
     path = tmp_path / "here" / "lab.json.xz"
     content = record.to_json(measured_once(TimedMethod("own", [1e-3])))
     path.write_bytes(lzma.compress(content))
     page = tmp_path / "page.md"
     names = [f"lab_{figure}_cpu_float32_random_mix.svg" for figure in ("gflops", "time")]
     page.write_text("".join(f"![plot](here/plots/{name})\n" for name in names), encoding="utf-8")
-    assert drawn("--check", "--pages", page).returncode == 1
-    made = drawn("--pages", page)
-    assert made.returncode == 0, made.stderr
-    assert [Path(line).name for line in made.stdout.splitlines()] == names
-    assert drawn("--check", "--pages", page).returncode == 0
+    assert [plot.name for plot in docs.stale_plots([page])] == names
+    docs.draw_plots([page])
+    assert sorted(plot.name for plot in plots.iterdir()) == names
+    assert list(docs.stale_plots([page])) == []
     path.write_bytes(lzma.compress(content + b"\n"))
-    stale = drawn("--check", "--pages", page)
-    assert (stale.returncode, len(stale.stderr.splitlines())) == (1, len(names))
-    assert drawn("--pages", page).returncode == 0
-    (tmp_path / "here" / "plots" / "lab_roofline_cpu.svg").write_text("no page shows it", encoding="utf-8")
-    assert "lab_roofline_cpu.svg" in drawn("--check", "--pages", page).stderr
+    assert [plot.name for plot in docs.stale_plots([page])] == names
+    docs.draw_plots([page])
+    (plots / "lab_roofline_cpu.svg").write_text("no page shows it", encoding="utf-8")
+    assert [plot.name for plot in docs.stale_plots([page])] == ["lab_roofline_cpu.svg"]
+    docs.draw_plots([page])
+    assert sorted(plot.name for plot in plots.iterdir()) == names

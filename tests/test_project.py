@@ -16,19 +16,18 @@ from run_reports import all_run_reports
 import edgeconv
 from edgeconv.export.schemas import schema
 
-docs_tables = script("docs_tables")
+docs = script("docs")
 bootstrap = script("bootstrap")
 
 
-@pytest.mark.parametrize("page", docs_tables.PAGES)
-def test_tables_of_the_pages_are_current(page: str) -> None:
-    text = (PROJECT / page).read_text(encoding="utf-8")
-    assert docs_tables.renewed(text) == text, "run python3 scripts/docs_tables.py"
+@pytest.mark.parametrize(("path", "text"), docs.made().items(), ids=lambda each: getattr(each, "name", ""))
+def test_tables_and_figures_are_current(path: Path, text: str) -> None:
+    assert path.read_text(encoding="utf-8") == text, "run python3 scripts/docs.py"
 
 
 def test_every_table_stands_on_some_page() -> None:
-    pages = "".join((PROJECT / page).read_text(encoding="utf-8") for page in docs_tables.PAGES)
-    assert {found["name"] for found in docs_tables.MARKED.finditer(pages)} >= set(docs_tables.TABLES)
+    pages = "".join(path.read_text(encoding="utf-8") for path in (*docs.PAGES, *docs.SOURCES))
+    assert {found["name"] for found in docs.MARKED.finditer(pages)} >= set(docs.TABLES)
 
 
 def test_there_is_one_version() -> None:
@@ -100,8 +99,7 @@ def test_a_clone_is_small() -> None:
 
 
 def test_reports_of_another_device_stay_when_a_file_of_runs_is_written_again(tmp_path: Path) -> None:
-    committed = script("committed")
     path = tmp_path / "machine.json.xz"
-    committed.write_together(path, {"cpu_a_s1": {"n": 1}, "cuda_a_s1": {"n": 2}})
-    committed.write_together(path, {"cpu_a_s1": {"n": 3}})
-    assert committed.read(path)["reports"] == {"cpu_a_s1": {"n": 3}, "cuda_a_s1": {"n": 2}}
+    docs.write_together(path, {"cpu_a_s1": {"n": 1}, "cuda_a_s1": {"n": 2}})
+    docs.write_together(path, {"cpu_a_s1": {"n": 3}})
+    assert docs.read(path)["reports"] == {"cpu_a_s1": {"n": 3}, "cuda_a_s1": {"n": 2}}

@@ -2,7 +2,7 @@
 
 All steps compute the same thing (float32, 3→3 channels, a zero border of one pixel, strides 1 to 3), and each has
 one idea more than the step before. `STEPS` is the one place where ideas and predictions are written down: the header
-of conv_kernels.cu and docs/kernels.md are made from it and from what `bench conv` measured (scripts/docs_tables.py).
+of conv_kernels.cu and docs/kernels.md are made from it and from what `bench conv` measured (scripts/docs.py).
 
 Predictions were made before the ladder was first measured, for 4096 × 4096 at stride 1 on one NVIDIA H200, by counting
 what a warp asks of the L1: one line of 128 bytes per cycle and multiprocessor. The floor there is 97 µs.
