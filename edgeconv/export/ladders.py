@@ -46,15 +46,6 @@ def conv_steps(record: ConvRecord) -> Table:
     return Table("The ladder", header, tuple(lines))
 
 
-def conv_sizes(record: ConvRecord, stride: int) -> Table:
-    """Medians of every step over the sizes."""
-    sizes = sorted({row.size for row in record.rows})
-    found = {size: usual(record.rows, size=size, stride=stride) for size in sizes}
-    names = (COPY, *(step.name for step in conv_kernels.STEPS))
-    lines = [(f"`{name}`", *(_median(found[size][name]) for size in sizes)) for name in names]
-    return Table(f"Stride {stride}", ("step", *map(str, sizes)), tuple(lines))
-
-
 def conv_blocks(record: ConvRecord) -> Table:
     """Medians of every thread block at 4096, stride 1."""
     rows = [row for row in record.rows if (row.size, row.stride) == (CONV_SIZE, CONV_STRIDE) and row.block]
