@@ -249,10 +249,12 @@ def view_cost() -> str:
 def reader_fuzz() -> str:
     """What became of damaged pictures in the committed run of `scripts/fuzz.py reader`."""
     found = record("reader_fuzz")
-    rows = ([kind, *(f"{count:,}" for count in counts.values())] for kind, counts in found["outcomes"].items())
-    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    outcomes = ("refused", "said", "unseen", "harmless")
+    rows = ([kind, *(f"{counts.get(each, 0):,}" for each in outcomes)] for kind, counts in found["counts"].items())
+    decoders = (item for item in found["versions"].items() if item[0].startswith(("opencv", "pillow")))
+    versions = ", ".join(map(" ".join, decoders))
     beside = f"{found['cases']:,} cases, {len(found['failures'])} failures; {versions}.\n\n"
-    return beside + lines_of(("kind of file", *next(iter(found["outcomes"].values()))), rows)
+    return beside + lines_of(("kind of file", *outcomes), rows)
 
 
 BATCH_COLUMNS = {

@@ -1,4 +1,4 @@
-"""Mutated files of every format, read in this process: the same cases for tests and scripts/fuzz_reader.py.
+"""Mutated files of every format, read in this process: the same cases for tests and scripts/fuzz.py.
 
 A case is a number: it decides the file, the damage and how it is read (as a file, or as a stream). What must hold of
 each: the reader returns a picture of one or three channels or raises an error of one line that names the file; a stream

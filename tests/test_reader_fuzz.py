@@ -1,4 +1,4 @@
-"""A short run of scripts/fuzz_reader.py with fixed seeds, and that the fuzzer would see what it looks for."""
+"""A short run of the reader's cases with fixed seeds, and that the fuzzer would see what it looks for."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_committed_record_found_nothing_and_tells_what_readme_says() -> None
     record = json.loads(RECORD.read_text())
     assert record["failures"] == []
     assert record["cases"] > 100_000
-    assert record["outcomes"].keys() == reader_fuzz.whole_files().keys()
-    unseen = {kind for kind, outcomes in record["outcomes"].items() if outcomes["unseen"]}
+    assert record["counts"].keys() == reader_fuzz.whole_files().keys()
+    unseen = {kind for kind, outcomes in record["counts"].items() if outcomes["unseen"]}
     assert unseen.isdisjoint({"PNG", "PNG palette", "PNG 16 bits"})
     assert unseen >= {"JPEG", "JPEG with restarts", "WebP", "BMP"}

@@ -1,15 +1,14 @@
-"""Run cases one after the other until the time is over, and count them."""
+"""Run a case and count it, and which cases are a worker's."""
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cases import GROUP, FuzzCase, draw
+from cases import GROUP, FuzzCase
 from subject import FuzzFailure, try_case
 
 WRONG, CRASHED = "wrong", "crashed"
@@ -64,16 +63,3 @@ def indices(device: str, worker: int, workers: int, start: int = 0) -> Iterator[
             first = group * GROUP[device]
             yield from range(max(first, start), first + GROUP[device])
         group += 1
-
-
-def run_until(
-    deadline: float, device: str, seed: int, numbers: Iterator[int], about_to_run: Callable[[int], None]
-) -> Fuzzed:
-    """Cases in order, one at least, until `time.monotonic()` passes `deadline`."""
-    fuzzed = Fuzzed()
-    for index in numbers:
-        about_to_run(index)
-        run_one(draw(device, seed, index), fuzzed)
-        if time.monotonic() >= deadline:
-            break
-    return fuzzed

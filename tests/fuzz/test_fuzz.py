@@ -253,6 +253,15 @@ def test_the_script_records_what_it_ran(tmp_path: Path) -> None:
     assert all(entry["repeat"].startswith("python3 scripts/fuzz.py") for entry in found["failures"])
 
 
+def test_the_script_reads_damaged_pictures(tmp_path: Path) -> None:
+    record = tmp_path / "reader.json"
+    ran = run_script("reader", "--seconds", "0.5", "--seed", "3", "--jobs", "2", "--record", str(record))
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    found = json.loads(record.read_text(encoding="utf-8"))
+    assert found["cases"] == sum(sum(counts.values()) for counts in found["counts"].values()) > 0
+    assert (found["device"], found["failures"]) == ("reader", [])
+
+
 def dies_at_three(
     device: str, seed: int, worker: int, jobs: int, start: int, seconds: float, now: Any, out: Any
 ) -> None:
