@@ -80,6 +80,7 @@ def needed(name: str) -> list[str]:
         "benchmark_canny_peers": ["--output", "x"],
         "benchmark_crew": ["--output", "x"],
         "run_matrix": ["--machine", "x"],
+        "screenshots": ["view"],
     }.get(name, [])
 
 

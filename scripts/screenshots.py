@@ -1,0 +1,215 @@
+"""Draw the pictures of pages and of the window that the documents show, off the screen, from the project's pictures.
+
+    python3 scripts/screenshots.py pages        docs/pages: two pictures, two folders and a run, desk and phone
+    python3 scripts/screenshots.py view         docs/view: four views of the window
+
+Pages need Chromium (tests/browser.py finds it) and compare docs/pictures/coast.jpg with parts of it changed. The window
+needs the extra 'gui' and shows images/input_1024.png; figures in it are those of the machine that draws them. Single
+pixels are stored without loss, the others smaller than they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+from PIL import Image
+from script_options import PROJECT, Arguments, stopped
+
+from edgeconv import convolve, read_image
+from edgeconv.core.optional import import_problem, install
+from edgeconv.io.image import write_image
+
+if TYPE_CHECKING:
+    from edgeconv.view.qt.window import ViewWindow
+
+COAST = PROJECT / "docs" / "pictures" / "coast.jpg"
+CHART = PROJECT / "images" / "input_1024.png"
+
+
+# ---- pages
+
+DESK, PHONE = (1000, 640), (390, 720)
+PAGES = (
+    ("pair", "pair.html", False),
+    ("pair_phone", "pair.html", True),
+    ("folders", "many.html", False),
+    ("run", "run.html", False),
+)
+"""Picture, page, and whether a phone shows it."""
+PLACES = {"same": 0, "shore": 40, "sky": 90, "tower": 140, "waves": 200, "rocks": 260, "harbour": 340}
+"""Left sides of the parts of the coast that are compared."""
+
+
+def pages(output: Path) -> None:
+    """Make the pages in a folder that goes again, and draw each as it is seen."""
+    sys.path.insert(0, str(PROJECT / "tests"))
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        write_folders()
+        make_pages()
+        with import_module("browser").Browser(Path(scratch) / "profile", *DESK) as browser:
+            for name, page, phone in PAGES:
+                take(browser, Path(scratch) / page, phone, output / f"{name}.webp")
+
+
+def write_folders() -> None:
+    """Pictures of both folders: the same, changed by little and by much, new, missing, of another size."""
+    coast = read_image(COAST).pixels
+    for side in ("old", "new"):
+        Path(side).mkdir()
+    for number, (name, left) in enumerate(PLACES.items()):
+        part = np.ascontiguousarray(coast[60:340, left : left + 300])
+        changed = part.copy()
+        changed[60 : 60 + 40 * number, 120 : 120 + 60 * number] ^= 24
+        if name != "sky":
+            write_image(part, Path("old", f"{name}.png"))
+        if name != "waves":
+            write_image(changed[::2] if name == "rocks" else changed, Path("new", f"{name}.png"))
+
+
+def make_pages() -> None:
+    """pair.html, many.html and run.html, with the names that a person in that folder would give."""
+    shutil.copy(COAST, "coast.jpg")
+    asked = (
+        ("diff", "old/harbour.png", "new/harbour.png", "--html", "pair.html"),
+        ("diff", "old", "new", "--html", "many.html"),
+        ("run", "coast.jpg", "-o", "run.png", "--filter", "sobel", "--channels", "luma", "--quiet"),
+        ("report", "run.json", "--html", "run.html"),
+    )
+    for words in asked:  # a difference ends with 1
+        subprocess.run((sys.executable, "-m", "edgeconv", *words), check=False, stdout=subprocess.DEVNULL)
+
+
+def take(browser: Any, page: Path, phone: bool, path: Path) -> None:
+    """Open a page, choose the swipe view where there is one, and store what the window shows."""
+    width, height = PHONE if phone else DESK
+    browser.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+    browser.send("Emulation.setTouchEmulationEnabled", enabled=phone)
+    browser.open(page)
+    if page.name == "pair.html":
+        browser.run("document.getElementById('mode-swipe').click()")
+        browser.drawn()
+        browser.run("document.getElementById('draw-region').click()")
+        browser.run("document.getElementById('ignore-difference').click()")
+        browser.key("0")
+    browser.run("new Promise((done) => setTimeout(done, 500))")  # thumbnails are decoded when they are seen
+    drawing = page.parent / "drawing.png"
+    browser.screenshot(drawing)
+    shown = cv2.resize(cv2.imread(str(drawing)), None, fx=0.75, fy=0.75, interpolation=cv2.INTER_AREA)
+    cv2.imwrite(str(path), shown, [cv2.IMWRITE_WEBP_QUALITY, 20])
+
+
+# ---- the window
+
+SEEN, PIXEL_ZOOM = (572, 46), 58.0
+"""The middle of what pixels.webp shows, and how large."""
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Let the window live until `condition` holds."""
+    from PySide6.QtCore import QEventLoop, QTimer
+
+    loop, looking = QEventLoop(), QTimer()
+    looking.timeout.connect(lambda: loop.quit() if condition() else None)
+    looking.start(10)
+    loop.exec()
+
+
+def settle(window: ViewWindow) -> None:
+    """Until everything that was asked for has come and is drawn."""
+    wait_for(lambda: window.settled and not window.tasks.busy)
+    wait_for(lambda: window.grab() is not None and window.canvas.complete)
+
+
+def keep(seen: Any, path: Path, share: float, **how: Any) -> None:
+    """A WebP of a part of the window, at a share of its size."""
+    from PySide6.QtGui import QImage
+
+    image = seen.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    shown = Image.fromarray(rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3))
+    if share < 1:
+        shown = shown.resize((round(shown.width * share), round(shown.height * share)), Image.Resampling.LANCZOS)
+    shown.save(path, "WEBP", method=6, **how)
+
+
+def view(output: Path) -> None:
+    """A mask beside its input, two filters subtracted, single pixels with their values, and narrow figures."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
+    if problem := import_problem("PySide6.QtWidgets"):
+        raise stopped(f"{problem}. Use: {install('gui')}")
+    from edgeconv.view.compute import Workshop
+    from edgeconv.view.parameters import Parameters
+    from edgeconv.view.qt.app import open_window
+    from edgeconv.view.qt.memory import PLACE_VARIABLE
+    from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
+    from edgeconv.view.state import find_mode
+
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ[PLACE_VARIABLE] = str(Path(scratch) / "settings.ini")
+        window = open_window([str(CHART)], {"device": "cpu"}, Workshop())
+        window.resize(1280, 800)
+
+        def chosen(mode: str, **words: Any) -> None:
+            window.set_parameters(Parameters(device="cpu", **words))
+            window.show_mode(mode)
+            settle(window)
+
+        window.set_look("light")
+        chosen("split", filter="sobel", channels="luma", method="sliding", threshold=90.0)
+        keep(window, output / "threshold.webp", 0.7, quality=22)
+
+        window.set_look("dark")
+        other = Path(scratch) / "sobel.png"
+        write_image(convolve(read_image(CHART).pixels, "sobel", channels="each", device="cpu"), other)
+        window.open_pictures([str(other)])
+        window.open_pictures([str(CHART)])
+        window.model.show(left=ViewSource("file", str(other)))
+        chosen("difference", filter="prewitt", channels="each")
+        keep(window, output / "difference.webp", 0.7, quality=22)
+
+        window.set_look("light")
+        window.model.show(find_mode("side"), INPUT, OUTPUT)
+        window.tabs.setCurrentWidget(window.history)
+        chosen("side", filter="sharpen", channels="each")
+        canvas = window.canvas
+        canvas.look(replace(canvas.viewport, centre_x=SEEN[0], centre_y=SEEN[1]).at_zoom(PIXEL_ZOOM))
+        canvas.hovered.emit(SEEN)
+        settle(window)
+        keep(canvas, output / "pixels.webp", 1, lossless=True, quality=100)
+
+        window.tabs.setCurrentWidget(window.speed)
+        chosen("single", filter="sobel", channels="each")
+        width = window.side.minimumWidth()
+        window.splitter.setSizes([window.width() - width, width])
+        settle(window)
+        keep(window.tabs, output / "panel.webp", 1, quality=35)
+        window.close()
+
+
+def main() -> int:
+    """Draw what is asked for."""
+    parser = Arguments(__doc__)
+    parser.add_argument("what", choices=("pages", "view"), help="Which pictures: {choices}.")
+    parser.add_argument("--output", type=Path, help="Where they go. Default: where the documents look for them.")
+    asked = parser.parse_args()
+    output = (asked.output or PROJECT / "docs" / asked.what).resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    (pages if asked.what == "pages" else view)(output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
