@@ -5,7 +5,7 @@
 // where neighbouring columns share most of their samples: 18 reads instead of 36 for four pixels at stride 1. While
 // one block fetches, others of its multiprocessor multiply.
 //
-// What was tried, with figures: docs/kernels-tried-gemm.md.
+// What was tried, with figures: docs/kernels-tried.md.
 //
 // Variants, by macro: float32 sums, or float64 (WIDE_SUMS); ALIGNED rows fetched 16 bytes at a time, or samples one by
 // one; STEP 1, 2, 3.
