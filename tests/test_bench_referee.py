@@ -16,7 +16,7 @@ from edgeconv.bench import runner
 from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.referee import surroundings, trials
+from edgeconv.bench.referee import trials
 from edgeconv.bench.referee.floors import has_floor
 from edgeconv.bench.referee.pictures import TimedPictures, draw_patch
 from edgeconv.core.request import make_request
@@ -186,7 +186,6 @@ def test_honest_methods_are_accepted_at_every_shape(
     monkeypatch: pytest.MonkeyPatch, dtype: str, size: int, stride: int, channels: str
 ) -> None:
     """Sides below a window, strides above it, both ways to sum; the times are made up."""
-    monkeypatch.setattr(surroundings, "share_at_rest", lambda seconds: 0.0)
     methods = [TimedMethod(name, [2e-3], name) for name in ("reference", "opencv", "sliding", "im2col")]
     use(monkeypatch, *methods)
     part = GridPart(

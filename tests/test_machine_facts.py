@@ -38,7 +38,7 @@ class PlayedClocks:
     """Wall time passes by sleeping alone; CPU time by as many threads as `busy` says at a time."""
 
     def __init__(self, busy) -> None:
-        self.busy, self.now, self.spent, self.sleeps = busy, 0.0, 0.0, 0
+        self.busy, self.now, self.spent = busy, 0.0, 0.0
 
     def perf_counter(self) -> float:
         return self.now
@@ -49,7 +49,6 @@ class PlayedClocks:
     def sleep(self, seconds: float) -> None:
         self.spent += seconds * self.busy(self.now)
         self.now += seconds
-        self.sleeps += 1
 
 
 @pytest.mark.parametrize(
@@ -67,19 +66,20 @@ def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: p
         monkeypatch.setattr(process, name, getattr(clocks, name))
     process.wait_until_quiet()
     assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)
-    assert clocks.sleeps >= 1
 
 
-@pytest.mark.parametrize(("main_thread_asks", "share"), [(True, 1.5), (False, 0.5)])
+@pytest.mark.parametrize(
+    ("main_thread_asks", "seconds"), [(True, process.MOST_QUIET_SECONDS), (False, process.QUIET_LOOK_SECONDS)]
+)
 def test_a_busy_main_thread_does_not_count_for_another_that_asks(
-    monkeypatch: pytest.MonkeyPatch, main_thread_asks: bool, share: float
+    monkeypatch: pytest.MonkeyPatch, main_thread_asks: bool, seconds: float
 ) -> None:
-    """A window draws on it while a bench asks from another: that is no method at work. Any other thread counts."""
-    clocks = PlayedClocks(lambda now: 1.5)
+    """A window draws on it while a bench asks from another: that is no method at work."""
+    clocks = PlayedClocks(lambda now: 1.0)
     for name in ("perf_counter", "process_time", "sleep"):
         monkeypatch.setattr(process, name, getattr(clocks, name))
     monkeypatch.setattr(process, "_clock_of_thread", {threading.main_thread().ident: "of main"}.get)
     monkeypatch.setattr(process, "_clock_gettime", lambda clock: {"of main": clocks.now}[clock])
     with ThreadPoolExecutor(1) as pool:
-        asked = process.share_at_rest(2.0) if main_thread_asks else pool.submit(process.share_at_rest, 2.0).result()
-    assert asked == pytest.approx(share)
+        process.wait_until_quiet() if main_thread_asks else pool.submit(process.wait_until_quiet).result()
+    assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)

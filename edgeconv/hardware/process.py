@@ -10,7 +10,6 @@ from time import perf_counter, process_time, sleep
 
 from edgeconv.hardware.system_files import read_system_file
 
-# Held, as those above: a method of another package may replace those of `time`.
 _clock_gettime = getattr(time, "clock_gettime", None)
 _clock_of_thread = getattr(time, "pthread_getcpuclockid", None)
 """Both Unix alone, the second not macOS."""
@@ -41,14 +40,6 @@ def _clock_of_others() -> Callable[[], float]:
         return process_time
     gettime, of_main = _clock_gettime, _clock_of_thread(ident)
     return lambda: process_time() - gettime(of_main)
-
-
-def share_at_rest(seconds: float) -> float:
-    """Share of a core that the other threads use while this one sleeps; see `_clock_of_others`."""
-    clock = _clock_of_others()
-    started, before = perf_counter(), clock()
-    sleep(seconds)
-    return (clock() - before) / (perf_counter() - started)
 
 
 def wait_until_quiet() -> None:

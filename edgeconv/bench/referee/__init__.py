@@ -3,7 +3,6 @@
     faults.py        what a candidate can be disqualified for, by name
     pictures.py      the pictures that are timed: drawn at run time, at other addresses, changed before each sample
     trials.py        the trials of a method before it is timed, what is looked at after each sample, and at the end
-    surroundings.py  clocks and functions that a candidate may have replaced, and what else it left changed
     floors.py        times that no candidate can reach
 
 A method writes to arrays of the bench, so it is tried in all of this. A peer holds its arrays itself: it is set up a

@@ -11,14 +11,10 @@ Fault = Literal[
     "only the check's picture",
     "unwritten samples",
     "unfinished",
-    "works on after its end",
     "changed its input",
     "wrong when timed",
     "reduced arithmetic",
-    "changed the clock",
-    "changed the bench",
     "impossible time",
-    "reserved cache",
     "allocates while timed",
 ]
 
@@ -29,14 +25,10 @@ FAULTS: dict[Fault, str] = {
     "only the check's picture": "it is right for the picture of the check and wrong for one that was drawn at run time",
     "unwritten samples": "it left samples of the output as they were",
     "unfinished": "its output was not complete when the run was over, and was later",
-    "works on after its end": "its threads kept computing when nothing was asked of it",
     "changed its input": "the picture is another after its runs",
     "wrong when timed": "its output was right when it was checked and wrong while or after it was timed",
     "reduced arithmetic": "its errors are those of half precision, and it states a better one",
-    "changed the clock": "a clock was replaced, or gives other times than a second one",
-    "changed the bench": "functions that measure and check were replaced",
     "impossible time": "its time is clearly below that of only reading and writing the bytes",
-    "reserved cache": "it reserved a part of the L2, whose lines no flush removes",
     "allocates while timed": "its runs take memory from the GPU or give it back",
 }
 """In a sentence; every fault has one."""

@@ -39,8 +39,6 @@ class Device(ABC):
     """What memory gives at least: a cache line, on a GPU a sector of 32 bytes."""
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
-    second_clock_seconds: float | None = None
-    """What another clock gave for the last `time_once`, where there is one."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -116,14 +114,6 @@ class Device(ABC):
     def memory_taken_by(self, run: Callable[[], Any]) -> int:
         """Bytes that a run takes from a GPU beside what its pool holds; 0, without a run, on the CPU."""
         return 0
-
-    def reserved_cache_bytes(self) -> int:
-        """What of the last-level cache is set aside for lines that no flush removes; 0 on the CPU."""
-        return 0
-
-    def free_reserved_cache(self) -> None:
-        """Set nothing of the last-level cache aside."""
-        return None
 
     def failure(self, error: Exception) -> Exception:
         """What to raise for an error of the device's own library."""

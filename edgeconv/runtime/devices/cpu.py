@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -80,7 +79,6 @@ class CpuDevice(Device):
 
         Where something is renewed, checks of milliseconds went before it: then untimed runs come first for `warm`, for
         `SETTLE_SECONDS`, so that caches and threads are as they are between runs that follow one another.
-        A second clock is read around the first; what it gave is in `second_clock_seconds`.
         """
         cold = (l2_state or self.l2_state) == "cold"
         if renew is not None:
@@ -89,13 +87,10 @@ class CpuDevice(Device):
             renew()
         if cold:
             self._flush()
-        _second_clock()  # brings it back into the caches, so that the next reading takes no time of its own
-        second_started = _second_clock()
+        perf_counter()  # brings it back into the caches, so that the next reading takes no time of its own
         started = perf_counter()
         call()
-        seconds = perf_counter() - started
-        self.second_clock_seconds = (_second_clock() - second_started) * 1e-9
-        return seconds
+        return perf_counter() - started
 
     def train(self, call: Callable[[], None], calls: int) -> Train | None:
         """See Device.train: nothing is ever pending."""
@@ -160,16 +155,6 @@ class CpuDevice(Device):
             self._flush_parts = np.ones((usable_threads(), flush_bytes // usable_threads()), np.uint8)
         parts = self._flush_parts
         run_pieces(lambda part, worker: parts[part].fill(0), len(parts), len(parts))
-
-
-def _clock_beside() -> Callable[[], int]:
-    """A clock in nanoseconds that no time server corrects, where there is one; else a second function of the first."""
-    if hasattr(time, "CLOCK_MONOTONIC_RAW"):
-        return partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC_RAW)
-    return time.perf_counter_ns
-
-
-_second_clock = _clock_beside()
 
 
 def _peak_of_status(status: str) -> int | None:

@@ -33,12 +33,8 @@ from edgeconv.runtime.devices.base import Device, L2State, Train
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20
 ROOF_REPEATS = 7
-PERSISTING_L2_LIMIT = 6
-"""cudaLimitPersistingL2CacheSize in cuda_runtime_api.h."""
 RENEW_SECONDS = 2e-4
 """More than Python needs to put the few small writes of a renewal in the queue."""
-_elapsed_milliseconds = cupy.cuda.get_elapsed_time
-"""Held: what a method of another package may do to CuPy's module changes nothing here."""
 
 
 class CudaDevice(Device):
@@ -145,7 +141,7 @@ class CudaDevice(Device):
         call()
         stop.record()
         stop.synchronize()
-        return float(_elapsed_milliseconds(start, stop)) / 1e3
+        return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
 
     def train(self, call: Callable[[], None], calls: int) -> Train | None:
         call()
@@ -236,15 +232,6 @@ class CudaDevice(Device):
             run()
         return int(taken.taken_bytes)
 
-    def reserved_cache_bytes(self) -> int:
-        try:
-            return int(cupy.cuda.runtime.deviceGetLimit(PERSISTING_L2_LIMIT))
-        except cupy.cuda.runtime.CUDARuntimeError:  # GPUs before compute capability 8.0 have none
-            return 0
-
-    def free_reserved_cache(self) -> None:
-        cupy.cuda.runtime.deviceSetLimit(PERSISTING_L2_LIMIT, 0)
-
     def failure(self, error: Exception) -> Exception:
         return UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.")
 
@@ -272,7 +259,7 @@ class _Flush:
         self._overwrite()
         stop.record()
         stop.synchronize()
-        self._seconds = float(_elapsed_milliseconds(start, stop)) / 1e3
+        self._seconds = float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
 
     def run(self, enqueue_seconds: float) -> None:
         for _ in range(1 + math.ceil(enqueue_seconds / self._seconds)):
