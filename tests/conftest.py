@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from browser import Browser, chromium
 from hypothesis import HealthCheck, settings
-from jitter import Jitter
+from jitter import MAX_SECONDS_A_TEST, Jitter
 from meet import wait_until
 from optional import OTHERS, absences
 from qt_here import qt_reason
@@ -154,14 +154,15 @@ def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """See the help of each."""
     parser.addoption("--complete", action="store_true", help="fail where a test was skipped for what is not here")
-    parser.addoption("--jitter", type=int, metavar="SEED", help="Delay threads, children and waits by drawn times.")
+    parser.addoption("--jitter", metavar="SEED[:SECONDS]", help="Delay threads, children and waits by drawn times.")
     parser.addoption("--part", metavar="I/N", help="of the selected tests this part alone, by files: 1/2, 2/2")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Delay where that is asked for: see jitter.py."""
     if config.getoption("--jitter") is not None:
-        config.pluginmanager.register(Jitter(config.getoption("--jitter")))
+        seed, _, seconds = config.getoption("--jitter").partition(":")
+        config.pluginmanager.register(Jitter(int(seed), float(seconds or MAX_SECONDS_A_TEST)))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

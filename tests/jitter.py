@@ -8,8 +8,8 @@
     a clock             is read late, where a test reads it
 
 One call in four is delayed, half of them by up to 20 ms and half by up to 2 s; beyond the first `OFTEN` calls of a test
-ever fewer, so that its last calls meet a delay as well as its first. All calls of a test together are delayed by at
-most `MAX_SECONDS_A_TEST`. What is drawn depends on the seed and the test's name alone, not on the order of tests.
+ever fewer, so that its last calls meet a delay as well as its first. A test is delayed by `MAX_SECONDS_A_TEST` at most,
+or by what is said behind the seed (`1:0.5`). What is drawn depends on the seed and the test's name alone.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _sleep = time.sleep
 class Jitter:
     """The plugin; patches are for the whole process, draws for one test."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, seed: int, seconds: float) -> None:
+        self._seed, self._seconds = seed, seconds
         self._lock = threading.Lock()
         self._begin("")
         starts, late, waits = self._thread_start, self._before, self._after
@@ -67,7 +67,7 @@ class Jitter:
 
     def _begin(self, test: str) -> None:
         self._draws = random.Random(f"{self._seed} {test}")
-        self._left = MAX_SECONDS_A_TEST
+        self._left = self._seconds
         self._calls = 0
 
     def draw(self) -> float:

@@ -36,7 +36,7 @@ CASES = (
         1,
     ),
     ("bench ab . . --only nothing", "fits no row", 2),
-    ("report", "Missing argument 'records'", 2),
+    ("report", "Name records to show", 2),
 )
 BEFORE = {
     "verify edges": "batch bad -m opencv -o edges",
