@@ -142,7 +142,7 @@ def side_of(word: str) -> Iterator[Side]:
     else:
         found = subprocess.run(["git", "archive", word, "edgeconv"], capture_output=True, check=False)
         if found.returncode:
-            raise UsageError(f"'{word}' is no source folder, interpreter, or git revision of this folder.")
+            raise UsageError(f"'{word}' is not a source folder, an interpreter, or a git revision of this folder.")
         with tempfile.TemporaryDirectory() as folder:
             with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
                 archive.extractall(folder, filter="data")
