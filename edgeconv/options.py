@@ -570,7 +570,7 @@ class Pairing:
     rows: Path | None = option(None, "A TOML file of rows (docs/bench.md). Default: those that no change may slow.")
     only: str | None = option(None, "Rows whose title holds these words: 'plan cuda sobel'.")
     time_limit: float = option(600.0, "Seconds after which no row gets a further pair of processes.")
-    pairs: int | None = option(None, "Exactly so many pairs of processes, however long that takes.")
+    pairs: int | None = option(None, "Take exactly this many pairs of processes, however long that takes.")
     fail_on: str = option("5%", "How much slower is too slow.")
     plant: str = option("0%", "Make B slower by this, to see what is noticed.")
     output: Path | None = option(None, "Write the record to this file, as JSON.", "-o")

@@ -1,7 +1,4 @@
-"""`edgeconv bench ab`: the verdict on intervals by hand, what a side may be, and the command from end to end.
-
-How often a verdict is wrong is measured, in docs/bench.md; no test here judges a time.
-"""
+"""`edgeconv bench ab`: the verdict on intervals by hand, what a side may be, and the command from end to end."""
 
 from __future__ import annotations
 
@@ -87,8 +84,7 @@ def test_rows_of_a_file(rows: Path) -> None:
     (bank,) = chosen(rows, "plan 8x12 bank-c3-k2")
     assert (bank.shape, bank.options) == ((8, 12, 3), {"threads": 1})
     assert [len(bank.words["filter"]), len(bank.words["filter"][0])] == [2, 3]
-    assert chosen(rows, "plan 8x12 grey-random")[0].shape == (8, 12, 1)
-    assert chosen(rows, "canny")[0].shape == (9, 9, 3)
+    assert [chosen(rows, words)[0].shape for words in ("8x12 grey-random", "canny")] == [(8, 12, 1), (9, 9, 3)]
     assert {case.device for case in read_rows(GUARD)} == {"cpu", "cuda"}
     for text, words in (("[[rows]]\nsize = 'x'", None), ("[[row]]\nsize = 9", None), ("size", None), (ROWS, "luma")):
         rows.write_text(text)
@@ -100,7 +96,7 @@ def test_a_side_is_a_folder_an_interpreter_or_a_revision(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     with side_of(str(PROJECT)) as folder, side_of(sys.executable) as python:
         assert (folder.folder, python.folder) == (PROJECT, None)
-    for word in (str(tmp_path), "nothing"):
+    for word in (str(tmp_path), "nothing", "--output=taken"):
         with pytest.raises(UsageError, match=word), side_of(word):
             pass
     if shutil.which("git") and (PROJECT / ".git").exists():
@@ -131,8 +127,7 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
     assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
     measured = [row for row in record.rows if row.cannot is None]
-    assert len(measured) == 8
-    assert all(len(row.a_seconds) == len(row.b_seconds) == len(row.copy_seconds) == 1 for row in measured)
+    assert [(len(row.a_seconds), len(row.b_seconds), len(row.copy_seconds)) for row in measured] == [(1, 1, 1)] * 8
     assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
 
@@ -142,14 +137,17 @@ def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     out = tmp_path / "ab.json"
     words = ("bench", "ab", PROJECT, PROJECT, "--rows", rows)
     done = edgeconv(*words, "--only", "plan 8x12 sobel", "--pairs", "1", "--plant", "20%", "-o", out)
-    assert done.code == 0, done.err
-    assert "1 row: 1 no verdict" in done.text
+    assert (done.code, "1 row: 1 no verdict" in done.text) == (0, True), done.err
     record = json.loads(out.read_bytes())
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
     found = [AbRow("slow", [1.0] * 5, [1.1] * 5, [0.5] * 5), AbRow("none", [], [], [], "A: no such call")]
     monkeypatch.setattr(ab, "compare_sides", lambda *given: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found))
+    wrong = (("--pairs", "0"), ("--time-limit", "0"), ("--fail-on", "much"))
+    assert [edgeconv(*words, *each).code for each in wrong] == [2, 2, 2]
     for margin, code in (("5%", 1), ("15%", 0)):
         done = edgeconv(*words, "--fail-on", margin)
         assert done.code == code
     assert "| same | slow | 1 s | 1.1 s | 1.1 [1.1, 1.1] | 5 | 0.45 |" in done.text
     assert "| cannot run | none | – | – | A: no such call |" in done.text
+    del found[0]
+    assert edgeconv(*words).code == 1, "nothing was compared"

@@ -20,7 +20,8 @@ from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
-from edgeconv.export.markdown import every_row
+from edgeconv.export.ladders import every_row
+from edgeconv.export.markdown import as_text
 from edgeconv.export.schemas import schema
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.options import Options
@@ -60,7 +61,7 @@ def test_figures_of_convolutions_are_those_of_the_formulas() -> None:
     assert other.share_of_floor == pytest.approx(0.1)
     assert (second.share_of_floor, second.gain) == (0.5, pytest.approx(4.0))  # over the usual blocks
     assert {row.l2_state for row in made.rows} == {"cold"}
-    assert "| stride 2 | 16 | pixel | 16×16 | 200 µs | 0.05184 | 4.00 × | 50% |" in every_row(made)
+    assert "| stride 2 | 16 | pixel | 16×16 | 200 µs | 0.05184 | 4.00 × | 50% |" in as_text(every_row(made))
 
 
 def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
@@ -69,7 +70,7 @@ def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
     _, first, second = made.rows
     assert (first.right, first.timing, first.gflops, first.relative_error) == (False, None, None, None)
     assert (second.right, second.gain) == (True, None)
-    assert f"| {FIRST} | 16×16 | WRONG | – |" in every_row(made)
+    assert f"| {FIRST} | 16×16 | WRONG | – |" in as_text(every_row(made))
 
 
 def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
@@ -128,7 +129,7 @@ def test_a_wrong_product_gets_no_time(name: str) -> None:
     found = rows(**{name: 1e-9, VENDOR: 1e-3})
     assert (found[name].right, found[name].timing, found[name].gflops) == (False, None, None)
     assert found[VENDOR].right
-    text = every_row(GemmRecord(**described(FakeDevice(), ROOF), kind=gemm.KIND, rows=list(found.values())))
+    text = as_text(every_row(GemmRecord(**described(FakeDevice(), ROOF), kind=gemm.KIND, rows=list(found.values()))))
     assert f"| {name} | 8×8×8 | WRONG | – |" in text
     assert "infinite" in text or name == "sloppy"
 

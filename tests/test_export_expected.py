@@ -27,7 +27,8 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
 from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.markdown import every_row
+from edgeconv.export.ladders import every_row
+from edgeconv.export.markdown import as_text
 from edgeconv.run.report import DeviceFacts, RunReport
 from edgeconv.runtime.devices.base import Train
 
@@ -182,7 +183,7 @@ def test_no_identifier_of_a_page_is_there_twice(files: dict[str, str]) -> None:
 
 
 def test_every_row_of_a_ladder_is_the_part_that_the_whole_file_has(files: dict[str, str]) -> None:
-    assert f"\n{every_row(ladder())}" in files["everything.md"]
+    assert f"\n{as_text(every_row(ladder()))}" in files["everything.md"]
 
 
 if __name__ == "__main__":

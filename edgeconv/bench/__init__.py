@@ -10,7 +10,7 @@
     metrics.py    the accounting of a row, with its formulas
     runner.py     the whole grid: progress, files that are always complete, resuming
     record.py     the record and its schema
-    compare.py    two records: same, faster, slower, unsteady or ambiguous
+    ab.py         two versions by turns: cases (ab_cases.py, guard.toml), and a process of each (ab_side.py)
     goals.py      the bars that the project sets itself, and what a record says about them
     ladders/      matrix products beside cuBLAS and convolutions beside a copy, step by step
 

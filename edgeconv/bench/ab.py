@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -67,7 +68,7 @@ class AbRow(Part):
     @property
     def is_settled(self) -> bool:
         """Whether more pairs would say no more."""
-        return len(self.a_seconds) >= LEAST_PAIRS and half_width(self.ratio) < HALF_WIDTH
+        return len(self.a_seconds) >= LEAST_PAIRS and self.ratio.high - self.ratio.low < 2 * HALF_WIDTH
 
     def verdict(self, margin: float) -> Verdict:
         """On B."""
@@ -103,11 +104,6 @@ class AbRecord(Part):
         return mean_of_cases(np.exp(np.mean(logs, axis=0)).tolist())
 
 
-def half_width(ratio: Ratio) -> float:
-    """Of an interval, as a share of 1."""
-    return (ratio.high - ratio.low) / 2
-
-
 def verdict_of(ratio: Ratio, margin: float) -> Verdict:
     """What an interval says, with a margin of 0.05 for 5 %."""
     if ratio.low > 1 + margin:
@@ -140,8 +136,9 @@ def side_of(word: str) -> Iterator[Side]:
     elif path.is_file() and os.access(path, os.X_OK):
         yield Side(word, str(path.absolute()), None)
     else:
-        found = subprocess.run(["git", "archive", word, "edgeconv"], capture_output=True, check=False)
-        if found.returncode:
+        words = ["git", "archive", "--end-of-options", word, "edgeconv"]
+        found = None if shutil.which("git") is None else subprocess.run(words, capture_output=True, check=False)
+        if found is None or found.returncode:
             raise UsageError(f"'{word}' is not a source folder, an interpreter, or a git revision of this folder.")
         with tempfile.TemporaryDirectory() as folder:
             with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
@@ -204,7 +201,7 @@ class Pairs:
 def compare_sides(a: Side, b: Side, cases: Sequence[AbCase], pairs: Pairs) -> AbRecord:
     """Pairs of processes until every row is settled or the time is up."""
     rows = [AbRow(case.title, [], [], []) for case in cases]
-    end, done = pairs.clock() + pairs.seconds, 0
+    end = pairs.clock() + pairs.seconds
 
     def wants(row: AbRow) -> bool:
         if row.cannot is not None or pairs.exactly is not None:
@@ -218,9 +215,9 @@ def compare_sides(a: Side, b: Side, cases: Sequence[AbCase], pairs: Pairs) -> Ab
             for case, row in zip(cases, rows, strict=True):
                 if wants(row):
                     _measure_row(processes, case, row, pairs.planted)
-                    pairs.told(sum(not wants(each) for each in rows), f"pair {done + 1}")
-        done += 1
-    machine = {device: get_device(device).describe() for device in sorted({case.device for case in cases})}
+                    pairs.told(sum(not wants(each) for each in rows), f"pair {len(row.a_seconds)}")
+    measured = {case.device for case, row in zip(cases, rows, strict=True) if row.cannot is None}
+    machine = {device: get_device(device).describe() for device in sorted(measured)}
     return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=pairs.planted, rows=rows)
 
 

@@ -18,8 +18,8 @@ cases = 200
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -92,9 +92,11 @@ def _product(part: Mapping[str, Any]) -> Iterator[AbCase]:
         yield _case(call, device, sides if len(sides) > 1 else 2 * sides, dtype, words)
 
 
-def _sample(seed: int, cases: int, device: list[str]) -> Iterator[AbCase]:
-    grid = named_grid("surface")
-    for each, place in product(drawn_cases(type(grid)(grid.name, grid.summary, grid.parts, Draw(seed, cases))), device):
+def _sample(seed: int, cases: int, device: Sequence[str]) -> Iterator[AbCase]:
+    grid = replace(named_grid("surface"), draw=Draw(seed, cases))
+    for each, place in product(drawn_cases(grid), device):
+        if place not in DEVICES:
+            raise ValueError(f"device '{place}' is not one of a list of {' and '.join(DEVICES)}")
         words = {
             "filter": each.case.filter,
             "channels": each.case.channels,

@@ -16,6 +16,7 @@ a copy of as many bytes is captured likewise. Other calls, which allocate, run o
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ CACHES = 4
 LEAST_SECONDS = 2e-4
 """Of a sample, so that the clock's own time is far below it."""
 CANNY_LIMITS = (100, 200)
+PLANTED_RUNS = 100
+"""Of a graph, at least, in which a share of them is run again."""
 
 Timed = Callable[[], float]
 """Seconds of one run, as a sample of it."""
@@ -60,7 +63,7 @@ def caller(case: dict[str, Any]) -> tuple[Callable[[Any, Any], Any], tuple[int, 
 
 
 def several(run: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> Timed:
-    """A sample of so many runs that it takes `LEAST_SECONDS`."""
+    """A sample of as many runs as take `LEAST_SECONDS`."""
 
     def timed(times: int) -> float:
         started = time.perf_counter()
@@ -111,18 +114,19 @@ def on_gpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
         for source, target in halves:
             target.data.copy_from_device_async(source.data, half, stream)
 
-    again = pairs[: round(case["slower"] * len(pairs))]
+    order = pairs * (-(-PLANTED_RUNS // len(pairs)) if case["slower"] else 1)
+    again = order[: round(case["slower"] * len(order))]
 
     def runs() -> None:
-        for image, result in [*pairs, *again]:
+        for image, result in [*order, *again]:
             call(image, result)
 
     with stream:
         if case["call"] == "plan":
-            timed = graph(stream, runs, len(pairs))
+            timed = graph(stream, runs, len(order))
         else:
             over_all = several(runs, stream.synchronize)
-            timed = lambda: over_all() / len(pairs)  # noqa: E731
+            timed = lambda: over_all() / len(order)  # noqa: E731
         return timed, graph(stream, copies, len(pairs))
 
 
@@ -158,22 +162,20 @@ def for_a_while(timed: Timed, seconds: float) -> list[float]:
 
 
 def main() -> None:
-    """Answer until the questions end."""
-    timed: Timed | None = None
-    copy: Timed | None = None
+    """Answer until the questions end; whoever asks decides when, also at Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    timings: tuple[Timed, ...] = ()
     for line in sys.stdin:
         asked = json.loads(line)
         if "case" in asked:
-            timed = copy = None
+            timings = ()  # the arrays of the case before are given up first
             try:
-                timed, copy = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
+                timings = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
                 answer: dict[str, Any] = {"done": True}
             except Exception as error:  # of any version of the package, which may not know a word of the case
                 answer = {"cannot": (str(error).strip().splitlines() or [""])[0] or type(error).__name__}
         else:
-            assert timed is not None
-            assert copy is not None
-            seconds = asked["seconds"]
+            (timed, copy), seconds = timings, asked["seconds"]
             answer = {"samples": for_a_while(timed, seconds), "copy": for_a_while(copy, seconds / 4)}
         print(json.dumps(answer), flush=True)
 

@@ -294,11 +294,10 @@ class _Entered:
                 # An empty cache is the same after any write: then all of the output is new, and the slot another.
                 number = self.samples if state == "cold" else self.turns
                 renew = self.trials.renew(number, whole=state == "cold")
-            seconds = device.time_once(ready.run, state, enqueue_seconds, renew)
+            self.last_seconds = round(device.time_once(ready.run, state, enqueue_seconds, renew), DIGITS)
             if self._writes_to_bench:
                 self.trials.sample(ready)
             self.samples += 1
-            self.last_seconds = round(seconds, DIGITS)
             return self.last_seconds
         if state == "cold":
             device.time_once(lambda: None, "cold")

@@ -166,17 +166,19 @@ def ab(
     """Time two versions by turns, over pairs of processes.
 
     Each row is a public call. B is slower where the whole interval of B / A is above the margin; then the command ends
-    with 1. Rows without a verdict need more time.
+    with 1, and where no row could run. Rows without a verdict need more time.
     """
     from edgeconv.bench.ab import Pairs, compare_sides, side_of
     from edgeconv.bench.ab_cases import GUARD, chosen
     from edgeconv.bench.arguments import parse_share
     from edgeconv.bench.record import to_json
     from edgeconv.diff.outputs import Outputs
-    from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import ab as shown
     from edgeconv.run.progress import Progress
 
+    if not pairing.time_limit > 0 or (pairing.pairs is not None and pairing.pairs < 1):
+        raise UsageError("--time-limit must be above 0, and --pairs a whole number from 1.")
     margin, planted = parse_share("--fail-on", pairing.fail_on), parse_share("--plant", pairing.plant)
     cases = chosen(pairing.rows or GUARD, pairing.only)
     outputs = Outputs((str(pairing.rows),), replacing.overwrite)
@@ -194,7 +196,7 @@ def ab(
     outputs.write()
     _say_table(shown.table(record, margin))
     say(shown.summary(record, margin))
-    if any(row.verdict(margin) == "slower" for row in record.rows):
+    if all(row.cannot for row in record.rows) or any(row.verdict(margin) == "slower" for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -247,8 +249,7 @@ def _climb(
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch, gpu_reader
     from edgeconv.core.timing import Budget
-    from edgeconv.export import ladders, markdown, terminal
-    from edgeconv.export.document import Tabled
+    from edgeconv.export import ladders
     from edgeconv.io.files import write_bytes_atomically
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.devices import get_device
@@ -262,11 +263,7 @@ def _climb(
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))
-    width = columns(sys.stdout)
-    if width is None:
-        say_lines(markdown.every_row(record))
-    else:
-        say_drawn(terminal.draw([Tabled(ladders.every_row(record), 2)], width, has_colours(sys.stdout)))
+    _say_table(ladders.every_row(record))
     say(output)
     if not all(row.right for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edgeconv.core.safe_text import visible
-from edgeconv.export import ladders, tables
+from edgeconv.export import tables
 from edgeconv.export.document import Block, Heading, Items, Sentence, Tabled, Warned, document
-from edgeconv.export.kinds import AnyRecord, LadderRecord
+from edgeconv.export.kinds import AnyRecord
 from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
 
@@ -15,11 +15,6 @@ from edgeconv.io.files import utf8
 def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     """See Exporter.load."""
     return {".md": utf8("\n".join(map(_drawn, document(records))))}
-
-
-def every_row(record: LadderRecord) -> str:
-    """All rows of a ladder's record as one table."""
-    return _table(ladders.every_row(record), 2)
 
 
 def as_text(table: Table) -> str:
