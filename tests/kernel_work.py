@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from cpu_problems import Case
 
-from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
+from edgeconv.bench.ladders.conv_kernels import STEPS, ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
@@ -98,7 +98,7 @@ FLOORS = tuple(FloorWords(*counts) for counts in ((1, 1), (900, 100), (1000, 100
 
 def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -> Plan:
     """A step of the ladder of convolutions, as a maker."""
-    return prepare(name, problem, block)
+    return prepare(next(step for step in STEPS if step.name == name), problem, block)
 
 
 def large_sliding(problem: Problem, options: Options) -> Plan:

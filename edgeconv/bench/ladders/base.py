@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
 
-from edgeconv.bench.measure import DIGITS
+import numpy as np
+from numpy.typing import NDArray
+
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import Amount, Meta, Part, Positive, finite
-from edgeconv.core.timing import Budget, Sampler, Series, interleave
+from edgeconv.core.timing import Budget, Sampler, interleave
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run.report import DeviceFacts, RecordHead, SeriesPart, describe_series, header
 from edgeconv.runtime.devices.base import Device
-
-L2_STATE: Literal["cold"] = "cold"
 
 Blocks = Literal["usual", "all"]
 """Of each step, its usual thread blocks, or every shape that it may be compiled for."""
@@ -48,29 +49,6 @@ class StepRow(Part):
         return None if self.timing is None else self.timing.median_seconds
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A step with one shape of thread blocks, ready for one case."""
-
-    step: str
-    idea: str
-    block: str | None
-    run: Callable[[], None]
-
-
-def time_by_turns(
-    entered: Sequence[Contender], right: Sequence[bool], budget: Budget, device: Device, watch: Watch
-) -> list[Series | None]:
-    """A series of each contender that is right, None for the others."""
-    samplers = [
-        Sampler(_timed(contender, device), budget) if is_right else None
-        for contender, is_right in zip(entered, right, strict=True)
-    ]
-    turns = [(sampler, watch.look) for sampler in samplers if sampler is not None]
-    interleave(turns)
-    return [None if sampler is None else sampler.series for sampler in samplers]
-
-
 class LadderHead(RecordHead):
     """What the record of a ladder says before its rows."""
 
@@ -79,24 +57,95 @@ class LadderHead(RecordHead):
     roof: Roof
 
 
-def describe_step(contender: Contender, series: Series | None, error: float) -> dict[str, Any]:
-    """What the rows of both records begin with."""
-    return {
-        "step": contender.step,
-        "idea": contender.idea,
-        "block": contender.block,
-        "right": series is not None,
-        "relative_error": finite(error),
-        "l2_state": L2_STATE,
-        "timing": None if series is None else describe_series(series),
-    }
+class Judged(NamedTuple):
+    """Whether a result is right, its error and the most that is allowed, both relative."""
+
+    right: bool
+    error: float
+    allowed: float
 
 
-def described(device: Device, roof: Roof) -> dict[str, Any]:
-    """What both records begin with: when and where they were measured."""
+@dataclass(frozen=True)
+class Contender:
+    """A step with one shape of thread blocks, ready for one case; `flops` are None of a copy, which is not judged."""
+
+    step: str
+    idea: str
+    block: str | None
+    flops: int | None
+    run: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class LadderCase:
+    """All contenders at one size. A run fills `out` on the device; `judge` is given what is there, on the host."""
+
+    size: int
+    contenders: list[Contender]
+    out: Any
+    judge: Callable[[NDArray[Any]], Judged]
+
+
+def climb(
+    make_case: Callable[[int, Any, Blocks, Device], LadderCase],
+    compare: Callable[[list[StepRow], Any, Roof], list[Any]],
+    make_record: Callable[..., Any],
+    sizes: Sequence[int],
+    others: Sequence[Any],
+    blocks: Blocks,
+    budget: Budget,
+    device: Device,
+    watch: Watch,
+    progress: Callable[[int, str], None] = lambda done, note: None,
+) -> Any:
+    """The record of a ladder at each size and each of `others` (strides or types), which `compare` adds to rows."""
+    roof = device.roof()
+    rows: list[Any] = []
+    for index, (other, size) in enumerate((other, size) for other in others for size in sizes):
+        progress(index, f"{size}, {other}")
+        rows += compare(time_case(make_case(size, other, blocks, device), budget, device, watch), other, roof)
     machine = DeviceFacts(**device.describe())
-    return {**header(), "machine": machine, "versions": installed_versions(), "roof": roof}
+    return make_record(**header(), machine=machine, versions=installed_versions(), roof=roof, rows=rows)
 
 
-def _timed(contender: Contender, device: Device) -> Callable[[], float]:
-    return lambda: round(device.time_once(contender.run, L2_STATE), DIGITS)
+def time_case(case: LadderCase, budget: Budget, device: Device, watch: Watch) -> list[StepRow]:
+    """One row per contender: all are judged first, by what they make of a poisoned output, then timed by turns."""
+    watch.begin()
+    judged = []
+    for contender in case.contenders:
+        case.out[...] = np.nan
+        contender.run()
+        host = np.empty(case.out.shape, case.out.dtype)
+        device.copy_out(case.out, host)
+        judged.append(Judged(True, 0.0, 0.0) if contender.flops is None else case.judge(host))
+    samplers = [Sampler(partial(device.time_once, contender.run, "cold"), budget) for contender in case.contenders]
+    interleave([(sampler, watch.look) for sampler, found in zip(samplers, judged, strict=True) if found.right])
+    seen, rows = watch.report(), []
+    for contender, found, sampler in zip(case.contenders, judged, samplers, strict=True):
+        timing = describe_series(sampler.series) if found.right else None
+        rows.append(
+            StepRow(
+                step=contender.step,
+                idea=contender.idea,
+                block=contender.block,
+                right=found.right,
+                relative_error=finite(found.error),
+                l2_state="cold",
+                timing=timing,
+                allowed_error=found.allowed,
+                size=case.size,
+                gflops=contender.flops / timing.median_seconds / 1e9 if contender.flops and timing else None,
+                machine=seen,
+            )
+        )
+    return rows
+
+
+def ratio(over: float | None, under: float | None) -> float | None:
+    """None where one of both is not known."""
+    return None if over is None or under is None else over / under
+
+
+def usual_median(rows: Sequence[StepRow], step: str | None) -> float | None:
+    """Seconds of a step with its usual blocks, which are its first row; None where it has no time."""
+    return next((row.median_seconds for row in rows if row.step == step), None)

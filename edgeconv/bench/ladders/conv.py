@@ -12,31 +12,35 @@ every thread-block shape of a step is a row, the usual one first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Blocks, Contender, LadderHead, StepRow, describe_step, described, time_by_turns
-from edgeconv.bench.ladders.conv_kernels import STEPS
-from edgeconv.bench.ladders.conv_kernels import prepare as prepare_step
+from edgeconv.bench.ladders.base import (
+    Blocks,
+    Contender,
+    Judged,
+    LadderCase,
+    LadderHead,
+    StepRow,
+    climb,
+    ratio,
+    usual_median,
+)
+from edgeconv.bench.ladders.conv_kernels import STEPS, prepare
 from edgeconv.bench.synthetic import bench_filter
-from edgeconv.bench.watch import Watch
-from edgeconv.core.cost import Counts, count
+from edgeconv.core.cost import Roof, count
 from edgeconv.core.noise import noise_pixels
-from edgeconv.core.problem import Problem
-from edgeconv.core.records import Amount, Meta
+from edgeconv.core.records import Amount, Meta, fields_of
 from edgeconv.core.request import make_request
-from edgeconv.core.timing import Budget
-from edgeconv.runtime import check as verify
+from edgeconv.runtime.check import SAMPLED_CHECK, check
 from edgeconv.runtime.devices.base import Device
 
 KIND: Literal["bench conv"] = "bench conv"
 COPY = "copy"
 DTYPE = "float32"
-CHECKED_SAMPLES = 300_000
 
 
 class ConvRow(StepRow):
@@ -58,104 +62,43 @@ class ConvRecord(LadderHead):
     rows: list[ConvRow]
 
 
-@dataclass(frozen=True)
-class LadderCase:
-    """A problem with its picture, on the host and on the device, and room for the output."""
-
-    problem: Problem
-    image_host: NDArray[Any]
-    image: Any
-    out: Any
-
-    @property
-    def counts(self) -> Counts:
-        """FLOPs and bytes."""
-        return count(self.problem)
-
-
-def make_case(size: int, stride: int, device: Device) -> LadderCase:
-    """Noise and random weights."""
+def make_case(size: int, stride: int, blocks: Blocks, device: Device) -> LadderCase:
+    """Noise and random weights; the copy, then every step of the ladder."""
     pixels = noise_pixels(size, size, DTYPE)
     problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
     image = device.empty(problem.input_shape, DTYPE)
     device.copy_in(pixels, image)
-    return LadderCase(problem, pixels, image, device.empty(problem.output_shape, problem.output_dtype))
-
-
-def contenders(case: LadderCase, blocks: Blocks, device: Device) -> list[Contender]:
-    """The copy, then every step of the ladder."""
-    copy = device.copier(case.counts.fewest_bytes)
-    found = [Contender(COPY, "a plain copy of the fewest bytes: the floor", None, copy)]
+    out = device.empty(problem.output_shape, problem.output_dtype)
+    counts = count(problem)
+    copy = device.copier(counts.fewest_bytes)
+    found = [Contender(COPY, "a plain copy of the fewest bytes: the floor", None, None, copy)]
     for step in STEPS:
-        shapes = step.blocks_for(case.problem.stride) or (None,)
+        shapes = step.blocks_for(stride) or (None,)
         for block in shapes if blocks == "all" else shapes[:1]:
-            plan = prepare_step(step.name, case.problem, block)
-            run = _run(plan.run, case)
-            found.append(Contender(step.name, step.idea, None if block is None else str(block), run))
-    return found
+            run = partial(prepare(step, problem, block).run, image, out)
+            found.append(Contender(step.name, step.idea, block and str(block), counts.nominal_flops, run))
+
+    def judge(output: NDArray[Any]) -> Judged:
+        against = check(pixels, output, problem, max_samples=SAMPLED_CHECK)
+        return Judged(against.passed, against.relative_error, against.tolerance)
+
+    return LadderCase(size, found, out, judge)
 
 
-def measure(
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    blocks: Blocks,
-    budget: Budget,
-    device: Device,
-    watch: Watch,
-    progress: Callable[[int, str], None] = lambda done, note: None,
-) -> ConvRecord:
-    """The record: one row per step, block shape, size and stride."""
-    roof = device.roof()
-    rows: list[ConvRow] = []
-    pairs = [(size, stride) for stride in strides for size in sizes]
-    for index, (size, stride) in enumerate(pairs):
-        progress(index, f"{size} stride {stride}")
-        case = make_case(size, stride, device)
-        watch.begin()
-        rows += time_case(contenders(case, blocks, device), case, budget, device, watch)
-    return ConvRecord(**described(device, roof), kind=KIND, rows=rows)
-
-
-def time_case(
-    entered: Sequence[Contender], case: LadderCase, budget: Budget, device: Device, watch: Watch
-) -> list[ConvRow]:
-    """Check all, time those that are right by turns, and set each against the copy and the step before."""
-    checks = [None if contender.step == COPY else _check(contender, case, device) for contender in entered]
-    series = time_by_turns(entered, [check is None or check.passed for check in checks], budget, device, watch)
-    seen = watch.report()
-    medians = [None if found is None else found.statistics.median_seconds for found in series]
-    usual: dict[str, float | None] = {}
-    for contender, seconds in zip(entered, medians, strict=True):
-        usual.setdefault(contender.step, seconds)
-    floor = usual.get(COPY)
-    before = dict(zip([step.name for step in STEPS[1:]], [usual.get(step.name) for step in STEPS], strict=False))
-    rows = []
-    for contender, check, found, seconds in zip(entered, checks, series, medians, strict=True):
-        error = 0.0 if check is None else check.relative_error
-        earlier = before.get(contender.step)
-        rows.append(
-            ConvRow(
-                **describe_step(contender, found, error),
-                allowed_error=max((check.tolerance for check in checks if check is not None), default=0.0),
-                size=case.problem.height,
-                stride=case.problem.stride,
-                gflops=None if seconds is None or check is None else case.counts.nominal_flops / seconds / 1e9,
-                share_of_floor=None if seconds is None or floor is None else floor / seconds,
-                gain=None if seconds is None or earlier is None else earlier / seconds,
-                machine=seen,
-            )
+def compare(rows: list[StepRow], stride: int, roof: Roof) -> list[ConvRow]:
+    """Rows of one case, each step beside the copy and the step before."""
+    floor = usual_median(rows, COPY)
+    before = {step.name: earlier.name for earlier, step in pairwise(STEPS)}
+    return [
+        ConvRow(
+            **fields_of(row),
+            stride=stride,
+            share_of_floor=ratio(floor, row.median_seconds),
+            gain=ratio(usual_median(rows, before.get(row.step)), row.median_seconds),
         )
-    return rows
+        for row in rows
+    ]
 
 
-def _run(run: Callable[[Any, Any], None], case: LadderCase) -> Callable[[], None]:
-    return lambda: run(case.image, case.out)
-
-
-def _check(contender: Contender, case: LadderCase, device: Device) -> verify.Check:
-    """What a run into a poisoned output gives, against the oracle."""
-    case.out[...] = np.nan
-    contender.run()
-    host = np.empty(case.problem.output_shape, case.problem.output_dtype)
-    device.copy_out(case.out, host)
-    return verify.check(case.image_host, host, case.problem, max_samples=CHECKED_SAMPLES)
+measure = partial(climb, make_case, compare, partial(ConvRecord, kind=KIND))
+"""`measure(sizes, strides, blocks, budget, device, watch, progress)`: one row per step, block shape, size and stride."""

@@ -10,7 +10,6 @@ what a warp asks of the L1: one line of 128 bytes per cycle and multiprocessor. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,20 +18,19 @@ import numpy as np
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.sliding import CudaSliding
 from edgeconv.methods.cuda.textbook import Textbook
-from edgeconv.methods.options import BLOCKS, Options
+from edgeconv.methods.options import Options
 
 STRIDES = (1, 2, 3)
-PADDING = 1
 PIXELS_PER_THREAD = 4
 """Of the step `vector` and those after it."""
 VECTOR_BYTES = 16
-ROWS_PER_STRIP = 16
-"""Where they are not made to fill whole waves."""
+ROWS_OF_STRIP = 16
+METHODS = {"textbook": Textbook, "sliding": CudaSliding}
+"""Steps that are methods of the table."""
 TILED = "shared"
 """The step that has a tile."""
 SHARED_BYTES = 48 * 2**10
@@ -62,22 +60,19 @@ class ConvStep:
     """Thread blocks, the usual one first; none where the kernel sets them."""
     pixels: int = 1
     """Output pixels of a thread beside each other."""
-    walks: bool = False
-    """Whether a thread goes down a strip of rows."""
-    entry: str = ""
-    """The kernel, where it is not called as the step is."""
-    whole_waves: bool = False
+    rows: int | None = 1
+    """Output rows that a thread walks down; None: as many as make whole waves of blocks."""
+    kernel: str = ""
+    """Where it is not called as the step is."""
 
     def blocks_for(self, stride: int) -> tuple[ConvBlock, ...]:
-        """The thread blocks whose shared memory suffices at a stride."""
-        return tuple(block for block in self.blocks if self.shared_bytes(block, stride) <= SHARED_BYTES)
+        """The thread blocks whose tile fits shared memory at a stride."""
 
-    def shared_bytes(self, block: ConvBlock, stride: int) -> int:
-        """What the tile of a block takes."""
-        if self.name != TILED:
-            return 0
-        rows, columns = ((side - 1) * stride + KERNEL_SIZE for side in (block.down, block.across))
-        return rows * columns * RGB_CHANNELS * np.dtype(np.float32).itemsize
+        def tile_bytes(block: ConvBlock) -> int:
+            rows, columns = ((side - 1) * stride + KERNEL_SIZE for side in (block.down, block.across))
+            return rows * columns * RGB_CHANNELS * np.dtype(np.float32).itemsize
+
+        return tuple(block for block in self.blocks if self.name != TILED or tile_bytes(block) <= SHARED_BYTES)
 
 
 _SQUARES = tuple(ConvBlock(side, side) for side in (16, 8, 32))
@@ -120,7 +115,7 @@ STEPS: tuple[ConvStep, ...] = (
         "9 reads per pixel in place of 27, and no barrier between fetching and computing",
         1.1,
         _ROWS,
-        walks=True,
+        rows=ROWS_OF_STRIP,
     ),
     ConvStep(
         "vector",
@@ -129,7 +124,7 @@ STEPS: tuple[ConvStep, ...] = (
         1.1,
         _ROWS,
         pixels=PIXELS_PER_THREAD,
-        walks=True,
+        rows=ROWS_OF_STRIP,
     ),
     ConvStep(
         "waves",
@@ -139,9 +134,8 @@ STEPS: tuple[ConvStep, ...] = (
         1.0,
         _ROWS,
         pixels=PIXELS_PER_THREAD,
-        walks=True,
-        entry="vector",
-        whole_waves=True,
+        rows=None,
+        kernel="vector",
     ),
     ConvStep(
         "sliding",
@@ -152,84 +146,61 @@ STEPS: tuple[ConvStep, ...] = (
 )
 
 
-def step(name: str) -> ConvStep:
-    """The rung of that name; raises UsageError naming those there are."""
-    for entry in STEPS:
-        if entry.name == name:
-            return entry
-    raise UsageError(f"Convolution step '{name}' is not known: use one of {', '.join(entry.name for entry in STEPS)}.")
-
-
-def variant(chosen: ConvStep, stride: int, block: ConvBlock, whole: bool) -> KernelVariant:
+def variant(step: ConvStep, stride: int, block: ConvBlock, whole: bool) -> KernelVariant:
     """The kernel of a step; `whole` where rows of picture and output start on 16 bytes."""
     defines: tuple[tuple[str, str | int], ...] = (("STRIDE", stride), ("ACROSS", block.across), ("DOWN", block.down))
-    defines += (("WHOLE", int(whole)), *((("HAS_TILE", 1),) if chosen.name == TILED else ()))
-    return KernelVariant("bench/ladders/conv_kernels.cu", chosen.entry or chosen.name, defines)
+    defines += (("WHOLE", int(whole)), *((("HAS_TILE", 1),) if step.name == TILED else ()))
+    return KernelVariant("bench/ladders/conv_kernels.cu", step.kernel or step.name, defines)
 
 
 def variants() -> tuple[KernelVariant, ...]:
     """Every kernel of the ladder that is not a method's."""
     return tuple(
         dict.fromkeys(
-            variant(chosen, stride, block, whole)
-            for chosen in STEPS
-            if chosen.name not in _OF_METHODS
+            variant(step, stride, block, whole)
+            for step in STEPS
+            if step.name not in METHODS
             for stride in STRIDES
-            for block in chosen.blocks_for(stride)
-            for whole in ((False, True) if chosen.pixels > 1 else (False,))
+            for block in step.blocks_for(stride)
+            for whole in ((False, True) if step.pixels > 1 else (False,))
         )
     )
 
 
-def prepare(name: str, problem: Problem, block: ConvBlock | None = None) -> Plan:
-    """A step ready for a problem of the ladder's kind; raises UsageError for another."""
-    chosen = step(name)
-    rules = (problem.dtype.name, problem.border, problem.output_mode, problem.combine)
-    shape = (problem.groups, problem.output_channels, problem.padding)
-    is_ours = rules == ("float32", "zero", "raw", "single") and shape == (1, RGB_CHANNELS, PADDING)
-    if not is_ours or problem.stride not in STRIDES:
-        raise UsageError("The ladder does float32, 3→3 channels, one filter, a zero border of 1 and strides 1 to 3.")
-    if block is None and chosen.blocks:
-        block = chosen.blocks_for(problem.stride)[0]
-    if name in _OF_METHODS:
-        return _OF_METHODS[name](problem, block)
-    return StepPlan(problem, step=chosen, block=block)
+def prepare(step: ConvStep, problem: Problem, block: ConvBlock | None) -> Plan:
+    """A step ready for a problem of the ladder's kind; `block` is None where the step has none to choose."""
+    if step.name in METHODS:
+        options = Options() if block is None else Options(block=block.across)  # type: ignore[arg-type]
+        return METHODS[step.name]().prepare(problem, options)
+    assert block is not None
+    return StepPlan(problem, step, block)
 
 
-@dataclass
 class StepPlan(Plan):
     """A step that is a kernel of the ladder."""
 
-    step: ConvStep | None = None
-    block: ConvBlock | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, problem: Problem, step: ConvStep, block: ConvBlock) -> None:
         import cupy
 
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
-        problem, chosen, block = self.problem, self.step, self.block
-        assert chosen is not None  # only the base class's defaults make these optional
-        assert block is not None
-        whole = (problem.width | problem.output_width) * RGB_CHANNELS * problem.dtype.itemsize % VECTOR_BYTES == 0
-        kernel = load(variant(chosen, problem.stride, block, whole and chosen.pixels > 1))
-        across = -(-problem.output_width // (block.across * chosen.pixels))
-        rows = block.down
-        if chosen.whole_waves:
-            resident = resident_blocks(kernel, block.across)
-            rows = rows_of_whole_waves(problem.output_height, max(1, resident // across))
-        elif chosen.walks:
-            rows = ROWS_PER_STRIP
+        super().__init__(problem)
+        row_samples = (problem.width | problem.output_width) * RGB_CHANNELS
+        whole = step.pixels > 1 and row_samples * problem.dtype.itemsize % VECTOR_BYTES == 0
+        kernel = load(variant(step, problem.stride, block, whole))
+        across = -(-problem.output_width // (block.across * step.pixels))
+        if step.rows is None:
+            at_once = max(1, resident_blocks(kernel, block.across) // across)
+            rows = rows_of_whole_waves(problem.output_height, at_once)
+        else:
+            rows = block.down * step.rows
         down = -(-problem.output_height // rows)
         geometry = np.array([problem.height, problem.width, *problem.output_shape[:2], rows], np.int32)
         weights: Any = problem.weights
-        if chosen.name == "pixel":
+        if step.name == "pixel":
             self._weights = cupy.asarray(weights)
             weights = np.uint64(self._weights.data.ptr)
-            self.workspace_bytes = problem.weights.nbytes
         self._launch = PackedLaunch(kernel, across * down, (block.across, block.down), geometry, weights)
-        self.launches = 1
-        self.choice = {"step": chosen.name, "block": str(block), "rows_per_block": rows}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run; arrays start on 16 bytes."""
@@ -237,19 +208,6 @@ class StepPlan(Plan):
 
 
 def rows_of_whole_waves(height: int, strips_at_once: int) -> int:
-    """Rows of a strip, near to `ROWS_PER_STRIP`, such that the strips are a whole number of waves."""
-    waves = max(1, round(height / strips_at_once / ROWS_PER_STRIP))
+    """Rows of a strip, near to `ROWS_OF_STRIP`, such that the strips are a whole number of waves."""
+    waves = max(1, round(height / strips_at_once / ROWS_OF_STRIP))
     return -(-height // (strips_at_once * waves))
-
-
-def _textbook(problem: Problem, block: ConvBlock | None) -> Plan:
-    sides = {side: Options(block=side) for side in BLOCKS}
-    return Textbook().prepare(problem, Options() if block is None else sides[block.across])  # type: ignore[index]
-
-
-def _sliding(problem: Problem, block: ConvBlock | None) -> Plan:
-    return CudaSliding().prepare(problem, Options())
-
-
-_OF_METHODS: dict[str, Callable[[Problem, ConvBlock | None], Plan]] = {"textbook": _textbook, "sliding": _sliding}
-"""Steps that are methods of the table."""

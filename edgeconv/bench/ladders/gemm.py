@@ -12,20 +12,26 @@ time. The L2 is emptied before each sample. With `all` blocks every thread-block
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Blocks, Contender, LadderHead, StepRow, describe_step, described, time_by_turns
-from edgeconv.bench.ladders.gemm_kernels import STEPS, GemmStep
-from edgeconv.bench.ladders.gemm_kernels import prepare as prepare_step
-from edgeconv.bench.watch import Watch
+from edgeconv.bench.ladders.base import (
+    Blocks,
+    Contender,
+    Judged,
+    LadderCase,
+    LadderHead,
+    StepRow,
+    climb,
+    ratio,
+    usual_median,
+)
+from edgeconv.bench.ladders.gemm_kernels import STEPS, prepare
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
-from edgeconv.core.records import Amount, Meta
-from edgeconv.core.timing import Budget
+from edgeconv.core.records import Amount, Meta, fields_of
 from edgeconv.runtime.devices.base import Device
 
 KIND: Literal["bench gemm"] = "bench gemm"
@@ -55,109 +61,45 @@ class GemmRecord(LadderHead):
     rows: list[GemmRow]
 
 
-@dataclass(frozen=True)
-class Operands:
-    """A and B on the device, room for C, and the first rows of the exact product."""
-
-    a: Any
-    b: Any
-    c: Any
-    expected: NDArray[np.float64]
-
-    @property
-    def size(self) -> int:
-        """The side of all three."""
-        return int(self.a.shape[0])
-
-
-def make_operands(size: int, dtype: Real, device: Device) -> Operands:
-    """Random operands on the device."""
+def make_case(size: int, dtype: Real, blocks: Blocks, device: Device) -> LadderCase:
+    """Random operands; every step of the ladder, the vendor's last."""
     rng = np.random.default_rng(SEED)
-    a, b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
-    expected = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
-    on_device = [device.empty((size, size), dtype) for _ in range(3)]
-    for host, place in zip((a, b), on_device[:2], strict=True):
-        device.copy_in(host, place)
-    return Operands(a=on_device[0], b=on_device[1], c=on_device[2], expected=expected)
-
-
-def contenders(operands: Operands, dtype: Real, blocks: Blocks) -> list[Contender]:
-    """Every step of the ladder, the vendor's last."""
-    found = []
+    host_a, host_b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
+    expected = host_a[:CHECKED_ROWS].astype(np.float64) @ host_b.astype(np.float64)
+    a, b, c = (device.empty((size, size), dtype) for _ in range(3))
+    device.copy_in(host_a, a)
+    device.copy_in(host_b, b)
+    flops, found = FLOPS_PER_MULTIPLY_ADD * size**3, []
     for step in STEPS:
         shapes = step.blocks[dtype] or (None,)
         for block in shapes if blocks == "all" else shapes[:1]:
-            product = prepare_step(step.name, dtype, *(operands.size,) * 3, block)
-            found.append(_contender(step, None if block is None else str(block), product, operands))
-    return found
+            run = partial(prepare(step, dtype, size, size, size, block), a, b, c)
+            found.append(Contender(step.name, step.idea, block and str(block), flops, run))
+
+    def judge(output: NDArray[Any]) -> Judged:
+        """Largest error of the checked rows over their root mean square; infinite where any is not a number."""
+        error = np.abs(output[:CHECKED_ROWS] - expected).max() / np.sqrt(np.square(expected).mean())
+        error = float(error) if np.isfinite(output).all() else float("inf")
+        allowed = ERROR_STEPS * float(np.finfo(dtype).eps) * size**0.5
+        return Judged(error <= allowed, error, allowed)
+
+    return LadderCase(size, found, c, judge)
 
 
-def measure(
-    sizes: Sequence[int],
-    dtypes: Sequence[Real],
-    blocks: Blocks,
-    budget: Budget,
-    device: Device,
-    watch: Watch,
-    progress: Callable[[int, str], None] = lambda done, note: None,
-) -> GemmRecord:
-    """The record: one row per step, block shape, size and type."""
-    roof = device.roof()
-    rows: list[GemmRow] = []
-    cases = [(dtype, size) for dtype in dtypes for size in sizes]
-    for index, (dtype, size) in enumerate(cases):
-        progress(index, f"{size} {dtype}")
-        operands = make_operands(size, dtype, device)
-        watch.begin()
-        rows += time_size(contenders(operands, dtype, blocks), operands, dtype, budget, device, roof, watch)
-    return GemmRecord(**described(device, roof), kind=KIND, rows=rows)
-
-
-def time_size(
-    entered: Sequence[Contender],
-    operands: Operands,
-    dtype: Real,
-    budget: Budget,
-    device: Device,
-    roof: Roof,
-    watch: Watch,
-) -> list[GemmRow]:
-    """Check all, time those that are right by turns, and set each against the vendor's."""
-    errors = [_error(contender, operands, device) for contender in entered]
-    allowed = ERROR_STEPS * float(np.finfo(dtype).eps) * operands.size**0.5
-    series = time_by_turns(entered, [error <= allowed for error in errors], budget, device, watch)
-    seen = watch.report()
-    medians = [None if found is None else found.statistics.median_seconds for found in series]
-    vendor = next((m for m, contender in zip(medians, entered, strict=True) if contender.step == VENDOR), None)
-    rows = []
-    for contender, error, found, seconds in zip(entered, errors, series, medians, strict=True):
-        rate = None if seconds is None else FLOPS_PER_MULTIPLY_ADD * operands.size**3 / seconds
-        peak = roof.fma_flops_per_second if dtype == "float32" else None
-        rows.append(
-            GemmRow(
-                **describe_step(contender, found, error),
-                allowed_error=allowed,
-                dtype=dtype,
-                size=operands.size,
-                gflops=None if rate is None else rate / 1e9,
-                share_of_vendor=None if seconds is None or vendor is None else vendor / seconds,
-                share_of_peak=None if rate is None or peak is None else rate / peak,
-                machine=seen,
-            )
+def compare(rows: list[StepRow], dtype: Real, roof: Roof) -> list[GemmRow]:
+    """Rows of one size and type, each step beside the vendor's."""
+    vendor = usual_median(rows, VENDOR)
+    peak = roof.fma_flops_per_second / 1e9 if dtype == "float32" else None
+    return [
+        GemmRow(
+            **fields_of(row),
+            dtype=dtype,
+            share_of_vendor=ratio(vendor, row.median_seconds),
+            share_of_peak=ratio(row.gflops, peak),
         )
-    return rows
+        for row in rows
+    ]
 
 
-def _contender(step: GemmStep, block: str | None, product: Callable[[Any, Any, Any], None], on: Operands) -> Contender:
-    return Contender(step.name, step.idea, block, lambda: product(on.a, on.b, on.c))
-
-
-def _error(contender: Contender, operands: Operands, device: Device) -> float:
-    """Largest error of the checked rows over their root mean square; infinite where any is not a number."""
-    operands.c[...] = np.nan
-    contender.run()
-    host = np.empty(operands.c.shape, operands.c.dtype)
-    device.copy_out(operands.c, host)
-    error = np.abs(host[:CHECKED_ROWS] - operands.expected).max()
-    scale = np.sqrt(np.square(operands.expected).mean())
-    return float(error / scale) if np.isfinite(host).all() else float("inf")
+measure = partial(climb, make_case, compare, partial(GemmRecord, kind=KIND))
+"""`measure(sizes, types, blocks, budget, device, watch, progress)`: one row per step, block shape, size and type."""

@@ -1,8 +1,8 @@
 """A ladder of matrix products for learners and for `bench gemm`: the table of steps, and a step made ready to run.
 
 C (m × n) = A (m × k) · B (k × n), row-major, float32 or float64, any sizes. Each step of `STEPS` has one idea more than
-the step before; gemm_kernels.cu explains it. `BLOCKS` lists the thread-block shapes that a step may be compiled for,
-the first being its usual one. The last step is the vendor's product, which the others are measured against.
+the step before; gemm_kernels.cu explains it. The last step is the vendor's product, which the others are measured
+against.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 
 REALS = {"float32": "float", "float64": "double"}
@@ -92,57 +91,42 @@ STEPS: tuple[GemmStep, ...] = (
 )
 
 
-def step(name: str) -> GemmStep:
-    """The rung of that name; raises UsageError naming those there are."""
-    for entry in STEPS:
-        if entry.name == name:
-            return entry
-    raise UsageError(f"GEMM step '{name}' is not known: use one of {', '.join(entry.name for entry in STEPS)}.")
-
-
-def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> KernelVariant:
+def variant(step: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> KernelVariant:
     """The kernel of a step for a block shape; `whole` where the sizes are multiples of it."""
-    defines: tuple[tuple[str, str | int], ...] = (("REAL", REALS[dtype]),)
+    defines: dict[str, str | int] = {"REAL": REALS[dtype]}
     if block.per_thread == (1, 1):
-        defines += (("TILE", block.rows),)
+        defines["TILE"] = block.rows
     else:
-        shape = {"TILE_M": block.rows, "TILE_N": block.columns, "TILE_K": block.depth}
-        thread = {"THREAD_M": block.per_thread[0], "THREAD_N": block.per_thread[1]}
-        defines += (*shape.items(), *thread.items(), ("WHOLE", int(whole)))
-        defines += (("BLOCKS_PER_MULTIPROCESSOR", block.resident),)
-    return KernelVariant("bench/ladders/gemm_kernels.cu", chosen.name, defines)
+        defines |= {"TILE_M": block.rows, "TILE_N": block.columns, "TILE_K": block.depth}
+        defines |= {"THREAD_M": block.per_thread[0], "THREAD_N": block.per_thread[1], "WHOLE": int(whole)}
+        defines["BLOCKS_PER_MULTIPROCESSOR"] = block.resident
+    return KernelVariant("bench/ladders/gemm_kernels.cu", step.name, tuple(defines.items()))
 
 
 def variants() -> tuple[KernelVariant, ...]:
     """Every kernel of the ladder."""
     return tuple(
-        variant(chosen, dtype, block, whole)
-        for chosen in STEPS
-        for dtype, blocks in chosen.blocks.items()
+        variant(step, dtype, block, whole)
+        for step in STEPS
+        for dtype, blocks in step.blocks.items()
         for block in blocks
         for whole in ((False,) if block.per_thread == (1, 1) else (False, True))
     )
 
 
-Product = Callable[[Any, Any, Any], None]
+def prepare(
+    step: GemmStep, dtype: str, m: int, n: int, k: int, block: GemmBlock | None
+) -> Callable[[Any, Any, Any], None]:
+    """A step ready for products of these sizes: a function of (a, b, c), CuPy arrays, C-contiguous, on 16 bytes.
 
+    `block` is None where the step has none to choose.
+    """
+    if block is None:
+        import cupy
 
-def _vendor_product(a: Any, b: Any, c: Any) -> None:
-    import cupy
-
-    cupy.matmul(a, b, out=c)
-
-
-def prepare(name: str, dtype: str, m: int, n: int, k: int, block: GemmBlock | None = None) -> Product:
-    """A step ready for products of these sizes: a function of (a, b, c), CuPy arrays, C-contiguous, on 16 bytes."""
-    chosen = step(name)
-    if dtype not in REALS:
-        raise UsageError(f"GEMM of type '{dtype}' is not supported: use {' or '.join(REALS)}.")
-    if not chosen.blocks[dtype]:
-        return _vendor_product
-    block = block or chosen.blocks[dtype][0]
+        return lambda a, b, c: cupy.matmul(a, b, out=c)
     whole = m % block.rows == 0 and n % block.columns == 0 and k % block.depth == 0
-    kernel = load(variant(chosen, dtype, block, whole))
+    kernel = load(variant(step, dtype, block, whole))
     grid = (-(-n // block.columns), -(-m // block.rows))
     sizes = (np.int32(m), np.int32(n), np.int32(k))
     return lambda a, b, c: kernel(grid, block.threads, (a, b, c, *sizes))
