@@ -101,4 +101,4 @@ def compare(rows: list[StepRow], stride: int, roof: Roof) -> list[ConvRow]:
 
 
 measure = partial(climb, make_case, compare, partial(ConvRecord, kind=KIND))
-"""`measure(sizes, strides, blocks, budget, device, watch, progress)`: one row per step, block shape, size and stride."""
+"""`measure(sizes, strides, blocks, budget, device, watch, progress)`: a row per step, block shape, size and stride."""

@@ -102,4 +102,4 @@ def compare(rows: list[StepRow], dtype: Real, roof: Roof) -> list[GemmRow]:
 
 
 measure = partial(climb, make_case, compare, partial(GemmRecord, kind=KIND))
-"""`measure(sizes, types, blocks, budget, device, watch, progress)`: one row per step, block shape, size and type."""
+"""`measure(sizes, types, blocks, budget, device, watch, progress)`: a row per step, block shape, size and type."""
