@@ -3,9 +3,9 @@
     python3 scripts/benchmark_batch.py [--format png] [--pictures N] [--size 2048] [--repeats 5] [--device auto]
 
 In one run, interleaved, medians: `edgeconv batch`, a pool that only decodes and encodes the same pictures with the same
-codecs and as many workers, a plain OpenCV loop, and ImageMagick's mogrify and libvips where they are installed; for
-JPEG also a batch whose JPEG is the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec pool's
-pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out.
+codecs and as many workers, a plain OpenCV loop, and libvips where it is installed; for JPEG also a batch whose JPEG is
+the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec pool's pictures a second. Work: laplacian8 by
+channel, 8 bits in, |value| clipped, the same format in and out.
 
 The pools get eight pictures a worker, so that their first and last picture count as little as in a long batch; those
 who take one picture after the other get a few.
@@ -14,10 +14,10 @@ who take one picture after the other get a few.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +29,7 @@ from typing import Any
 
 from script_options import PROJECT, Arguments, stopped
 
-from docs import write_together
+from docs import read
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
@@ -51,8 +51,9 @@ from edgeconv.runtime.devices.gpu_jpeg import gpu_jpeg_unavailable_reason
 GOAL = 0.9
 
 FILTER = "laplacian8"
-ON_GPU = "edgeconv batch, JPEG on the GPU"
-SUFFIXES = (".png", ".jpg")
+BATCH, CODECS, ON_GPU = "edgeconv batch", "codecs only", "edgeconv batch, JPEG on the GPU"
+RECORD = PROJECT / "docs" / "results" / "batch.json.xz"
+Call = Callable[[], Any]
 DISTINCT = 16
 """Different pictures; the others are further names of these."""
 PICTURES_A_WORKER = 8
@@ -76,7 +77,7 @@ def draw(folder: Path, count: int, size: int, suffix: str) -> None:
 
 def pictures(folder: Path) -> list[Path]:
     """The pictures of a folder, sorted."""
-    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    return sorted(path for path in folder.iterdir() if path.suffix in (".png", ".jpg"))
 
 
 def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCodec = "host") -> dict[str, Any]:
@@ -121,12 +122,6 @@ def opencv_loop(source: Path, target: Path) -> None:
         cv2.imwrite(str(target / path.name), cv2.convertScaleAbs(wide))
 
 
-def mogrify(source: Path, target: Path) -> None:
-    """ImageMagick: its own border, and negative values clipped instead of their absolute value."""
-    words = ["mogrify", "-path", target, "-morphology", "Convolve", "3x3: 1,1,1 1,-8,1 1,1,1"]
-    subprocess.run([*map(str, words), *map(str, pictures(source)[:ONE_BY_ONE])], check=True)
-
-
 def libvips(source: Path, target: Path) -> None:
     """pyvips, one picture after the other, libvips' own threads; border repeated."""
     import pyvips
@@ -137,95 +132,88 @@ def libvips(source: Path, target: Path) -> None:
         wide.abs().cast("uchar").write_to_file(str(target / path.name))
 
 
-def seconds_of(call: Callable[[], Any]) -> float:
-    """Wall time of one call."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
+def entrants(source: Path, target: Path, device: str, edges: dict[str, Any]) -> tuple[dict[str, Call], dict[str, str]]:
+    """What is timed, by name; and of what cannot be timed here, the reason."""
+    found: dict[str, Call] = {
+        BATCH: lambda: edgeconv_batch(source, target, device),
+        CODECS: lambda: codecs_only(source, target, edges),
+        "OpenCV loop": lambda: opencv_loop(source, target),
+    }
+    skipped = {}
+    if pictures(source)[0].suffix == ".jpg":
+        on_cpu = choose(AUTO, device).device == "cpu"
+        reason = "the pictures are filtered on the CPU" if on_cpu else gpu_jpeg_unavailable_reason()
+        if reason is None:
+            found[ON_GPU] = lambda: edgeconv_batch(source, target, device, "gpu")
+        else:
+            skipped[ON_GPU] = reason
+    if find_spec("pyvips"):
+        found["pyvips"] = lambda: libvips(source, target)
+    else:
+        skipped["pyvips"] = "pyvips is not installed"
+    return found, skipped
+
+
+def time_by_turns(calls: dict[str, Call], repeats: int, target: Path) -> dict[str, list[float]]:
+    """Wall times of each call, forwards and backwards by turns: nobody comes after the same one each time."""
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(repeats):
+        for name in list(calls)[:: -1 if number % 2 else 1]:
+            shutil.rmtree(target)
+            target.mkdir()
+            started = time.perf_counter()
+            calls[name]()
+            samples[name].append(time.perf_counter() - started)
+    return samples
+
+
+def write_together(path: Path, reports: dict[str, Any]) -> None:
+    """Put reports by name into a packed file, a line each, beside those that are in it."""
+    earlier = read(path)["reports"] if path.exists() else {}
+    lines = (f"{json.dumps(name)}: {json.dumps(report)}" for name, report in sorted((earlier | reports).items()))
+    text = '{"kind": "runs", "reports": {\n' + ",\n".join(lines) + "\n}}\n"
+    write_bytes_atomically(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def main() -> int:
     """Measure, print, and write the record; 1 where the goal is missed."""
     parser = Arguments(__doc__)
-    parser.add_argument(
-        "--format",
-        choices=[suffix.removeprefix(".") for suffix in SUFFIXES],
-        default="png",
-        help="Of inputs and outputs: {choices}.",
-    )
-    parser.add_argument(
-        "--pictures", type=int, default=PICTURES_A_WORKER * usable_threads(), help="Pictures of the batch."
-    )
+    parser.add_argument("--format", choices=("png", "jpg"), default="png", help="Of inputs and outputs.")
+    count = PICTURES_A_WORKER * usable_threads()
+    parser.add_argument("--pictures", type=int, default=count, help="Pictures of the batch.")
     parser.add_argument("--size", type=int, default=2048, help="Side of the pictures, in pixels.")
     parser.add_argument("--repeats", type=int, default=5, help="Rounds; medians are shown.")
     parser.add_argument("--device", default=AUTO, help="What computes: auto, cpu or cuda.")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=PROJECT / "docs" / "results" / "batch.json.xz",
-        help="Put the figures into this file, beside those of other names.",
-    )
+    parser.add_argument("--output", type=Path, default=RECORD, help="The file of the figures, beside others' names.")
     parser.add_argument("--name", default="cpu", help="Name of these figures in the file.")
-    arguments = parser.parse_args()
+    asked = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "in", Path(scratch) / "out"
         source.mkdir()
-        suffix = f".{arguments.format}"
-        draw(source, arguments.pictures, arguments.size, suffix)
-        summary = edgeconv_batch(source, target, arguments.device)
-        first = {
-            path.name: decode_image(read_picture_bytes(path), path.name).pixels for path in pictures(target)[:DISTINCT]
-        }
-        edges = {path.name: first[f"{index % DISTINCT:04}{suffix}"] for index, path in enumerate(pictures(source))}
+        suffix = f".{asked.format}"
+        draw(source, asked.pictures, asked.size, suffix)
+        summary = edgeconv_batch(source, target, asked.device)
+        first = [decode_image(read_picture_bytes(path), path.name).pixels for path in pictures(target)[:DISTINCT]]
+        edges = {path.name: first[index % DISTINCT] for index, path in enumerate(pictures(source))}
+        calls, skipped = entrants(source, target, asked.device, edges)
+        samples = time_by_turns(calls, asked.repeats, target)
 
-        entrants: dict[str, Callable[[], Any]] = {
-            "edgeconv batch": lambda: edgeconv_batch(source, target, arguments.device),
-            "codecs only": lambda: codecs_only(source, target, edges),
-            "OpenCV loop": lambda: opencv_loop(source, target),
-        }
-        skipped = {}
-        if arguments.format == "jpg":
-            on_cpu = choose(AUTO, arguments.device).device == "cpu"
-            reason = "the pictures are filtered on the CPU" if on_cpu else gpu_jpeg_unavailable_reason()
-            if reason is None:
-                entrants[ON_GPU] = lambda: edgeconv_batch(source, target, arguments.device, "gpu")
-            else:
-                skipped[ON_GPU] = reason
-        if shutil.which("mogrify"):
-            entrants["ImageMagick mogrify"] = lambda: mogrify(source, target)
-        else:
-            skipped["ImageMagick mogrify"] = "mogrify is not installed"
-        if find_spec("pyvips"):
-            entrants["pyvips"] = lambda: libvips(source, target)
-        else:
-            skipped["pyvips"] = "pyvips is not installed"
-
-        samples: dict[str, list[float]] = {name: [] for name in entrants}
-        for number in range(arguments.repeats):
-            for name, call in list(entrants.items())[
-                :: -1 if number % 2 else 1
-            ]:  # what comes first suffers no one twice
-                shutil.rmtree(target)
-                target.mkdir()
-                samples[name].append(seconds_of(call))
-
-    pools = ("edgeconv batch", "codecs only", ON_GPU)
     rates = {
-        name: (arguments.pictures if name in pools else ONE_BY_ONE) / statistics.median(times)
+        name: (asked.pictures if name in (BATCH, CODECS, ON_GPU) else ONE_BY_ONE) / statistics.median(times)
         for name, times in samples.items()
     }
-    share = rates["edgeconv batch"] / rates["codecs only"]
+    share = rates[BATCH] / rates[CODECS]
     for name, rate in rates.items():
         print(f"{name:<32} {rate:7.2f} pictures/s")
     print(f"{share:.2f} of the codecs alone (goal {GOAL})")
     record = {
         **report.header(),
         "kind": "batch benchmark",
-        "format": arguments.format,
-        "pictures": arguments.pictures,
+        "format": asked.format,
+        "pictures": asked.pictures,
         "pictures_one_by_one": ONE_BY_ONE,
-        "side": arguments.size,
+        "side": asked.size,
         "device": get_device("cpu").describe(),
         "gpu": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
         "versions": installed_versions(),
@@ -236,8 +224,8 @@ def main() -> int:
         "goal_share": GOAL,
         "skipped": skipped,
     }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    write_together(arguments.output, {arguments.name: json.loads(report.to_json(record))})
+    asked.output.parent.mkdir(parents=True, exist_ok=True)
+    write_together(asked.output, {asked.name: json.loads(report.to_json(record))})
     return 0 if share >= GOAL else 1
 
 

@@ -78,7 +78,7 @@ def main() -> int:
         print(f"bootstrap: error: edgeconv needs Python {least} or newer.", file=sys.stderr)
         return 2
     parser = Arguments(__doc__)
-    parser.add_argument("what", choices=("run", "test"), help="Run a picture, or the tests: {choices}.")
+    parser.add_argument("what", choices=("run", "test"), help="Run a picture, or the tests.")
     parser.add_argument("--extras", default="", help="More extras to install, with commas.")
     arguments, rest = parser.parse_known_args()
 

@@ -206,7 +206,7 @@ def main() -> int:
     """Compile, print the table, and say what is wrong."""
     parser = Arguments(__doc__)
     parser.add_argument(
-        "--arch", action="append", choices=ARCHITECTURES, help="Only this architecture: {choices}; may be repeated."
+        "--arch", action="append", choices=ARCHITECTURES, help="Only this architecture; may be repeated."
     )
     parser.add_argument(
         "--turns",

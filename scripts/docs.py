@@ -2,11 +2,11 @@
 
     python3 scripts/docs.py            writes what is out of date
     python3 scripts/docs.py --check    writes nothing; exit 1 where something is out of date
-    python3 scripts/docs.py --pack     moves small new records below docs/results into small.json.xz
 
-A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`, in a source behind `// `. The README's figure is
-drawn here: one record gives the same bytes everywhere. Other plots that a page links to are drawn by matplotlib, whose
-versions draw other bytes: each ends with the hash of its record, which is what --check compares.
+A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`, in a source behind `// `; `TABLES`, at the end,
+says in which document and what makes it. The README's figure is drawn here: one record gives the same bytes everywhere.
+Other plots are drawn by matplotlib, whose versions draw other bytes: each ends with the hash of its record, which is
+what --check compares.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import lzma
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from html import escape
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,206 +29,181 @@ from typing import Any
 from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.bench.grid import GRIDS
-from edgeconv.bench.ladders.conv import KIND as CONV
-from edgeconv.bench.ladders.conv import ConvRecord
-from edgeconv.bench.ladders.conv_kernels import STRIDES
-from edgeconv.bench.ladders.gemm import KIND as GEMM
-from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
-from edgeconv.bench.record import BenchRecord, BenchRow, read_record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.referee.faults import FAULTS
 from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.cost import share_of_limit
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.forms import FORMS
-from edgeconv.core.option import listed, options_of
+from edgeconv.core.option import Option, listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders, surface
 from edgeconv.export.banks import bank_map, bank_series
+from edgeconv.export.kinds import read as read_shown
 from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
-from edgeconv.io.files import write_bytes_atomically
-from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
 from edgeconv.run.report import as_report
 from edgeconv.view.qt.actions import listed_keys
 
 RESULTS = PROJECT / "docs" / "results"
-PAGES = (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")))
-SOURCES = tuple(PROJECT / f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
-
-# ---- records
-
-SMALL = RESULTS / "small.json.xz"
-SMALL_BYTES = 8192
-"""Packed: two blocks of a disk."""
-
-
-@cache
-def record(name: str) -> dict[str, Any]:
-    """`tiles_h200` from a file of its own or from small.json.xz."""
-    found = next(RESULTS.glob(f"{name}.json*"), None)
-    return dict(read(SMALL)["reports"][name] if found is None else read(found))
+SMALL = "small.json.xz"
+"""Records that are too small for a file of their own each."""
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a record's file holds, packed or not."""
+    """What a record's file holds, packed or not; of a folder, what its files hold."""
+    if path.is_dir():
+        return {"reports": {each.stem: read(each) for each in sorted(path.glob("*.json"))}}
     data = path.read_bytes()
     return dict(json.loads(lzma.decompress(data) if path.suffix == ".xz" else data))
 
 
-def write_together(path: Path, reports: dict[str, Any]) -> None:
-    """Put reports by name into a packed file, a line each, beside those that are in it."""
-    earlier = read(path)["reports"] if path.exists() else {}
-    lines = (f"{json.dumps(name)}: {json.dumps(report)}" for name, report in sorted((earlier | reports).items()))
-    text = '{"kind": "runs", "reports": {\n' + ",\n".join(lines) + "\n}}\n"
-    write_bytes_atomically(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+@cache
+def record(name: str) -> dict[str, Any]:
+    """`tiles_h200` from a file or folder of its own, or from those that lie together."""
+    found = next((path for path in RESULTS.glob(f"{name}*") if path.name.partition(".")[0] == Path(name).name), None)
+    return dict(read(RESULTS / SMALL)["reports"][name]) if found is None else read(found)
 
 
-def pack() -> None:
-    """Move unpacked records that are small enough together."""
-    for path in sorted(RESULTS.glob("*.json")):
-        if path.stem != "reader_fuzz" and len(lzma.compress(path.read_bytes())) <= SMALL_BYTES:
-            write_together(SMALL, {path.stem: read(path)})
-            path.unlink()
+@cache
+def bench(name: str) -> Any:
+    """A record of `edgeconv bench` or of one of its ladders."""
+    return read_shown(next(RESULTS.glob(f"{name}.json*")))
 
 
-def bench(name: str) -> BenchRecord:
-    """A record of `edgeconv bench`, by machine and name."""
-    return read_record(RESULTS / "bench" / f"{name}.json.xz")
+GPU, CPU = "h200/gpu", "two-core-xeon-avx512/processor"
+CONV, GEMM = partial(bench, "bench_conv_h200"), partial(bench, "bench_gemm_h200")
 
 
-def conv() -> ConvRecord:
-    """The record of `bench conv`."""
-    return read_kinds(RESULTS / "bench_conv_h200.json.xz", {CONV: ConvRecord})
+def table(entries: Iterable[Any], columns: dict[str, Callable[[Any], str]]) -> str:
+    """Lines of Markdown: one for each entry, with a cell by each column's function."""
+    return lines_of(tuple(columns), ([cell(entry) for cell in columns.values()] for entry in entries))
 
 
-def gemm() -> GemmRecord:
-    """The record of `bench gemm`."""
-    return read_kinds(RESULTS / "bench_gemm_h200.json.xz", {GEMM: GemmRecord})
+def shown(made: Table) -> str:
+    """Its lines."""
+    return lines_of(made.header, made.rows)
 
 
 # ---- tables of the code
 
 
-def shown(table: Table) -> str:
-    """Its lines."""
-    return lines_of(table.header, table.rows)
+def code(entry: Any) -> str:
+    """An entry's name, set as code."""
+    return f"`{entry.name}`"
 
 
-def methods() -> str:
-    """The table of methods."""
-    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in METHODS)
-    return lines_of(("method", "device", "what it does"), rows)
+def device(entry: Any) -> str:
+    """`CPU` or `CUDA`."""
+    return str(entry.device).upper()
 
 
-def method_options() -> str:
-    """What a user may tell a method."""
-    rows = []
-    for entry in options_of(Options):
-        names, device = entry.declared.methods, (entry.declared.device or "").upper()
-        default = entry.default if entry.declared.text is None else entry.declared.text
-        choices = listed(entry.choices) if entry.choices else "given or not" if entry.type is bool else "a number"
-        spelling = entry.spelling if entry.type is bool else f"{entry.spelling}="
-        preset = "auto" if default is None else "not given" if default is False else str(default)
-        concerned = f"{listed(names, 'and')} ({device})" if names else "all"
-        rows.append([f"`{entry.flag}`", f"`{spelling}`", concerned, choices, preset])
-    return lines_of(("option", "behind a colon", "methods", "takes", "default"), rows)
+def option_default(entry: Option) -> str:
+    """What holds where a method's option is not given."""
+    default = entry.default if entry.declared.text is None else entry.declared.text
+    return "auto" if default is None else "not given" if default is False else str(default)
 
 
-def filters() -> str:
-    """The table of filters."""
-    rows = []
-    for entry in FILTERS:
-        first = "; ".join(" ".join(f"{value:g}" for value in line) for line in entry.kernels[0])
-        kernels = f"`{first}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
-        mark = " (default)" if entry.name == DEFAULT_FILTER else ""
-        rows.append([f"`{entry.name}`{mark}", kernels, entry.summary, entry.source])
-    return lines_of(("filter", "kernel", "response", "source"), rows)
+def methods_of(entry: Option) -> str:
+    """The methods that an option concerns."""
+    names = entry.declared.methods
+    return f"{listed(names, 'and')} ({(entry.declared.device or '').upper()})" if names else "all"
 
 
-def stages() -> str:
-    """The table of the stages of chains."""
-    rows = []
-    for stage in STAGES:
-        weights = f"`{' '.join(map(str, stage.weights))}`" if stage.weights else "–"
-        rows.append([f"`{stage.name}`", stage.takes, stage.gives, weights, stage.summary])
-    return lines_of(("stage", "takes", "gives", "weights", "what it does"), rows)
+def first_kernel(entry: Any) -> str:
+    """The weights of a filter's first kernel."""
+    rows = "; ".join(" ".join(f"{value:g}" for value in line) for line in entry.kernels[0])
+    return f"`{rows}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
 
 
-def forms() -> str:
-    """The table of forms."""
-    rows = [(form.name, form.computes, form.condition, form.error) for form in FORMS]
-    return lines_of(("form", "computes", "where", "error"), rows)
-
-
-def peers() -> str:
-    """The table of peers."""
-    kinds = {False: "library", True: "by hand"}
-    rows = ([f"`{entry.name}`", entry.device.upper(), kinds[entry.written], entry.summary] for entry in PEERS)
-    return lines_of(("peer", "device", "kind", "what it does"), rows)
-
-
-def view_keys() -> str:
-    """The keys of the window's commands."""
-    rows = ([words, ", ".join(f"`{key}`" for key in keys)] for words, keys in listed_keys())
-    return lines_of(("command", "keys"), rows)
+METHOD = {"method": code, "device": device, "what it does": attrgetter("summary")}
+OPTION: dict[str, Callable[[Option], str]] = {
+    "option": lambda entry: f"`{entry.flag}`",
+    "behind a colon": lambda entry: f"`{entry.spelling}`" if entry.type is bool else f"`{entry.spelling}=`",
+    "methods": methods_of,
+    "takes": lambda entry: (
+        listed(entry.choices) if entry.choices else "given or not" if entry.type is bool else "a number"
+    ),
+    "default": option_default,
+}
+FILTER = {
+    "filter": lambda entry: code(entry) + (" (default)" if entry.name == DEFAULT_FILTER else ""),
+    "kernel": first_kernel,
+    "response": attrgetter("summary"),
+    "source": attrgetter("source"),
+}
+STAGE = {
+    "stage": code,
+    "takes": attrgetter("takes"),
+    "gives": attrgetter("gives"),
+    "weights": lambda stage: f"`{' '.join(map(str, stage.weights))}`" if stage.weights else "–",
+    "what it does": attrgetter("summary"),
+}
+FORM = {
+    "form": attrgetter("name"),
+    "computes": attrgetter("computes"),
+    "where": attrgetter("condition"),
+    "error": attrgetter("error"),
+}
+PEER = {
+    "peer": code,
+    "device": device,
+    "kind": lambda entry: "by hand" if entry.written else "library",
+    "what it does": attrgetter("summary"),
+}
+KEYS: dict[str, Callable[[Any], str]] = {
+    "command": lambda keys: keys[0],
+    "keys": lambda keys: ", ".join(f"`{key}`" for key in keys[1]),
+}
+FAULT: dict[str, Callable[[Any], str]] = {
+    "fault": lambda fault: f"`{fault[0]}`",
+    "what was seen": lambda fault: fault[1],
+}
 
 
 # ---- tables of records
 
+RunOf = tuple[Any, Any]
+"""A method's line in the table of methods, and a report of it."""
+RUN: dict[str, Callable[[RunOf], str]] = {
+    "method": lambda run: code(run[0]),
+    "device": lambda run: device(run[0]),
+    "stride": lambda run: str(run[1].problem.stride),
+    "kernel": lambda run: seconds_text(run[1].timing.kernel.median_seconds),
+    "GFLOPS": lambda run: f"{run[1].speed.kernel_gflops:,.1f}",
+    "end to end GFLOPS": lambda run: f"{run[1].speed.end_to_end_gflops:,.1f}",
+    "GB/s": lambda run: f"{run[1].speed.gigabytes_per_second:,.1f}",
+    "of memory floor": lambda run: percent(share_of_limit(run[1].speed.memory_floor_share)),
+    "end to end": lambda run: seconds_text((run[1].timing.end_to_end or run[1].timing.kernel).median_seconds),
+    "relative error": lambda run: f"{run[1].check.relative_error:.1g}",
+}
 
-def run_reports(machine: str) -> str:
-    """One line a report of scripts/run_matrix.py."""
+
+def runs(machine: str) -> str:
+    """One line a report of `edgeconv run`: each method at strides 1 to 3."""
     found = record(f"run/{machine}")["reports"]
-    names = ((f"{entry.device}_{entry.name}_s{stride}", entry) for entry in METHODS for stride in STRIDES)
-    rows = []
-    for name, entry in names:
-        if name not in found:
-            continue
-        report = as_report(found[name])
-        timing, speed, check = report.timing, report.speed, report.check
-        if not (timing.kernel and speed and check):
-            raise stopped(f"the report {name} of {machine} was not timed and checked.")
-        rates = (speed.kernel_gflops, speed.end_to_end_gflops, speed.gigabytes_per_second)
-        rows.append(
-            [
-                f"`{entry.name}`",
-                entry.device.upper(),
-                str(report.problem.stride),
-                seconds_text(timing.kernel.median_seconds),
-                *(f"{rate:,.1f}" for rate in rates),
-                percent(share_of_limit(speed.memory_floor_share)),
-                seconds_text((timing.end_to_end or timing.kernel).median_seconds),
-                f"{check.relative_error:.1g}",
-            ]
-        )
-    header = ("method", "device", "stride", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor")
-    return lines_of((*header, "end to end", "relative error"), rows)
+    named = ((f"{entry.device}_{entry.name}_s{stride}", entry) for entry in METHODS for stride in (1, 2, 3))
+    return table([(entry, as_report(found[name])) for name, entry in named if name in found], RUN)
 
 
 def calls(name: str) -> str:
-    """Microseconds from call to call, by the side of the picture, of scripts/benchmark_calls.py."""
+    """Microseconds from call to call, by the side of the picture."""
     found = record(name)["calls_microseconds"]
     rows = [[what, *(f"{times[what]:.1f}" for times in found.values())] for what in next(iter(found.values()))]
     return lines_of(("µs from call to call", *(f"{side}×{side}" for side in found)), rows)
 
 
-def diff_cost() -> str:
-    """One line a pair of scripts/benchmark_diff.py."""
-    rows = [
-        [
-            name.replace("_", " "),
-            seconds_text(median(found["decoding_seconds"])),
-            seconds_text(median(found["figures_seconds"])),
-            f"{found['figures_over_decoding']:.2f} ×",
-            f"{found['peak_over_one_picture']:.2f} ×",
-            f"{found['page_bytes'] / 2**20:.1f} MiB",
-        ]
-        for name, found in record("diff/two-core-epyc")["pairs"].items()
-    ]
-    return lines_of(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
+DIFF: dict[str, Callable[[tuple[str, dict[str, Any]]], str]] = {
+    "against": lambda pair: pair[0].replace("_", " "),
+    "decoding both": lambda pair: seconds_text(median(pair[1]["decoding_seconds"])),
+    "exact figures": lambda pair: seconds_text(median(pair[1]["figures_seconds"])),
+    "figures / decoding": lambda pair: f"{pair[1]['figures_over_decoding']:.2f} ×",
+    "memory": lambda pair: f"{pair[1]['peak_over_one_picture']:.2f} ×",
+    "page": lambda pair: f"{pair[1]['page_bytes'] / 2**20:.1f} MiB",
+}
 
 
 def view_cost() -> str:
@@ -257,44 +233,39 @@ def reader_fuzz() -> str:
     return beside + lines_of(("kind of file", *outcomes), rows)
 
 
-BATCH_COLUMNS = {
-    "edgeconv batch, JPEG on the (card|GPU)": "batch, JPEG on the GPU",
-    "edgeconv batch": "batch",
-    "codecs only": "codecs alone",
-    "share": "batch / codecs (goal 0.9)",
+BATCH = {
+    "batch, JPEG on the GPU": "edgeconv batch, JPEG on the GPU",
+    "batch": "edgeconv batch",
+    "codecs alone": "codecs only",
+    "batch / codecs (goal 0.9)": "share",
     "OpenCV loop": "OpenCV loop",
-    "pyvips": "libvips",
-    "ImageMagick mogrify": "mogrify",
+    "libvips": "pyvips",
 }
-"""Names in the records of scripts/benchmark_batch.py, and here."""
+"""Columns, and their names in the records of scripts/benchmark_batch.py."""
 
 
-def batch_speed(on_gpu: bool, **machines: str) -> str:
+def batch_speed(columns: Sequence[str], **machines: str) -> str:
     """Pictures per second, one line per machine."""
-    columns = dict(list(BATCH_COLUMNS.items())[not on_gpu :])
     rows = []
     for name, machine in machines.items():
         found = record("batch")["reports"][name]
-        cells = {"share": f"{found['share_of_codecs']:.2f}"}
-        for key, value in found["pictures_per_second"].items():
-            cells[key] = f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
-        picked = [next((cell for key, cell in cells.items() if re.fullmatch(each, key)), "–") for each in columns]
-        rows.append([machine, str(len(found["samples_seconds"]["edgeconv batch"])), *picked])
-    return lines_of(("machine", "rounds", *columns.values()), rows)
+        rates = found["pictures_per_second"].items()
+        cells = {key: f"{rate:,.0f}" if rate >= 100 else f"{rate:#.3g}" for key, rate in rates}
+        cells |= {key.replace("the card", "the GPU"): cell for key, cell in cells.items()}  # as older records call it
+        cells["share"] = f"{found['share_of_codecs']:.2f}"
+        rounds = len(found["samples_seconds"]["edgeconv batch"])
+        rows.append([machine, str(rounds), *(cells.get(BATCH[column], "–") for column in columns)])
+    return lines_of(("machine", "rounds", *columns), rows)
 
 
-TWO_CORES = "two cores of an AMD EPYC"
-TILES = {
-    "tiles_two_cores": TWO_CORES,
-    "tiles_beside_whole_two_cores": TWO_CORES,
-    "tiles_h200": "one NVIDIA H200, 16 cores",
-}
+TWO_CORES, H200 = "two cores of an AMD EPYC", "one NVIDIA H200, 16 cores"
+TILES = {"tiles_two_cores": TWO_CORES, "tiles_beside_whole_two_cores": TWO_CORES, "tiles_h200": H200}
 TILE_RUNS = {"tiles": "by tiles", "tiles_proved": "by tiles, `--verify-tiles`", "whole": "whole, without tiles"}
 
 
 def in_small(name: str, text: str) -> str:
     """A link of a page below docs/ to a record that lies among others."""
-    return f"[{text} (`{name}`)](results/{SMALL.name})"
+    return f"[{text} (`{name}`)](results/{SMALL})"
 
 
 def tiles() -> str:
@@ -325,15 +296,15 @@ def canny_peers() -> str:
         cases: dict[tuple[str, int], dict[str, Any]] = {}
         for row in timed:
             cases.setdefault((row["case"], row["size"]), {})[row["candidate"]] = row
-        table = [
-            [case, str(size), *(_peer_cell(cells, candidate) for candidate in candidates)]
-            for (case, size), cells in cases.items()
-        ]
-        blocks.append(f"{in_small(name, machine)}:\n\n{lines_of(('picture', 'side', *candidates), table)}")
+        cells = (
+            [case, str(size), *(peer_cell(found, candidate) for candidate in candidates)]
+            for (case, size), found in cases.items()
+        )
+        blocks.append(f"{in_small(name, machine)}:\n\n{lines_of(('picture', 'side', *candidates), cells)}")
     return "\n".join(blocks)
 
 
-def _peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
+def peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
     """`420 µs`; of a peer `8,736 µs (20.8 ×), 2.2 % elsewhere`; – where it was left out."""
     if candidate not in cells:
         return "–"
@@ -347,23 +318,21 @@ def _peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
 
 def crew_wake() -> str:
     """Median and p90 of a job, by threads, kind of threads and state, of scripts/benchmark_crew.py."""
-    jobs = [
-        (what, state)
-        for what in ("empty units", "all meet")
-        for state in ("awake", "asleep", "asleep, bound to no core")
-    ]
-    found: dict[tuple[int, str], dict[tuple[str, str], str]] = {}
+    states = ("awake", "asleep", "asleep, bound to no core")
+    jobs = [f"{what}, {state}" for what in ("empty units", "all meet") for state in states]
+    found: dict[tuple[int, str], dict[str, str]] = {}
     for row in record("crew_h200_host")["wake"]:
-        times = row["microseconds"]
-        cells = found.setdefault((row["threads"], row["kind"]), {})
-        cells[row["what"], row["state"]] = f"{times['median']:.1f} / {times['p90']:.1f}"
-    rows = [[str(key[0]), key[1], *(cells.get(job, "") for job in jobs)] for key, cells in sorted(found.items())]
-    return lines_of(("threads", "kind", *map(", ".join, jobs)), rows)
+        times, cells = row["microseconds"], found.setdefault((row["threads"], row["kind"]), {})
+        cells[f"{row['what']}, {row['state']}"] = f"{times['median']:.1f} / {times['p90']:.1f}"
+    rows = [
+        [str(threads), kind, *(cells.get(job, "") for job in jobs)] for (threads, kind), cells in sorted(found.items())
+    ]
+    return lines_of(("threads", "kind", *jobs), rows)
 
 
 def bench_table(name: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, below its machine and its peers."""
-    found = bench(name)
+    found = bench(f"bench/{name}")
     names = ", ".join(facts.name for facts in found.machine.values())
     timed = sorted({row.candidate for row in found.rows if row.kind == "peer" and row.status == "measured"})
     return f"{names}, {found.created_utc}. Peers with a time: {', '.join(timed)}.\n\n{shown(make(found))}"
@@ -371,8 +340,8 @@ def bench_table(name: str, make: Callable[[BenchRecord], Table]) -> str:
 
 def banks(in_channels: int) -> str:
     """Every candidate over the number of filters, at 2048, stride 1, on float32."""
-    found = bank_series(bench("h200/bank"))
     wanted = (in_channels, 2048, 1, "float32")
+    found = bank_series(bench("bench/h200/bank"))
     return "".join(
         shown(bank_map(each)) for each in found if (each.in_channels, each.size, each.stride, each.dtype) == wanted
     )
@@ -388,34 +357,6 @@ def banks_double() -> str:
         for key, row in sorted(best.items())
     ]
     return lines_of(("channels", "stride", "filters", "`sliding`", "a copy's time over it"), rows)
-
-
-def banks_cpu() -> str:
-    """`sliding` beside the fastest peer of each bank."""
-    cases: dict[tuple[Any, ...], list[BenchRow]] = {}
-    for row in bench("two-core-xeon-avx512/banks_cpu").rows:
-        if row.status == "measured":
-            case = row.case
-            cases.setdefault((case.dtype, case.filter, case.channels, case.stride, case.size), []).append(row)
-    table = []
-    for (dtype, filter_name, channels, stride, size), rows in sorted(cases.items()):
-        own = next(row for row in rows if row.name == "sliding").timings["warm"]
-        peer = min((row for row in rows if row.kind == "peer"), key=lambda row: row.timings["warm"].median_seconds)
-        theirs = peer.timings["warm"].median_seconds
-        assert own.p90_seconds is not None, "it is of many samples"
-        table.append(
-            [
-                f"{dtype}, {filter_name}, {channels}",
-                str(stride),
-                str(size),
-                f"{own.median_seconds * 1e6:,.0f} / {own.p90_seconds * 1e6:,.0f}",
-                f"{theirs * 1e6:,.0f} ({peer.name})",
-                f"{own.median_seconds / theirs:.2f}",
-                f"{own.p90_seconds / own.median_seconds:.2f}",
-            ]
-        )
-    header = ("case", "stride", "side", "sliding, µs, median / p90", "fastest peer", "ratio", "p90 / median")
-    return lines_of(header, table)
 
 
 # ---- the README's table and figure
@@ -452,12 +393,12 @@ Seconds = dict[int, float]
 def measured() -> dict[str, Seconds]:
     """Medians with a cold L2 of everything that was measured at the case, and the plain kernel with its best blocks."""
     found: dict[str, Seconds] = {PLAIN: {}}
-    for row in bench("h200/gpu").rows:
+    for row in bench(f"bench/{GPU}").rows:
         case = row.case
         kind = (row.status, row.device, case.dtype, case.filter, case.channels, case.stride)
         if kind == ("measured", "cuda", "float32", "random", "mix", 1):
             found.setdefault(row.candidate, {})[case.size] = row.timings["cold"].median_seconds
-    for step in conv().rows:
+    for step in CONV().rows:
         if (step.step, step.stride) == (PLAIN, 1) and step.timing:
             seconds = min(step.timing.median_seconds, found[PLAIN].get(step.size, math.inf))
             found[PLAIN][step.size] = seconds
@@ -556,142 +497,119 @@ def _apart(places: list[float]) -> list[float]:
 
 # ---- plots of records
 
-LINKED_PLOT = re.compile(r"\(([^()\s]*plots/[\w-]+\.svg)\)")
+PLOTS = {
+    "plots/bench_conv_h200_bench_conv_bars_1.svg": "bench_conv_h200.json.xz",
+    "bench/h200/plots/bank_banks_cuda_float32_2048_1.svg": "bench/h200/bank.json.xz",
+}
+"""Below docs/results: what pages show, by the name that `edgeconv report` gives it, and its record."""
 
 
-def linked_plots(pages: Iterable[Path]) -> dict[Path, Path]:
-    """The plots that pages link to, each with the record beside its folder whose name it begins with."""
-    found = {}
-    for page in pages:
-        for link in LINKED_PLOT.findall(page.read_text(encoding="utf-8")):
-            plot = (page.parent / link).resolve()
-            records = plot.parent.parent.glob("*.json*")
-            of_name = [path for path in records if plot.name.startswith(f"{path.name.partition('.')[0]}_")]
-            if not of_name:
-                raise stopped(f"{page.name} shows {link}, which has no record.")
-            found[plot] = max(of_name, key=lambda path: len(path.name))
-    return found
+def stale_plots(plots: Mapping[str, str], results: Path) -> Iterator[tuple[Path, Path, bytes]]:
+    """Plots that are missing or not of their record, each with its record and the line that it must end with."""
+    for name, of in plots.items():
+        plot, source = results / name, results / of
+        mark = f"<!-- drawn from {source.name}, sha256 {hashlib.sha256(source.read_bytes()).hexdigest()} -->\n".encode()
+        if not plot.exists() or not plot.read_bytes().endswith(mark):
+            yield plot, source, mark
 
 
-def mark_of(path: Path) -> str:
-    """The line that a plot of a record ends with."""
-    return f"<!-- drawn from {path.name}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()} -->\n"
-
-
-def stale_plots(pages: Iterable[Path]) -> Iterator[Path]:
-    """Plots that are missing, or not of their record, or that lie beside those and no page shows."""
-    shown_ones = linked_plots(pages)
-    for plot, path in shown_ones.items():
-        if not plot.exists() or not plot.read_text(encoding="utf-8").endswith(mark_of(path)):
-            yield plot
-    for folder in {plot.parent for plot in shown_ones}:
-        yield from sorted({*folder.glob("*.svg")} - {*shown_ones})
-
-
-def draw_plots(pages: Iterable[Path]) -> None:
-    """Draw what pages show anew, and remove what they no longer show."""
-    from edgeconv.export.kinds import read as read_any
+def draw_plots(plots: Mapping[str, str], results: Path) -> None:
+    """Draw anew what is stale."""
     from edgeconv.export.plot import export
 
-    shown_ones = linked_plots(pages)
-    for folder in {plot.parent for plot in shown_ones}:
-        for plot in {*folder.glob("*.svg")} - {*shown_ones}:
-            plot.unlink()
-    for path in set(shown_ones.values()):
-        stem = path.name.partition(".")[0]
-        drawings = {f"{stem}{ending}": content for ending, content in export([read_any(path)]).items()}
-        for plot in (plot for plot, of in shown_ones.items() if of == path):
-            if plot.name not in drawings:
-                raise stopped(f"{path} has no plot {plot.name}: {', '.join(drawings)}.")
-            plot.parent.mkdir(exist_ok=True)
-            plot.write_bytes(drawings[plot.name] + mark_of(path).encode())
+    for plot, source, mark in stale_plots(plots, results):
+        drawn = {f"{source.name.partition('.')[0]}{ending}": of for ending, of in export([read_shown(source)]).items()}
+        if plot.name not in drawn:
+            raise stopped(f"{source} has no plot {plot.name}: {', '.join(drawn)}.")
+        plot.parent.mkdir(exist_ok=True)
+        plot.write_bytes(drawn[plot.name] + mark)
 
 
 # ---- all of it
 
-GPU, CPU = "h200/gpu", "two-core-xeon-avx512/processor"
-TABLES: dict[str, Callable[[], str]] = {
-    "against-peers": against_peers,
-    "methods": methods,
-    "method-options": method_options,
-    "filters": filters,
-    "stages": stages,
-    "forms": forms,
-    "peers": peers,
-    "grids": lambda: lines_of(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS)),
-    "faults": lambda: lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items())),
-    "view-keys": view_keys,
-    "run-h200": lambda: run_reports("h200"),
-    "run-cpu": lambda: run_reports("two-core-epyc"),
-    "lot-h200": lambda: shown(surface.tables_of(bench("h200/surface"))[0]),
-    "bench-goals-h200": lambda: bench_table(GPU, goals),
-    "bench-goals-two-cores": lambda: bench_table(CPU, goals),
-    "bench-fastest-cpu": lambda: bench_table(CPU, fastest),
-    "banks-rgb": lambda: banks(3),
-    "banks-grey": lambda: banks(1),
-    "banks-double": banks_double,
-    "banks-cpu": banks_cpu,
-    "canny-peers": canny_peers,
-    "batch-png": lambda: batch_speed(False, cpu=TWO_CORES, h200="one NVIDIA H200 and 16 cores"),
-    "batch-jpg": lambda: batch_speed(True, h200_jpg="one NVIDIA H200 and 16 cores", cpu_jpg=TWO_CORES),
-    "calls-gpu": lambda: calls("calls_h200"),
-    "calls-cpu": lambda: calls("calls_h200_host"),
-    "conv-ladder": lambda: shown(ladders.conv_steps(conv())),
-    "conv-blocks": lambda: shown(ladders.conv_blocks(conv())),
-    "gemm-ladder": lambda: shown(ladders.gemm_steps(gemm())),
-    "gemm-sizes": lambda: shown(ladders.gemm_sizes(gemm())),
-    "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(conv())),
-    "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(gemm())),
-    "reader-fuzz": reader_fuzz,
-    "tiles": tiles,
-    "view-cost": view_cost,
-    "diff-cost": diff_cost,
-    "crew-wake": crew_wake,
-}
-
-MARKED = re.compile(
-    r"(?P<open>(?P<comment>// |)<!-- table (?P<name>[\w-]+) -->\n).*?(?P<close>(?P=comment)<!-- end (?P=name) -->)",
-    re.DOTALL,
+KERNELS = "edgeconv/bench/ladders/{}_kernels.cu"
+TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("README.md", "against-peers", against_peers),
+    ("docs/operation.md", "methods", lambda: table(METHODS, METHOD)),
+    ("docs/operation.md", "filters", lambda: table(FILTERS, FILTER)),
+    ("docs/bench.md", "method-options", lambda: table(options_of(Options), OPTION)),
+    ("docs/bench.md", "peers", lambda: table(PEERS, PEER)),
+    ("docs/bench.md", "grids", lambda: table(GRIDS, {"grid": code, "what it holds": attrgetter("summary")})),
+    ("docs/bench.md", "faults", lambda: table(FAULTS.items(), FAULT)),
+    ("docs/canny.md", "stages", lambda: table(STAGES, STAGE)),
+    ("docs/canny.md", "canny-peers", canny_peers),
+    ("docs/cpu-engine.md", "forms", lambda: table(FORMS, FORM)),
+    ("docs/cpu-engine.md", "crew-wake", crew_wake),
+    ("docs/view.md", "view-keys", lambda: table(listed_keys(), KEYS)),
+    ("docs/view.md", "view-cost", view_cost),
+    ("docs/results.md", "run-h200", partial(runs, "h200")),
+    ("docs/results.md", "run-cpu", partial(runs, "two-core-epyc")),
+    ("docs/results.md", "bench-goals-h200", partial(bench_table, GPU, goals)),
+    ("docs/results.md", "bench-goals-two-cores", partial(bench_table, CPU, goals)),
+    ("docs/results.md", "bench-fastest-cpu", partial(bench_table, CPU, fastest)),
+    ("docs/results.md", "lot-h200", lambda: shown(surface.tables_of(bench("bench/h200/surface"))[0])),
+    ("docs/banks.md", "banks-rgb", partial(banks, 3)),
+    ("docs/banks.md", "banks-grey", partial(banks, 1)),
+    ("docs/banks.md", "banks-double", banks_double),
+    ("docs/banks.md", "banks-cpu", partial(bench_table, "two-core-xeon-avx512/banks_cpu", fastest)),
+    (
+        "docs/batch.md",
+        "batch-png",
+        partial(batch_speed, list(BATCH)[1:], cpu=TWO_CORES, h200="one NVIDIA H200 and 16 cores"),
+    ),
+    (
+        "docs/batch.md",
+        "batch-jpg",
+        partial(batch_speed, list(BATCH), h200_jpg="one NVIDIA H200 and 16 cores", cpu_jpg=TWO_CORES),
+    ),
+    ("docs/api.md", "calls-gpu", partial(calls, "calls_h200")),
+    ("docs/api.md", "calls-cpu", partial(calls, "calls_h200_host")),
+    ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.conv_steps(CONV()))),
+    ("docs/kernels.md", "conv-blocks", lambda: shown(ladders.conv_blocks(CONV()))),
+    ("docs/kernels.md", "gemm-ladder", lambda: shown(ladders.gemm_steps(GEMM()))),
+    ("docs/kernels.md", "gemm-sizes", lambda: shown(ladders.gemm_sizes(GEMM()))),
+    (KERNELS.format("conv"), "conv-ladder-source", lambda: "\n".join(ladders.conv_source(CONV())) + "\n"),
+    (KERNELS.format("gemm"), "gemm-ladder-source", lambda: "\n".join(ladders.gemm_source(GEMM())) + "\n"),
+    ("docs/reading.md", "reader-fuzz", reader_fuzz),
+    ("docs/tiles.md", "tiles", tiles),
+    ("docs/diff.md", "diff-cost", lambda: table(record("diff/two-core-epyc")["pairs"].items(), DIFF)),
 )
+"""Document, marker, maker."""
 
 
-def renewed(text: str) -> str:
-    """`text` with every marked table made anew."""
-
-    def fill(found: re.Match[str]) -> str:
-        lines = TABLES[found["name"]]().splitlines(keepends=True)
-        return found["open"] + "".join(found["comment"] + line for line in lines) + found["close"]
-
-    return MARKED.sub(fill, text)
+def renewed(text: str, marker: str, lines: str) -> str:
+    """`text` with the lines of one table made anew."""
+    marked = re.search(rf"((// |)<!-- table {marker} -->\n).*?(\2<!-- end {marker} -->)", text, re.DOTALL)
+    if marked is None:
+        raise stopped(f"the document of the table '{marker}' has no place for it.")
+    made = "".join(marked[2] + line for line in lines.splitlines(keepends=True))
+    return text[: marked.end(1)] + made + text[marked.start(3) :]
 
 
 def made() -> dict[Path, str]:
-    """What every page, source and figure should be."""
-    texts = {path: renewed(path.read_text(encoding="utf-8")) for path in (*PAGES, *SOURCES)}
+    """What every document with a table, and every figure should be."""
+    texts: dict[Path, str] = {}
+    for document, marker, make in TABLES:
+        path = PROJECT / document
+        texts[path] = renewed(texts.get(path) or path.read_text(encoding="utf-8"), marker, make())
     return texts | {PROJECT / f"docs/pictures/gflops_{name}.svg": figure(*theme) for name, theme in THEMES.items()}
 
 
 def main() -> int:
     """Write, or with --check name what is out of date and exit 1."""
     parser = Arguments(__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="Write nothing; end with 1 where something is out of date."
-    )
-    parser.add_argument("--pack", action="store_true", help="First move small new records together.")
+    parser.add_argument("--check", action="store_true", help="Write nothing; 1 where something is out of date.")
     asked = parser.parse_args()
-    if asked.pack:
-        pack()
     stale = {path: text for path, text in made().items() if not path.exists() or path.read_text("utf-8") != text}
-    plots = list(stale_plots(PAGES))
     if asked.check:
-        names = ", ".join(path.relative_to(PROJECT).as_posix() for path in (*stale, *plots))
+        late = [plot for plot, *_ in stale_plots(PLOTS, RESULTS)]
+        names = ", ".join(path.relative_to(PROJECT).as_posix() for path in (*stale, *late))
         if names:
             print(f"Out of date: {names}. Run python3 scripts/docs.py.", file=sys.stderr)
         return 1 if names else 0
     for path, text in stale.items():
         path.write_text(text, encoding="utf-8", newline="\n")
-    if plots:
-        draw_plots(PAGES)
+    draw_plots(PLOTS, RESULTS)
     return 0
 
 

@@ -230,9 +230,9 @@ def record_of(found: Any, subject: str, seed: int, seconds: float, jobs: int) ->
 def main() -> int:
     """Parse, run, print; 1 where a case failed."""
     parser = Arguments(__doc__)
-    parser.add_argument("what", choices=("numbers", READER), nargs="?", default="numbers", help="{choices}.")
+    parser.add_argument("what", choices=("numbers", READER), nargs="?", default="numbers", help="What is fuzzed.")
     parser.add_argument("--seconds", type=float, default=60.0, help="How long new cases are drawn.")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="What computes numbers: {choices}.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="What computes numbers.")
     parser.add_argument("--seed", type=int, default=0, help="Which cases are drawn.")
     parser.add_argument("--jobs", type=int, default=1, help="Processes; cases do not depend on their number.")
     parser.add_argument("--case", type=int, help="Run this case alone.")

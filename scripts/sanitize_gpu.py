@@ -11,7 +11,7 @@ Each array has an allocation of its own here, with padding behind it under memch
 hide a read past the end. im2col multiplies whole runs of columns and drops what lies past the last pixel, which
 initcheck would report: its workspaces start as zeros under that tool. Of a bulk copy to device memory initcheck sees
 the first bytes only, so outputs start filled, with bytes that the comparison with the oracle finds where they stay.
-cuDNN's and cuBLAS's own kernels are not ours to check; the two kernels around cuDNN run without it.
+cuDNN's and cuBLAS's own kernels are not ours to check: the two kernels around cuDNN are checked on the CPU alone.
 """
 
 from __future__ import annotations
@@ -28,21 +28,18 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 from script_options import PROJECT, Arguments
 
-TESTS = PROJECT / "tests"
-sys.path[:0] = [str(PROJECT), str(TESTS)]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
 from edgeconv.errors import UnavailableError  # noqa: E402
 from edgeconv.hardware.cuda.kernels import loaded_kernels  # noqa: E402
+from edgeconv.hardware.versions import installed_versions  # noqa: E402
 from edgeconv.io.files import write_bytes_atomically  # noqa: E402
-from edgeconv.methods.cuda.kernel_args import sample_problems  # noqa: E402
-from edgeconv.methods.options import Options  # noqa: E402
 from edgeconv.runtime import check  # noqa: E402
+from edgeconv.runtime.devices import get_device  # noqa: E402
 
 kernel_table: Any = import_module("kernel_table")
 kernel_work: Any = import_module("kernel_work")
@@ -54,14 +51,14 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "initcheck": (),
     "synccheck": (),
 }
-USUAL_PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/opt/cuda/bin/compute-sanitizer")
+USUAL_PLACES = "/usr/local/cuda/bin:/opt/cuda/bin"
 FOUND_CODE = 9
 """What a tool ends with where it found something, apart from what the cases end with."""
 TOOL_VARIABLE = "EDGECONV_SANITIZER"
-ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
-HAZARDS = re.compile(r"RACECHECK SUMMARY: (\d+) hazards? displayed \((\d+) errors?, (\d+) warnings?\)")
+SUMMARY = re.compile(r"(?:ERROR SUMMARY: |hazards? displayed \()(\d+) errors?(?:, (\d+) warnings?)?")
 RAN = re.compile(r"^ran (\d+) cases of (\d+) kernels$", re.MULTILINE)
-CASE_LINE = "case: "
+QUIET_CASE = re.compile(r"^case: .*\n+(?=case: |ran |$)", re.MULTILINE)
+"""The name of a case that nothing was said of."""
 SHOWN_LINES = 60
 PRINTED_REPORTS = 100
 """Of each tool, each with its two call stacks; the others are counted."""
@@ -82,7 +79,7 @@ class ToolSummary:
     cases: int
     kernels: int
     seconds: float
-    first_lines: tuple[str, ...]
+    first_lines: list[str]
     """Of its reports, or of what went wrong, where it is not clean."""
 
     @property
@@ -93,72 +90,16 @@ class ToolSummary:
 
 def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> ToolSummary:
     """Read a tool's output."""
-    hazards, errors, ran = HAZARDS.search(text), ERRORS.search(text), RAN.search(text)
-    found = int(hazards[2]) if hazards else int(errors[1]) if errors else 0
-    warned = int(hazards[3]) if hazards else 0
-    told = hazards is not None or errors is not None
-    clean = told and exit_code == 0 and found == 0 and warned == 0
-    lines = [] if clean else told_lines(text)
-    if not told:
+    told, ran = SUMMARY.search(text), RAN.search(text)
+    errors, warnings = (int(number or 0) for number in told.groups()) if told else (0, 0)
+    lines = [line.rstrip() for line in QUIET_CASE.sub("", text).splitlines() if line.strip()]
+    if told is None:
         lines.insert(0, f"{tool} gave no summary: did it start?")
-    return ToolSummary(
-        tool=tool,
-        exit_code=exit_code if told else exit_code or EXIT_FOUND,
-        errors=found,
-        warnings=warned,
-        cases=int(ran[1]) if ran else 0,
-        kernels=int(ran[2]) if ran else 0,
-        seconds=round(seconds, 1),
-        first_lines=tuple(lines[:SHOWN_LINES]),
-    )
-
-
-def told_lines(text: str) -> list[str]:
-    """The lines of an output, without the names of cases that nothing was said of."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    following = [*lines, ""][1:]
-    return [
-        line
-        for line, after in zip(lines, following, strict=True)
-        if not line.startswith(CASE_LINE) or not after.startswith((CASE_LINE, "ran "))
-    ]
-
-
-# --- the cases ------------------------------------------------------------------------------------------------------
-
-
-def stages_alone(problem: Any, channels: int) -> Any:
-    """The plan of `cudnn` with nothing where cuDNN convolves: its own two kernels, before and after."""
-    from edgeconv.methods.cuda import cudnn
-
-    class StagesAlone(cudnn.CudnnPlan):
-        def _make_work(self, math: str) -> None:
-            self._work = SimpleNamespace(convolution=SimpleNamespace(set_math=lambda value: None))  # type: ignore[assignment]
-
-        def _choose(self, options: Any) -> None:
-            self._taken = SimpleNamespace(math=None)  # type: ignore[assignment]
-            self._result.fill(0)
-
-        def _describe(self, math: str) -> None:
-            pass
-
-        def _handle(self) -> Any:
-            return SimpleNamespace(set_stream=lambda stream: None)
-
-        def _convolve(self, handle: Any, source: int, result: int) -> None:
-            pass
-
-    return StagesAlone(problem, Options(), direct=False, channels=channels)
-
-
-def _random_image(problem: Any, offset_samples: int = 0) -> Any:
-    """A picture, so many samples into an allocation of its own that ends where it does."""
-    import cupy
-
-    image = problems.image_of(problem)
-    memory = cupy.empty(offset_samples + image.size, image.dtype)
-    memory[offset_samples:] = cupy.asarray(image).ravel()
-    return memory[offset_samples:].reshape(image.shape)
+        exit_code = exit_code or EXIT_FOUND
+    elif exit_code == errors == warnings == 0:
+        lines = []
+    cases, kernels = map(int, ran.groups()) if ran else (0, 0)
+    return ToolSummary(tool, exit_code, errors, warnings, cases, kernels, round(seconds, 1), lines[:SHOWN_LINES])
 
 
 def run_case(work: Any, zeroed: bool) -> None:
@@ -172,9 +113,11 @@ def run_case(work: Any, zeroed: bool) -> None:
     cupy.cuda.set_allocator(None)
     out = cupy.empty(problem.output_shape, problem.output_dtype)
     out.data.memset(NEVER_WRITTEN, out.nbytes)
-    image = _random_image(problem, work.offset_samples)
-    plan.run(image, out)
-    found = check.check(image.get(), out.get(), problem, plan.arithmetic, 2000)
+    pixels = problems.image_of(problem)
+    memory = cupy.empty(work.offset_samples + pixels.size, pixels.dtype)  # ends where the picture does
+    memory[work.offset_samples :] = cupy.asarray(pixels).ravel()
+    plan.run(memory[work.offset_samples :].reshape(pixels.shape), out)
+    found = check.check(pixels, out.get(), problem, plan.arithmetic, 2000)
     assert found.passed, f"{work}: {found.unexplained_samples} wrong samples, worst {found.worst}"
 
 
@@ -193,7 +136,7 @@ def one_pass() -> int:
     cupy.cuda.set_allocator(None)  # no pool
     zeroed, ran = os.environ.get(TOOL_VARIABLE) == "initcheck", 0
     for work in kernel_table.works_for_a_gpu():
-        print(f"{CASE_LINE}{work}", flush=True)
+        print(f"case: {work}", flush=True)
         try:
             run_case(work, zeroed)
         except UnavailableError as reason:
@@ -203,11 +146,6 @@ def one_pass() -> int:
             print(wrong)
             return EXIT_FOUND
         ran += 1
-    for problem in sample_problems():
-        for channels in (3, 4, 8):
-            plan = stages_alone(problem, channels)
-            plan.run(_random_image(problem), cupy.empty(problem.output_shape, problem.output_dtype))
-            ran += 1
     cupy.cuda.Device().synchronize()
     print(f"ran {ran} cases of {loaded_kernels()} kernels")
     return 0
@@ -222,25 +160,13 @@ def compile_share(share: int, shares: int) -> None:
             continue
 
 
-# --- the tools ------------------------------------------------------------------------------------------------------
-
-
-def find_sanitizer(asked: str | None) -> str | None:
-    """The program: as asked, on the path, or where the toolkit puts it."""
-    for place in (asked,) if asked else (shutil.which("compute-sanitizer"), *USUAL_PLACES):
-        if place is not None and os.access(place, os.X_OK):
-            return place
-    return None
-
-
 def run_tool(sanitizer: str, tool: str) -> ToolSummary:
     """One tool over all cases."""
     cases = (sys.executable, str(Path(__file__).resolve()), "--one-pass")
     told = ("--print-limit", str(PRINTED_REPORTS), "--error-exitcode", str(FOUND_CODE))
-    command = (sanitizer, "--tool", tool, *TOOLS[tool], *told, *cases)
     started = time.monotonic()
     done = subprocess.run(
-        command,
+        (sanitizer, "--tool", tool, *TOOLS[tool], *told, *cases),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, TOOL_VARIABLE: tool, "OMP_NUM_THREADS": "1"},
@@ -250,56 +176,41 @@ def run_tool(sanitizer: str, tool: str) -> ToolSummary:
     return summary_of(tool, text, done.returncode, time.monotonic() - started)
 
 
-def facts(sanitizer: str) -> dict[str, Any]:
-    """The machine and the versions."""
-    import cupy
-
-    told = subprocess.run((sanitizer, "--version"), capture_output=True, text=True, check=False).stdout
-    return {
-        "gpu": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
-        "cuda_driver": cupy.cuda.runtime.driverGetVersion(),
-        "cuda_runtime": cupy.cuda.runtime.runtimeGetVersion(),
-        "cupy": cupy.__version__,
-        "numpy": np.__version__,
-        "compute_sanitizer": next((line for line in told.splitlines() if "ersion" in line), told.strip()),
-    }
-
-
-def write_record(path: Path, known: dict[str, Any], summaries: list[ToolSummary]) -> None:
-    """The summaries so far, as JSON."""
-    record = {"schema_version": SCHEMA_VERSION, **known, "tools": [asdict(summary) for summary in summaries]}
-    write_bytes_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
-
-
 def main() -> int:
     """Parse, run the tools one after the other, print and write."""
     parser = Arguments(__doc__)
     parser.add_argument("--one-pass", action="store_true", help="Run the cases in this process, without a tool.")
-    parser.add_argument(
-        "--tool", choices=tuple(TOOLS), action="append", help="Only this tool: {choices}; may be repeated."
-    )
-    parser.add_argument("--sanitizer", help="The program, where it is not on the path.")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="Processes that compile beforehand.")
+    parser.add_argument("--tool", choices=tuple(TOOLS), action="append", help="Only this tool; may be repeated.")
+    parser.add_argument("--sanitizer", default="compute-sanitizer", help="The program.")
     parser.add_argument("--output", type=Path, help="Write the summary to this file, as JSON.")
     asked = parser.parse_args()
     if asked.one_pass:
         return one_pass()
-    sanitizer = find_sanitizer(asked.sanitizer)
+    sanitizer = shutil.which(asked.sanitizer) or shutil.which(asked.sanitizer, path=USUAL_PLACES)
     if sanitizer is None:
         print("There is no compute-sanitizer here: install the CUDA toolkit's, or name it with --sanitizer PATH.")
         return EXIT_UNAVAILABLE
-    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-        list(pool.map(compile_share, range(asked.jobs), [asked.jobs] * asked.jobs))
-    known, summaries = facts(sanitizer), []
+    shares = os.cpu_count() or 1
+    with ProcessPoolExecutor(shares, mp_context=get_context("spawn")) as pool:
+        list(pool.map(compile_share, range(shares), [shares] * shares))
+    version = subprocess.run((sanitizer, "--version"), capture_output=True, text=True, check=False).stdout.strip()
+    record: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "machine": get_device("cuda").describe(),
+        "versions": {**installed_versions(), "compute-sanitizer": version.rpartition("\n")[2]},
+        "tools": [],
+    }
+    all_clean = True
     for tool in asked.tool or TOOLS:
         summary = run_tool(sanitizer, tool)
-        summaries.append(summary)
+        all_clean &= summary.clean
         verdict = "nothing found" if summary.clean else f"{summary.errors} errors, exit code {summary.exit_code}"
         print(f"{tool}: {summary.cases} cases of {summary.kernels} kernels in {summary.seconds:.0f} s: {verdict}")
         print("\n".join(f"    {line}" for line in summary.first_lines), flush=True)
+        record["tools"].append(asdict(summary))
         if asked.output is not None:  # after each tool: one that is stopped loses no other's summary
-            write_record(asked.output, known, summaries)
-    return 0 if all(summary.clean for summary in summaries) else EXIT_FOUND
+            write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    return 0 if all_clean else EXIT_FOUND
 
 
 if __name__ == "__main__":

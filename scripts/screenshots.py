@@ -202,7 +202,7 @@ def view(output: Path) -> None:
 def main() -> int:
     """Draw what is asked for."""
     parser = Arguments(__doc__)
-    parser.add_argument("what", choices=("pages", "view"), help="Which pictures: {choices}.")
+    parser.add_argument("what", choices=("pages", "view"), help="Which pictures.")
     parser.add_argument("--output", type=Path, help="Where they go. Default: where the documents look for them.")
     asked = parser.parse_args()
     output = (asked.output or PROJECT / "docs" / asked.what).resolve()

@@ -330,9 +330,7 @@ def main() -> None:
     parser.add_argument(
         "--sizes", default="512,1024,2048,4096", help="Sides of the pictures, or HEIGHTxWIDTH, in pixels."
     )
-    parser.add_argument(
-        "--border", choices=BORDERS, default="zero", help="What stands outside the pictures: {choices}."
-    )
+    parser.add_argument("--border", choices=BORDERS, default="zero", help="What stands outside the pictures.")
     parser.add_argument("--shipped", action="store_true", help="Time what `sliding` takes, and no grid.")
     parser.add_argument("--output", type=Path, help="A file for the figures, as JSON.")
     arguments = parser.parse_args()

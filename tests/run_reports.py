@@ -12,7 +12,7 @@ docs = script("docs")
 
 
 def run_report(machine: str, name: str) -> RunReport:
-    """A report of scripts/run_matrix.py."""
+    """One of them."""
     return as_report(docs.record(f"run/{machine}")["reports"][name])
 
 

@@ -128,29 +128,22 @@ def test_links_become_those_of_the_site() -> None:
 # --- plots of docs/ are of the records beside them -----------------------------------------------------------------
 
 
-def test_committed_plots_are_of_their_records() -> None:
-    assert list(docs.stale_plots(docs.PAGES)) == [], "run python3 scripts/docs.py"
+def test_committed_plots_are_of_their_records_and_shown() -> None:
+    assert list(docs.stale_plots(docs.PLOTS, docs.RESULTS)) == [], "run python3 scripts/docs.py"
+    found = {path.relative_to(docs.RESULTS).as_posix() for path in docs.RESULTS.rglob("*.svg")}
+    linked = {link.removeprefix("results/") for page in PAGES for link in LINK.findall(text_of(page)) if ".svg" in link}
+    assert found == set(docs.PLOTS) == linked
 
 
 @pytest.mark.slow
 def test_a_record_that_changed_makes_its_plots_stale(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    plots = tmp_path / "here" / "plots"
-    plots.parent.mkdir()
-    path = tmp_path / "here" / "lab.json.xz"
+    path = tmp_path / "lab.json.xz"
     content = record.to_json(measured_once(TimedMethod("own", [1e-3])))
     path.write_bytes(lzma.compress(content))
-    page = tmp_path / "page.md"
-    names = [f"lab_{figure}_cpu_float32_random_mix.svg" for figure in ("gflops", "time")]
-    page.write_text("".join(f"![plot](here/plots/{name})\n" for name in names), encoding="utf-8")
-    assert [plot.name for plot in docs.stale_plots([page])] == names
-    docs.draw_plots([page])
-    assert sorted(plot.name for plot in plots.iterdir()) == names
-    assert list(docs.stale_plots([page])) == []
+    plots = {f"plots/lab_{figure}_cpu_float32_random_mix.svg": path.name for figure in ("gflops", "time")}
+    assert len(list(docs.stale_plots(plots, tmp_path))) == 2
+    docs.draw_plots(plots, tmp_path)
+    assert list(docs.stale_plots(plots, tmp_path)) == []
     path.write_bytes(lzma.compress(content + b"\n"))
-    assert [plot.name for plot in docs.stale_plots([page])] == names
-    docs.draw_plots([page])
-    (plots / "lab_roofline_cpu.svg").write_text("no page shows it", encoding="utf-8")
-    assert [plot.name for plot in docs.stale_plots([page])] == ["lab_roofline_cpu.svg"]
-    docs.draw_plots([page])
-    assert sorted(plot.name for plot in plots.iterdir()) == names
+    assert len(list(docs.stale_plots(plots, tmp_path))) == 2

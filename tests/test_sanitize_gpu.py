@@ -26,7 +26,7 @@ RACES = "ran 3 cases of 2 kernels\n========= RACECHECK SUMMARY: 4 hazards displa
 def test_a_clean_run() -> None:
     summary = sanitize_gpu.summary_of("memcheck", CLEAN, 0, 12.34)
     assert (summary.clean, summary.errors, summary.cases, summary.kernels) == (True, 0, 309, 280)
-    assert (summary.seconds, summary.first_lines) == (12.3, ())
+    assert (summary.seconds, summary.first_lines) == (12.3, [])
 
 
 def test_what_was_found_is_shown() -> None:
