@@ -5,14 +5,13 @@
     python scripts/compile_kernels.py --turns sm_75 --turns sm_90    each kernel for one of both
 
 Needs cuda-bindings and the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (its headers); no CuPy, no driver.
-One line per kernel: its macros, then registers per thread by architecture, shared memory per block, and local memory
-and spills per thread where there are any (the most of all architectures). Exit code 1 if a kernel spills or does not
-compile, 4 if NVRTC is not there.
+One line per kernel and architecture: registers per thread, bytes of shared memory per block, local memory and spills
+per thread where there are any, the kernel and its macros. Exit code 1 if a kernel spills or does not compile, 4 if
+NVRTC is not there.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +27,7 @@ from script_options import Arguments
 from edgeconv.core.optional import install
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError, one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.hardware.threads import usable_threads
 from edgeconv.methods import METHODS
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
@@ -66,6 +66,23 @@ class CompiledKernel:
     resources: Resources | None
     log: str
 
+    def __str__(self) -> str:
+        macros = " ".join(f"{name}={value}" for name, value in self.variant.defines)
+        kernel = f"{self.variant.source} {self.variant.entry} {macros}".rstrip()
+        of = self.resources
+        if of is None:
+            return f"{self.architecture:<6} DOES NOT COMPILE | {kernel}"
+        marks = f" {of.local_bytes:,} bytes local" * bool(of.local_bytes)
+        marks += f" {of.spill_bytes:,} bytes SPILLED" * bool(of.spill_bytes)
+        return f"{self.architecture:<6} {of.registers:3d} registers {of.shared_bytes:6,d} shared{marks} | {kernel}"
+
+    @property
+    def wrong(self) -> str | None:
+        """Why it is not good, or None."""
+        if self.resources is None:
+            return f"{self}:\n{self.log}"
+        return str(self) if self.resources.spill_bytes else None
+
 
 def every_variant() -> list[KernelVariant]:
     """What all CUDA methods, the ladders and the measurement of the roof may ask for."""
@@ -93,16 +110,9 @@ def parse_log(log: str, entry: str) -> Resources:
     )
 
 
-def compile_variant(variant: KernelVariant, architecture: str) -> CompiledKernel:
-    """One kernel, with the options that CuPy would give it. Raises UnavailableError where there is no NVRTC."""
-    return compile_all([(variant, architecture)], map)[0]
-
-
-Asked = tuple[KernelVariant, str]
-"""A kernel, and an architecture that it is to be compiled for."""
-
-
-def asked_for(variants: Sequence[KernelVariant], every: Sequence[str], turns: Sequence[str]) -> list[Asked]:
+def asked_for(
+    variants: Sequence[KernelVariant], every: Sequence[str], turns: Sequence[str]
+) -> list[tuple[KernelVariant, str]]:
     """Each kernel for `every` architecture and for one of `turns`, which its own macros decide."""
     asked = []
     for variant in variants:
@@ -111,10 +121,13 @@ def asked_for(variants: Sequence[KernelVariant], every: Sequence[str], turns: Se
     return asked
 
 
-def compile_all(asked: Sequence[Asked], each: Callable[..., Iterable[tuple[bool, str]]]) -> list[CompiledKernel]:
-    """All that is asked for; `each` is `map`, or that of a pool. Raises as `compile_variant`.
+def compile_all(
+    asked: Sequence[tuple[KernelVariant, str]], each: Callable[..., Iterable[tuple[bool, str]]] = map
+) -> list[CompiledKernel]:
+    """Kernels with the options that CuPy would give them; `each` is `map`, or that of a pool.
 
-    A source is compiled once for an architecture and its macros, whatever number of kernels it holds.
+    A source is compiled once for an architecture and its macros, whatever number of kernels it holds. Raises
+    UnavailableError where there is no NVRTC.
     """
     sources = [(variant.source, variant.text, variant.options, architecture) for variant, architecture in asked]
     distinct = list(dict.fromkeys(sources))
@@ -142,44 +155,6 @@ def _compile(name: str, text: str, options: tuple[str, ...], architecture: str) 
     return result == nvrtc.nvrtcResult.NVRTC_SUCCESS, buffer.decode(errors="replace").rstrip("\0 \n")
 
 
-def table(compiled: Sequence[CompiledKernel], architectures: Sequence[str]) -> list[str]:
-    """The lines to print: one per kernel, grouped by source; failures and spills are marked."""
-    by_variant: dict[KernelVariant, dict[str, CompiledKernel]] = {}
-    for one in compiled:
-        by_variant.setdefault(one.variant, {})[one.architecture] = one
-    lines = [f"registers for {', '.join(architectures)} | shared bytes | kernel and macros"]
-    for variant, of in by_variant.items():
-        found = [of[architecture].resources for architecture in architectures if architecture in of]
-        shown = [of[architecture].resources if architecture in of else None for architecture in architectures]
-        registers = " ".join(f"{resources.registers:3d}" if resources else "  -" for resources in shown)
-        present = [resources for resources in found if resources]
-        shared = max((resources.shared_bytes for resources in present), default=0)
-        marks = "".join(
-            f" {most:,} bytes {what}"
-            for what, most in (
-                ("local", max((resources.local_bytes for resources in present), default=0)),
-                ("SPILLED", max((resources.spill_bytes for resources in present), default=0)),
-            )
-            if most
-        )
-        marks += " DOES NOT COMPILE" if len(present) < len(found) else ""
-        macros = " ".join(f"{name}={value}" for name, value in variant.defines)
-        lines.append(f"{registers} | {shared:6,d} | {variant.source} {variant.entry} {macros}{marks}")
-    return lines
-
-
-def failures(compiled: Iterable[CompiledKernel]) -> list[str]:
-    """Why the exit code is not 0: one text for each kernel and architecture that is not good."""
-    texts = []
-    for one in compiled:
-        name = f"{one.variant.source} {one.variant.entry} {one.variant.options[2:]} for {one.architecture}"
-        if one.resources is None:
-            texts.append(f"{name} does not compile:\n{one.log}")
-        elif one.resources.spill_bytes:
-            texts.append(f"{name} spills {one.resources.spill_bytes:,} bytes per thread.")
-    return texts
-
-
 def _nvrtc() -> tuple[Any, str]:
     """The binding, and the folder of CUDA's headers."""
     way_out = install("dev")
@@ -203,17 +178,11 @@ def _check(result: Any) -> None:
 
 
 def main() -> int:
-    """Compile, print the table, and say what is wrong."""
+    """Compile, print a line for each, and say what is wrong."""
     parser = Arguments(__doc__)
-    parser.add_argument(
-        "--arch", action="append", choices=ARCHITECTURES, help="Only this architecture; may be repeated."
-    )
-    parser.add_argument(
-        "--turns",
-        action="append",
-        choices=ARCHITECTURES,
-        help="Beside --arch, one of these for each kernel by turns; may be repeated.",
-    )
+    parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="Only this one; may be repeated.")
+    words = "Beside --arch, one of these for each kernel by turns; may be repeated."
+    parser.add_argument("--turns", action="append", choices=ARCHITECTURES, help=words)
     parser.add_argument("--only", default="", help="Only kernels whose source file's name has this in it.")
     arguments = parser.parse_args()
     turns = tuple(arguments.turns or ())
@@ -221,18 +190,16 @@ def main() -> int:
     wanted = [variant for variant in every_variant() if arguments.only in variant.source]
     try:
         _nvrtc()
-        with ProcessPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None) as pool:
+        with ProcessPoolExecutor(usable_threads()) as pool:
             compiled = compile_all(asked_for(wanted, every, turns), partial(pool.map, chunksize=SOURCES_AT_ONCE))
     except UnavailableError as error:
         print(f"compile_kernels: error: {error}", file=sys.stderr)
         return error.exit_code
-    architectures = tuple(dict.fromkeys((*every, *turns)))
-    print("\n".join(table(compiled, architectures)))
-    wrong = failures(compiled)
+    print(*compiled, sep="\n")
+    wrong = [one.wrong for one in compiled if one.wrong]
     for text in wrong:
         print(f"compile_kernels: error: {text}", file=sys.stderr)
-    each = f"{len(every) + bool(turns)} of {len(architectures)} architectures"
-    print(f"{len(wanted)} kernels, each for {each}, {len(wrong)} of {len(compiled)} not good.")
+    print(f"{len(wanted)} kernels, {len(wrong)} of {len(compiled)} compilations not good.")
     return EXIT_DIFFERENT if wrong else EXIT_OK
 
 

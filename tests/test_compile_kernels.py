@@ -61,23 +61,14 @@ def test_each_kernel_of_a_source_gets_its_own_figures(script: ModuleType) -> Non
     assert script.parse_log(LOG, "stage") == script.Resources(168, 12288, 40, 20)
 
 
-def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
+def test_a_line_marks_what_is_wrong(script: ModuleType) -> None:
     good, bad = KernelVariant("a.cu", "a", (("STRIDE", 2),)), KernelVariant("b.cu", "b")
-    compiled = [
-        script.CompiledKernel(good, "sm_75", script.Resources(32, 0, 0, 0), ""),
-        script.CompiledKernel(good, "sm_90", script.Resources(40, 4096, 0, 0), ""),
-        script.CompiledKernel(bad, "sm_75", None, "error: no"),
-        script.CompiledKernel(bad, "sm_90", script.Resources(255, 0, 64, 48), ""),
-    ]
-    lines = script.table(compiled, ("sm_75", "sm_90"))
-    assert script.table(compiled[1:3], ("sm_75", "sm_90"))[1].startswith("  -  40 | ")
-    assert lines[1:] == [
-        " 32  40 |  4,096 | a.cu a STRIDE=2",
-        "  - 255 |      0 | b.cu b  64 bytes local 48 bytes SPILLED DOES NOT COMPILE",
-    ]
-    wrong = script.failures(compiled)
-    assert ["sm_75 does not compile:\nerror: no" in wrong[0], "sm_90 spills 48 bytes" in wrong[1]] == [True, True]
-    assert len(wrong) == 2
+    right = script.CompiledKernel(good, "sm_90", script.Resources(40, 4096, 0, 0), "")
+    assert (str(right), right.wrong) == ("sm_90   40 registers  4,096 shared | a.cu a STRIDE=2", None)
+    broken = script.CompiledKernel(bad, "sm_75", None, "error: no")
+    assert broken.wrong == "sm_75  DOES NOT COMPILE | b.cu b:\nerror: no"
+    spilled = script.CompiledKernel(bad, "sm_90", script.Resources(255, 0, 64, 48), "")
+    assert spilled.wrong == "sm_90  255 registers      0 shared 64 bytes local 48 bytes SPILLED | b.cu b"
 
 
 def test_every_kernel_is_compiled_for_one_architecture_of_those_by_turns(script: ModuleType) -> None:
@@ -110,19 +101,17 @@ def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> N
     spills, wrong = tmp_path / "spills.cu", tmp_path / "wrong.cu"
     spills.write_text(SPILLS, encoding="utf-8")
     wrong.write_text("this is no kernel", encoding="utf-8")
-    compiled = [script.compile_variant(KernelVariant(str(path), path.stem), "sm_90") for path in (spills, wrong)]
+    compiled = script.compile_all([(KernelVariant(str(path), path.stem), "sm_90") for path in (spills, wrong)])
     assert compiled[0].resources.spill_bytes > 0
     assert compiled[1].resources is None
-    assert len(script.failures(compiled)) == 2
+    assert all(one.wrong for one in compiled)
 
 
 def test_a_good_kernel_is_good(script: ModuleType) -> None:
     needs_nvrtc(script)
     (roof,) = [variant for variant in script.every_variant() if variant.source == "hardware/cuda/roof.cu"]
-    for architecture in script.ARCHITECTURES:
-        compiled = script.compile_variant(roof, architecture)
-        assert compiled.resources is not None, compiled.log
-        assert script.failures([compiled]) == []
+    for compiled in script.compile_all([(roof, architecture) for architecture in script.ARCHITECTURES]):
+        assert compiled.wrong is None
 
 
 def test_a_block_of_strips_takes_no_more_shared_memory_than_the_host_counts(script: ModuleType) -> None:
@@ -136,7 +125,7 @@ def test_a_block_of_strips_takes_no_more_shared_memory_than_the_host_counts(scri
     ):
         problem = Case(RANDOM, channels, dtype, mode, stride=stride, shape=(40, 41)).problem()
         tile = replace(tile_for(problem, aligned=False), warps=warps, min_blocks=1)
-        compiled = script.compile_variant(strip_variant(problem, tile, False, False), "sm_90")
+        (compiled,) = script.compile_all([(strip_variant(problem, tile, False, False), "sm_90")])
         assert compiled.resources is not None, compiled.log
         taken, counted = compiled.resources.shared_bytes, shared_bytes(problem, tile)
         assert counted - 1536 < taken <= counted
