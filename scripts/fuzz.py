@@ -16,13 +16,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import platform
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -170,28 +170,16 @@ class FuzzProcesses:
 
 def facts(subject: str) -> dict[str, Any]:
     """The machine and what ran on it."""
-    versions = {"python": platform.python_version()}
-    for name in ("edgeconv", "numpy", "llvmlite", "opencv-python-headless", "pillow", "cupy-cuda12x", "cupy-cuda13x"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    names = {"machine": platform.machine(), "system": platform.system(), "cores": os.cpu_count()}
-    if subject == "cuda":
-        import cupy
+    from edgeconv.hardware.versions import installed_versions
+    from edgeconv.runtime.devices import get_device
 
-        names["gpu"] = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-        versions["cuda_runtime"] = str(cupy.cuda.runtime.runtimeGetVersion())
-        versions["cuda_driver"] = str(cupy.cuda.runtime.driverGetVersion())
-    return {"device": subject, **names, "versions": versions}
+    machine = get_device("cuda" if subject == "cuda" else "cpu").describe()
+    return {"device": subject, "machine": machine, "versions": installed_versions() | {"pillow": version("pillow")}}
 
 
 def groups_of(found: Any) -> dict[str, int]:
     """How many failures each group has, most first."""
-    counted: dict[str, int] = {}
-    for failure in found.failures:
-        counted[failure["group"]] = counted.get(failure["group"], 0) + 1
-    return dict(sorted(counted.items(), key=lambda item: -item[1]))
+    return dict(Counter(failure["group"] for failure in found.failures).most_common())
 
 
 def show(found: Any, seconds: float) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
-from script_options import Arguments, stopped
+from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.io.image import write_image
 from edgeconv.io.resize import parse_sizes, resize
@@ -219,19 +219,9 @@ def _bundled_font() -> Any:
 def main() -> int:
     """Draw, and write every size that is asked for."""
     parser = Arguments(__doc__)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path(__file__).resolve().parent.parent / "images",
-        help="Where the pictures go.",
-    )
-    parser.add_argument(
-        "--sizes",
-        type=parse_sizes,
-        default="128:4096",
-        help="Sides in pixels: '128,256', or '128:4096' for every doubling.",
-    )
+    parser.add_argument("-o", "--output", type=Path, default=PROJECT / "images", help="Where the pictures go.")
+    words = "Sides in pixels: '128,256', or '128:4096' for every doubling."
+    parser.add_argument("--sizes", type=parse_sizes, default="128:4096", help=words)
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     picture = make_input()
