@@ -78,8 +78,12 @@ GPU, CPU = "h200/gpu", "two-core-xeon-avx512/processor"
 CONV, GEMM = partial(bench, "bench_conv_h200"), partial(bench, "bench_gemm_h200")
 
 
-def table(entries: Iterable[Any], columns: dict[str, Callable[[Any], str]]) -> str:
-    """Lines of Markdown: one for each entry, with a cell by each column's function."""
+Columns = dict[str, Callable[[Any], str]]
+"""What a table's cell says of an entry, by its header."""
+
+
+def table(entries: Iterable[Any], columns: Columns) -> str:
+    """Lines of Markdown: one for each entry."""
     return lines_of(tuple(columns), ([cell(entry) for cell in columns.values()] for entry in entries))
 
 
@@ -119,8 +123,8 @@ def first_kernel(entry: Any) -> str:
     return f"`{rows}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
 
 
-METHOD = {"method": code, "device": device, "what it does": attrgetter("summary")}
-OPTION: dict[str, Callable[[Option], str]] = {
+METHOD: Columns = {"method": code, "device": device, "what it does": attrgetter("summary")}
+OPTION: Columns = {
     "option": lambda entry: f"`{entry.flag}`",
     "behind a colon": lambda entry: f"`{entry.spelling}`" if entry.type is bool else f"`{entry.spelling}=`",
     "methods": methods_of,
@@ -129,36 +133,36 @@ OPTION: dict[str, Callable[[Option], str]] = {
     ),
     "default": option_default,
 }
-FILTER = {
+FILTER: Columns = {
     "filter": lambda entry: code(entry) + (" (default)" if entry.name == DEFAULT_FILTER else ""),
     "kernel": first_kernel,
     "response": attrgetter("summary"),
     "source": attrgetter("source"),
 }
-STAGE = {
+STAGE: Columns = {
     "stage": code,
     "takes": attrgetter("takes"),
     "gives": attrgetter("gives"),
     "weights": lambda stage: f"`{' '.join(map(str, stage.weights))}`" if stage.weights else "–",
     "what it does": attrgetter("summary"),
 }
-FORM = {
+FORM: Columns = {
     "form": attrgetter("name"),
     "computes": attrgetter("computes"),
     "where": attrgetter("condition"),
     "error": attrgetter("error"),
 }
-PEER = {
+PEER: Columns = {
     "peer": code,
     "device": device,
     "kind": lambda entry: "by hand" if entry.written else "library",
     "what it does": attrgetter("summary"),
 }
-KEYS: dict[str, Callable[[Any], str]] = {
+KEYS: Columns = {
     "command": lambda keys: keys[0],
     "keys": lambda keys: ", ".join(f"`{key}`" for key in keys[1]),
 }
-FAULT: dict[str, Callable[[Any], str]] = {
+FAULT: Columns = {
     "fault": lambda fault: f"`{fault[0]}`",
     "what was seen": lambda fault: fault[1],
 }
@@ -166,9 +170,7 @@ FAULT: dict[str, Callable[[Any], str]] = {
 
 # ---- tables of records
 
-RunOf = tuple[Any, Any]
-"""A method's line in the table of methods, and a report of it."""
-RUN: dict[str, Callable[[RunOf], str]] = {
+RUN: Columns = {
     "method": lambda run: code(run[0]),
     "device": lambda run: device(run[0]),
     "stride": lambda run: str(run[1].problem.stride),
@@ -180,6 +182,7 @@ RUN: dict[str, Callable[[RunOf], str]] = {
     "end to end": lambda run: seconds_text((run[1].timing.end_to_end or run[1].timing.kernel).median_seconds),
     "relative error": lambda run: f"{run[1].check.relative_error:.1g}",
 }
+"""Of a method's line in the table of methods, and a report of it."""
 
 
 def runs(machine: str) -> str:
@@ -196,7 +199,7 @@ def calls(name: str) -> str:
     return lines_of(("µs from call to call", *(f"{side}×{side}" for side in found)), rows)
 
 
-DIFF: dict[str, Callable[[tuple[str, dict[str, Any]]], str]] = {
+DIFF: Columns = {
     "against": lambda pair: pair[0].replace("_", " "),
     "decoding both": lambda pair: seconds_text(median(pair[1]["decoding_seconds"])),
     "exact figures": lambda pair: seconds_text(median(pair[1]["figures_seconds"])),
@@ -204,6 +207,7 @@ DIFF: dict[str, Callable[[tuple[str, dict[str, Any]]], str]] = {
     "memory": lambda pair: f"{pair[1]['peak_over_one_picture']:.2f} ×",
     "page": lambda pair: f"{pair[1]['page_bytes'] / 2**20:.1f} MiB",
 }
+"""Of a pair's name and figures, of scripts/benchmark_diff.py."""
 
 
 def view_cost() -> str:

@@ -76,7 +76,9 @@ def make_case(size: int, stride: int, blocks: Blocks, device: Device) -> LadderC
         shapes = step.blocks_for(stride) or (None,)
         for block in shapes if blocks == "all" else shapes[:1]:
             run = partial(prepare(step, problem, block).run, image, out)
-            found.append(Contender(step.name, step.idea, block and str(block), counts.nominal_flops, run))
+            found.append(
+                Contender(step.name, step.idea, None if block is None else str(block), counts.nominal_flops, run)
+            )
 
     def judge(output: NDArray[Any]) -> Judged:
         against = check(pixels, output, problem, max_samples=SAMPLED_CHECK)

@@ -74,7 +74,7 @@ def make_case(size: int, dtype: Real, blocks: Blocks, device: Device) -> LadderC
         shapes = step.blocks[dtype] or (None,)
         for block in shapes if blocks == "all" else shapes[:1]:
             run = partial(prepare(step, dtype, size, size, size, block), a, b, c)
-            found.append(Contender(step.name, step.idea, block and str(block), flops, run))
+            found.append(Contender(step.name, step.idea, None if block is None else str(block), flops, run))
 
     def judge(output: NDArray[Any]) -> Judged:
         """Largest error of the checked rows over their root mean square; infinite where any is not a number."""
