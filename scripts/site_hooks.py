@@ -43,26 +43,21 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def site_links(text: str, source: str) -> str:
     """`text` of the project's file `source` with every link as the site needs it."""
-    folder = PurePosixPath(source).parent
 
-    def inside(target: str) -> str | None:
-        """The target from docs/ on, None for one that is not on the site."""
-        path = os.path.normpath(folder / target).replace(os.sep, "/")
-        if path in PAGES:
-            return PAGES[path]
-        if path.startswith("docs/") and (PROJECT / path).is_file():
-            return path.removeprefix("docs/")
-        return None
+    def place(target: str) -> tuple[str, str | None]:
+        """The path of a target in the project, and on the site: None for what is not there."""
+        path = os.path.normpath(PurePosixPath(source).parent / target).replace(os.sep, "/")
+        is_page = path.startswith("docs/") and (PROJECT / path).is_file()
+        return path, PAGES.get(path) or (path.removeprefix("docs/") if is_page else None)
 
     def link(found: re.Match[str]) -> str:
-        target = inside(found["target"])
-        if target is not None:
-            return f"{found['before']}{target}{found['rest']}"
+        path, on_site = place(found["target"])
+        if on_site is not None:
+            return f"{found['before']}{on_site}{found['rest']}"
         words = found["text"].strip("`")
-        path = os.path.normpath(folder / found["target"]).replace(os.sep, "/")
         return f"{words} (`{path}`)" if words != path else f"`{path}`"
 
     def attribute(found: re.Match[str]) -> str:
-        return f'{found["before"]}{inside(found["target"]) or found["target"]}"'
+        return f'{found["before"]}{place(found["target"])[1] or found["target"]}"'
 
     return ATTRIBUTE.sub(attribute, LINK.sub(link, text))

@@ -64,12 +64,6 @@ def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert edgeconv.read_image(tmp_path / "edges.png").pixels.shape == (200, 320, 3)
 
 
-def test_the_readme_s_figure_labels_a_line_of_each_colour() -> None:
-    labels = [label for _, _, label in docs.LINES if label]
-    for _, _, colours in docs.THEMES.values():
-        assert len(labels) == len(colours) == 6
-
-
 @pytest.fixture(scope="module")
 def coast() -> np.ndarray:
     return edgeconv.read_image(PROJECT / "docs" / "pictures" / "coast.jpg").pixels
