@@ -15,7 +15,7 @@ step "fuzz" python3 scripts/fuzz.py --device cuda --seconds 300 --jobs "$(nproc)
 step "compute-sanitizer" python3 scripts/sanitize_gpu.py
 
 step "draw the inputs" python3 scripts/make_input.py --sizes 2048,4096
-mkdir -p "$results"
+mkdir -p edges "$results"
 methods='from edgeconv.runtime.auto import runnable; print(*(name for name, device in runnable() if device == "cuda"))'
 for method in $(python3 -c "$methods"); do
     for stride in 1 2 3; do
