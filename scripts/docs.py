@@ -35,7 +35,7 @@ from edgeconv.bench.ladders.gemm import KIND as GEMM
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, BenchRow, read_record
-from edgeconv.bench.referee.faults import FAULTS
+from edgeconv.bench.referee import FAULTS
 from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.cost import share_of_limit

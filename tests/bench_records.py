@@ -16,8 +16,8 @@ import pytest
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.candidates import Bench, BenchCandidate, MethodCandidate, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget

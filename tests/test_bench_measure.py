@@ -131,7 +131,6 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
 def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
     warnings = measured(monkeypatch, TimedMethod("honest", [0.85e-3])).warnings
     assert any(line.startswith("4 times lie above the measured roof: the method shares work") for line in warnings)
-    assert any(line.startswith("4 times are a little below the floor") for line in warnings)
     assert measured(monkeypatch, TimedMethod("honest", [2e-3])).warnings == []  # the copy's own share is no matter
 
 
@@ -188,8 +187,11 @@ def test_a_time_limit_ends_between_works_and_leaves_the_rest_to_resume(monkeypat
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda kept: changed(kept.machine["cpu"], usable_threads=1), "another machine .*usable_threads 1 and 2"),
-        (lambda kept: kept.versions.update(numpy="0.1"), "other versions .*numpy 0.1 and"),
+        (
+            lambda kept: changed(kept.machine["cpu"], usable_threads=1),
+            "another cpu usable_threads .1, and here it is 2",
+        ),
+        (lambda kept: kept.versions.update(numpy="0.1"), "another numpy .0.1, and here"),
     ],
 )
 def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path, change, words: str) -> None:
@@ -275,7 +277,7 @@ def test_files_are_timed_where_files_hold_such_pictures(shape, outputs, dtype, i
 
 
 def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:
-    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("a case was measured"))
+    monkeypatch.setattr(runner, "measure_case", lambda *_: pytest.fail("a case was measured"))
     part = GridPart((16,), (1,), ("uint8",), ("sobel", "bank-c3-k4"), ("each",), ("sliding",), (), ("cpu",))
     with pytest.raises(UsageError, match="needs --channels mix"):
         runner.run(runner.BenchRun(CaseGrid("x", "", (part,))))

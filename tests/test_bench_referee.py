@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from bench_records import FEW, FakeDevice, TimedMethod, measured, use
 
-from edgeconv.bench import runner
+from edgeconv.bench import referee, runner
 from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.referee import trials
-from edgeconv.bench.referee.floors import has_floor
-from edgeconv.bench.referee.pictures import TimedPictures, draw_patch
+from edgeconv.bench.referee import draw, draw_patch, has_floor, is_poison, plant
 from edgeconv.core.request import make_request
 from edgeconv.methods import reference
 
@@ -104,8 +102,8 @@ class Cheat(TimedMethod):
 @pytest.mark.parametrize(
     ("trick", "fault"),
     [
-        (skips, "stale output"),
-        (knows_the_check, "only the check's picture"),
+        (skips, "wrong when timed"),
+        (knows_the_check, "wrong when timed"),
         (leaves_one_sample, "unwritten samples"),
         (changes_its_input, "changed its input"),
         (lies_late, "wrong when timed"),
@@ -115,7 +113,7 @@ def test_what_is_right_for_the_check_alone_gets_no_time(
     monkeypatch: pytest.MonkeyPatch, trick: Any, fault: str
 ) -> None:
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
-    monkeypatch.setattr(trials, "LATE_SECONDS", 0.0)
+    monkeypatch.setattr(referee, "LATE_SECONDS", 0.0)
     cheat = Cheat("cheat", [1.5e-3])
     cheat.trick = trick
     record = measured(monkeypatch, cheat, TimedMethod("honest", [2e-3]))
@@ -222,10 +220,9 @@ def test_patches_reach_every_window_that_lies_inside() -> None:
 @pytest.mark.parametrize("is_noise", [True, False])
 def test_the_timed_pictures_are_not_that_of_the_check(is_noise: bool) -> None:
     bench = bench_of(40, 30)
-    pictures = TimedPictures(bench, np.random.default_rng(7), is_noise)
-    mixed, drawn = (slot.truth for slot in pictures.slots)
-    assert np.array_equal(mixed[:10], bench.image_host[:10])
-    assert np.array_equal(mixed[10:], drawn[10:])
+    pictures = draw(bench, np.random.default_rng(7), is_noise)
+    drawn = pictures.drawn
+    assert all(np.array_equal(slot.truth, drawn) for slot in pictures.slots)
     assert (drawn != bench.image_host).mean() > 0.9
     if not is_noise:
         assert np.array_equal(np.sort(drawn, axis=None), np.sort(bench.image_host, axis=None))
@@ -239,7 +236,7 @@ def test_where_memory_is_short_there_is_one_picture_that_nobody_has_seen(monkeyp
     monkeypatch.setattr(
         bench.device, "free_bytes", lambda: 2 * (bench.problem.input_bytes + bench.problem.output_bytes)
     )
-    pictures = TimedPictures(bench, np.random.default_rng(7), is_noise=True)
+    pictures = draw(bench, np.random.default_rng(7), is_noise=True)
     (slot,) = pictures.slots
     assert np.array_equal(slot.truth, pictures.drawn)
     assert slot.image is bench.image
@@ -248,15 +245,17 @@ def test_where_memory_is_short_there_is_one_picture_that_nobody_has_seen(monkeyp
 @pytest.mark.parametrize("dtype", ["uint8", "float16"])
 def test_what_is_planted_is_not_there_before_it_is_called(dtype: str) -> None:
     bench = bench_of(40, 30, dtype)
-    pictures = TimedPictures(bench, np.random.default_rng(7), is_noise=True)
+    pictures = draw(bench, np.random.default_rng(7), is_noise=True)
     slot = pictures.show(1)
     slot.out[...] = 1
-    patch, before, renew = pictures.plant(slot)
-    assert np.array_equal(slot.image[patch.image], before)
-    renew()
+    before = slot.image.copy()
+    planted = plant(pictures, 1, whole=False)
+    patch = planted.patch
+    assert np.array_equal(slot.image, before)
+    planted.renew()
     assert np.array_equal(slot.image, slot.truth)
-    assert not np.array_equal(slot.image[patch.image], before)
-    poisoned = pictures.is_poison(slot.out)
+    assert not np.array_equal(slot.image[patch.image], before[patch.image])
+    poisoned = is_poison(slot.out)
     assert poisoned[patch.out].all()
     assert poisoned.sum() == poisoned[patch.out].size
     assert not np.array_equal(slot.truth, pictures.drawn), "what peers are checked with stays as it was drawn"
