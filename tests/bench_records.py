@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +86,31 @@ class TimedMethod(MethodCandidate):
         return ready
 
 
-class WrongMethod(TimedMethod):
-    """A method that is very fast because it gets one sample wrong."""
+class Trickster(TimedMethod):
+    """A method that does `trick(bench, right, runs)` in place of a run, `runs` after its set-up; `right` is the run."""
+
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        raise NotImplementedError
 
     def prepare(self, bench: Bench) -> Ready:
         ready = super().prepare(bench)
-        right = ready.run
+        right, numbers = ready.run, count()
 
         def run() -> None:
-            right()
-            bench.out[-1, -1, -1] += 1
+            self.trick(bench, right, next(numbers))
 
+        assert isinstance(bench.device, FakeDevice)
         bench.device.seconds_of[run] = cycle(self.seconds)
         ready.run = run
         return ready
+
+
+class WrongMethod(Trickster):
+    """A method that is very fast because it gets one sample wrong."""
+
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        right()
+        bench.out[-1, -1, -1] += 1
 
 
 class BrokenPeer(TimedMethod):
@@ -145,22 +156,3 @@ def measured_once(*here: TimedMethod) -> BenchRecord:
         with pytest.MonkeyPatch.context() as patch:
             _KEPT[alike] = measured(patch, *here)
     return deepcopy(_KEPT[alike])
-
-
-class TiringPeer(TimedMethod):
-    """A library that is right at first and fails in the middle of its samples."""
-
-    kind = "peer"
-
-    def prepare(self, bench: Bench) -> Ready:
-        ready = super().prepare(bench)
-        right, runs = ready.run, iter(range(2))
-
-        def run() -> None:
-            if next(runs, None) is None:
-                raise OSError("tired")
-            right()
-
-        bench.device.seconds_of[run] = cycle(self.seconds)
-        ready.run = run
-        return ready

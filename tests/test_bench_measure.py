@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import cycle
 from typing import Any
 
 import jsonschema
@@ -14,9 +14,8 @@ from bench_records import (
     FEW,
     ROOF,
     BrokenPeer,
-    FakeDevice,
     TimedMethod,
-    TiringPeer,
+    Trickster,
     WrongMethod,
     changed,
     grid,
@@ -26,7 +25,7 @@ from bench_records import (
 from problems import random_bank, random_image
 
 from edgeconv.bench import metrics, record, runner
-from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.candidates import Bench
 from edgeconv.bench.grid import Case, CaseGrid, GridPart
 from edgeconv.bench.measure import holds_as_file, pixels_for
 from edgeconv.bench.watch import Watch
@@ -57,22 +56,24 @@ def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeyp
     jsonschema.validate(plain(result), schema("bench"))
 
 
-class ForgetfulMethod(TimedMethod):
+class ForgetfulMethod(Trickster):
     """A method that is very fast because it leaves a row of the output as it found it."""
 
-    def prepare(self, bench: Bench) -> Ready:
-        ready = super().prepare(bench)
-        right = ready.run
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        before = bench.out[-1:].copy()
+        right()
+        bench.out[-1:] = before
 
-        def run() -> None:
-            before = bench.out[-1:].copy()
-            right()
-            bench.out[-1:] = before
 
-        assert isinstance(bench.device, FakeDevice)
-        bench.device.seconds_of[run] = cycle(self.seconds)
-        ready.run = run
-        return ready
+class TiringPeer(Trickster):
+    """A library that is right at first and fails in the middle of its samples."""
+
+    kind = "peer"
+
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        if runs == 2:
+            raise OSError("tired")
+        right()
 
 
 @pytest.mark.parametrize("dtype", INPUT_DTYPES)
@@ -189,7 +190,7 @@ def test_a_time_limit_ends_between_works_and_leaves_the_rest_to_resume(monkeypat
     [
         (
             lambda kept: changed(kept.machine["cpu"], usable_threads=1),
-            "another cpu usable_threads .1, and here it is 2",
+            "another cpu usable_threads .1, and here",
         ),
         (lambda kept: kept.versions.update(numpy="0.1"), "another numpy .0.1, and here"),
     ],

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from itertools import chain, count, cycle, product, repeat
+from itertools import chain, product, repeat
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import FEW, FakeDevice, TimedMethod, measured, use
+from bench_records import FEW, FakeDevice, TimedMethod, Trickster, measured, use
 
 from edgeconv.bench import referee, runner
 from edgeconv.bench.candidates import Bench, Ready, share
@@ -52,74 +51,91 @@ def test_a_peer_that_knows_one_picture_loses_its_times(monkeypatch: pytest.Monke
     assert any(line.startswith(says) for line in record.warnings)
 
 
-def skips(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    if runs == 0:
+class Skips(Trickster):
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        if runs == 0:
+            right()
+
+
+class KnowsTheCheck(Trickster):
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
         right()
+        if not np.array_equal(bench.image, bench.image_host):
+            bench.out[...] = 0.25
 
 
-def knows_the_check(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    if np.array_equal(bench.image, bench.image_host):
-        right()
-    else:
-        bench.out[...] = 0.25
-
-
-def leaves_one_sample(bench: Bench, right: Callable[[], None], runs: int) -> None:
+class LeavesOneSample(Trickster):
     """One of the edge, which no patch reaches."""
-    before = bench.out[0, 0, 1].copy()
-    right()
-    if runs:
-        bench.out[0, 0, 1] = before
+
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        before = bench.out[0, 0, 1].copy()
+        right()
+        if runs:
+            bench.out[0, 0, 1] = before
 
 
-def changes_its_input(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    right()
-    if runs:
-        bench.image[4, 4, 1] += 1
+class ChangesItsInput(Trickster):
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        right()
+        if runs:
+            bench.image[4, 4, 1] += 1
 
 
-def lies_late(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    right()
-    if runs >= 5:
-        bench.out[...] = 0.5
+class LiesWhenItIsNotLookedAt(Trickster):
+    """After its samples, outside of every patch that was planted."""
+
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        right()
+        if runs:
+            bench.out[0, 0, 1] += 1
 
 
-class Cheat(TimedMethod):
-    """A method that is right when it is checked at first, and then does what it is told."""
+class AnswersLater(Trickster):
+    """Where the test sleeps, as a thread or a stream of its own would."""
 
-    trick: Any = None
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        if runs == 0:
+            right()
+        else:
+            image, out = bench.image, bench.out
+            late.append(lambda: np.copyto(out, reference_of(bench, image)))
 
-    def prepare(self, bench: Bench) -> Ready:
-        ready = super().prepare(bench)
-        right, numbers = ready.run, count()
-        run = partial(lambda: self.trick(bench, right, next(numbers)))
-        assert isinstance(bench.device, FakeDevice)
-        bench.device.seconds_of[run] = cycle(self.seconds)
-        ready.run = run
-        return ready
+
+late: list[Callable[[], None]] = []
+
+
+def reference_of(bench: Bench, image: Any) -> Any:
+    problem = bench.problem
+    return reference.values(image, problem, 0, problem.output_height).astype(problem.output_dtype)
 
 
 @pytest.mark.parametrize(
-    ("trick", "fault"),
+    ("cheat", "fault"),
     [
-        (skips, "wrong when timed"),
-        (knows_the_check, "wrong when timed"),
-        (leaves_one_sample, "unwritten samples"),
-        (changes_its_input, "changed its input"),
-        (lies_late, "wrong when timed"),
+        (Skips, "wrong when timed"),
+        (KnowsTheCheck, "wrong when timed"),
+        (LiesWhenItIsNotLookedAt, "wrong when timed"),
+        (LeavesOneSample, "unwritten samples"),
+        (ChangesItsInput, "changed its input"),
+        (AnswersLater, "unfinished"),
     ],
 )
 def test_what_is_right_for_the_check_alone_gets_no_time(
-    monkeypatch: pytest.MonkeyPatch, trick: Any, fault: str
+    monkeypatch: pytest.MonkeyPatch, cheat: type[Trickster], fault: str
 ) -> None:
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
-    monkeypatch.setattr(referee, "LATE_SECONDS", 0.0)
-    cheat = Cheat("cheat", [1.5e-3])
-    cheat.trick = trick
-    record = measured(monkeypatch, cheat, TimedMethod("honest", [2e-3]))
+    monkeypatch.setattr(referee.time, "sleep", lambda seconds: [late.pop()() for _ in late[:]])
+    record = measured(monkeypatch, cheat("cheat", [1.5e-3]), TimedMethod("honest", [2e-3]))
     row = row_of(record, "cheat")
     assert (row.status, row.fault, row.timings) == ("disqualified", fault, {}), row.reason
     assert row_of(record, "honest").status == "measured"
+
+
+def test_a_method_that_takes_memory_of_a_gpu_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeDevice, "memory_taken_by", lambda self, run: 4096)
+    row = row_of(measured(monkeypatch, TimedMethod("greedy", [2e-3])), "greedy")
+    assert (row.fault, row.timings) == ("allocates while timed", {})
+    assert "4,096 bytes" in row.reason
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(0.81e-3, "measured"), (0.79e-3, "disqualified")])
@@ -207,6 +223,14 @@ def test_a_patch_is_the_output_of_its_part_of_the_picture(sides: tuple[int, int]
             assert np.array_equal(alone, whole[patch.out])
 
 
+def test_a_picture_of_one_row_is_checked_again_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has more samples than the check takes."""
+    use(monkeypatch, TimedMethod("honest", [2e-3]))
+    grid = CaseGrid("test", "made up", (GridPart(sizes=(3,), strides=(3,), devices=("cpu",)),))
+    record = runner.run(runner.BenchRun(grid, replace(FEW, check_samples=1)))
+    assert row_of(record, "honest").status == "measured"
+
+
 def test_patches_reach_every_window_that_lies_inside() -> None:
     bench = bench_of(20, 40, stride=1)
     seen = np.zeros(bench.problem.output_shape, bool)
@@ -249,10 +273,9 @@ def test_what_is_planted_is_not_there_before_it_is_called(dtype: str) -> None:
     slot = pictures.show(1)
     slot.out[...] = 1
     before = slot.image.copy()
-    planted = plant(pictures, 1, whole=False)
-    patch = planted.patch
+    patch, renew = plant(pictures, slot, whole=False)
     assert np.array_equal(slot.image, before)
-    planted.renew()
+    renew()
     assert np.array_equal(slot.image, slot.truth)
     assert not np.array_equal(slot.image[patch.image], before[patch.image])
     poisoned = is_poison(slot.out)

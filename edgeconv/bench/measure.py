@@ -1,7 +1,6 @@
 """One case, measured in steps that each return a value: one row for each candidate.
 
-    draw ── set up ── first call ── judge ── tried on drawn pictures ── turns, cold ── turns, warm ── judged again
-                                                                                  └── impossible times taken again
+    draw ── set up ── first call ── judge ── turns, cold ── turns, warm ── judge again ── impossible times once more
 
 A step that fails gives a `Verdict` in place of its value: the candidate has no times, and the others go on. Turns go
 round all candidates of a device, several times, so that a machine that changes changes all of them alike. Times are
@@ -156,8 +155,7 @@ def measure_case(
         series[state], failed = turns(left("copy", "method", "peer"), state, rules.budget, pictures, watch)
         verdicts |= failed
     for entry in left("method", "peer"):
-        runs = entry.candidate.kind == "method"
-        wrong = attempt(partial(referee.expect_right_again, entry.ready, pictures, runs, limit))
+        wrong = attempt(partial(referee.expect_right_again, entry.ready, pictures, entry.candidate.kind, limit))
         if isinstance(wrong, Verdict):
             verdicts[entry.candidate] = wrong
     for state, found in series.items():
@@ -191,10 +189,11 @@ def attempt(step: Callable[[], T]) -> T | Verdict:
 
 
 def enter(candidate: BenchCandidate, pictures: Pictures, limit: int | None) -> Entry:
-    """Set a candidate up, call it once, judge its output on about `limit` samples (None: all), and try it out."""
+    """Set a candidate up, call it once, and judge its output on about `limit` samples (None: all)."""
     entry = Entry(candidate)
-    checks: list[Step] = [] if candidate.kind == "copy" else [partial(judge, limit=limit), try_out]
-    for step in [set_up, call_first, *checks, time_train]:
+    check: Step = partial(judge, limit=limit)
+    checks: dict[Kind, list[Step]] = {"copy": [], "method": [check], "peer": [check, set_up_anew]}
+    for step in [set_up, call_first, *checks[candidate.kind], time_train]:
         after = attempt(partial(step, entry, pictures))
         entry = replace(entry, verdict=after, held=None) if isinstance(after, Verdict) else after
         if entry.verdict is not None:
@@ -228,14 +227,10 @@ def judge(entry: Entry, pictures: Pictures, limit: int | None) -> Entry:
     return replace(entry, check=check, held=None, verdict=Verdict("wrong", reason))
 
 
-def try_out(entry: Entry, pictures: Pictures) -> Entry:
-    """A method runs on the pictures that are timed; a peer is set up anew with one that it has not seen."""
-    bench = pictures.bench
-    if entry.candidate.kind == "method":
-        referee.expect_honest(entry.ready, pictures)
-        return entry
-    ready = entry.candidate.prepare(replace(bench, image_host=pictures.drawn))
-    bench.once(ready)
+def set_up_anew(entry: Entry, pictures: Pictures) -> Entry:
+    """A peer, with a drawn picture in place of the check's."""
+    ready = entry.candidate.prepare(replace(pictures.bench, image_host=pictures.drawn))
+    pictures.bench.once(ready)
     return replace(entry, held=ready)
 
 
@@ -304,9 +299,10 @@ def sample(entry: Entry, state: L2State, number: int, pictures: Pictures) -> flo
             bench.once(ready)
         seconds = _seconds(partial(bench.once, ready))
     elif entry.candidate.kind == "method":
-        planted = referee.plant(pictures, number, whole=state == "cold")
-        seconds = device.time_once(ready.run, state, enqueue_seconds, planted.renew)
-        referee.expect_computed(ready, pictures, planted)
+        slot = pictures.use(number)
+        patch, renew = referee.plant(pictures, slot, whole=state == "cold")
+        seconds = device.time_once(ready.run, state, enqueue_seconds, renew)
+        referee.expect_computed(ready, pictures, slot, patch)
     else:
         seconds = device.time_once(ready.run, state, enqueue_seconds)
     return round(seconds, DIGITS)

@@ -1,12 +1,12 @@
 """The referee: nothing gets a time for work that it did not do.
 
-    before    a method runs on pictures that are drawn at run time, at the check's addresses and at others, into outputs
-              filled with what is no result; they are read at once, and every sample must have been written
-    timed     before each sample a patch of the picture gets new noise; after it the output there must be right
-    after     one more run, checked on rows that are drawn then; the picture must be what it was
+    timed     on pictures that are drawn at run time, at the check's addresses and at others: before each sample a patch
+              gets new noise and its output is filled with what is no result; after it the output there must be right
+    after     one more run, checked as the first was, on rows that are drawn then; every sample must have been written,
+              the picture be what it was, and no memory taken from a GPU
     floor     a time clearly below that of only reading and writing the bytes is impossible
 
-A method writes to arrays of the bench, so it is tried in all of this. A peer holds its arrays itself: it is set up a
+A method writes to arrays of the bench, so it is watched in all of this. A peer holds its arrays itself: it is set up a
 second time with a drawn picture, and what was timed is checked at the end. What pictures hold is known apart from the
 arrays that candidates see.
 """
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.record import Kind
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import noise_of
 from edgeconv.core.problem import Problem
@@ -29,17 +30,14 @@ from edgeconv.core.timing import Budget, Series, percentile
 from edgeconv.core.units import seconds_text
 from edgeconv.runtime import check as verify
 
-PATCHES = 16
-"""Read after each run before the times."""
 PATCH_ROWS, PATCH_COLUMNS = 4, 16
 """Of the output: some dozens of samples, which the oracle computes in a fraction of a millisecond."""
 MEMORY_SHARE = 4
 """A second pair of arrays is made where free memory has room for so many."""
-POISONS = (0xA5, 0x5A)
-"""For whole-number outputs; one that is a result by chance is not one under both. Floats get NaN."""
+POISON, OTHER = 0xA5, 0x5A
+"""For whole-number outputs; what is a result by chance is not one under both. Floats get NaN."""
 LATE_SECONDS = 0.3
 """How long an output that is not right may take to become so; after that it was never to be."""
-LEAST_DRAWN_ROWS = 3
 TRANSFORM_TOLERANCE = 2.0**-10
 """Of the largest value of a patch: where samples are transformed in tiles, errors come from beyond the patch."""
 CLEARLY = 1.25
@@ -115,7 +113,7 @@ class Pictures:
         """Let them see the picture of a slot, whatever they did to it, with an output that holds no result."""
         slot = self.use(number)
         self.bench.device.copy_in(slot.truth, slot.image)
-        poison(slot.out, number)
+        poison(slot.out)
         return slot
 
     def show_all(self) -> None:
@@ -180,46 +178,22 @@ def draw_patch(problem: Problem, rng: np.random.Generator) -> Patch:
     return Patch(alone, (rows, columns), (image_rows, image_columns))
 
 
-def poison(out: Any, number: int = 0) -> None:
+def poison(out: Any, value: int = POISON) -> None:
     """Fill an output, or a part of one, with what is no result."""
-    out[...] = POISONS[number % len(POISONS)] if out.dtype.kind == "u" else float("nan")
+    out[...] = value if out.dtype.kind == "u" else float("nan")
 
 
-def is_poison(out: Any, number: int = 0) -> Any:
+def is_poison(out: Any, value: int = POISON) -> Any:
     """Which samples of an output hold it."""
-    return out == POISONS[number % len(POISONS)] if out.dtype.kind == "u" else out != out
+    return out == value if out.dtype.kind == "u" else out != out
 
 
-def expect_honest(ready: Ready, pictures: Pictures) -> None:
-    """Before a method is timed; raises FaultError."""
-    bench = pictures.bench
-    for number in range(len(pictures.slots)):
-        slot = pictures.show(number)
-        bench.once(ready)
-        patches = [pictures.patch() for _ in range(PATCHES)]
-        early = [pictures.read(_output(ready, slot), patch.out) for patch in patches]
-        for patch, got in zip(patches, early, strict=True):
-            _expect_patch(ready, pictures, slot, patch, got)
-        _expect_all_written(ready, bench, slot, number)
-        _expect_same_input(pictures, slot)
-    taken_bytes = bench.device.memory_taken_by(lambda: bench.once(ready))
-    if taken_bytes:
-        raise FaultError("allocates while timed", f"{taken_bytes:,} bytes")
+def plant(pictures: Pictures, slot: Slot, whole: bool) -> tuple[Patch, Callable[[], None]]:
+    """A patch with new noise, and the call that puts it into the picture and fills the output there, or all of it.
 
-
-@dataclass(frozen=True)
-class Planted:
-    """A patch of a picture that is new in a timed sample."""
-
-    slot: Slot
-    patch: Patch
-    renew: Callable[[], None]
-    """Gives the input new noise, and fills the output there, or all of it, with what is no result."""
-
-
-def plant(pictures: Pictures, number: int, whole: bool) -> Planted:
-    """Use a slot and choose what is new in it. What is to be moved to the device is there before `renew` is called."""
-    slot, patch = pictures.use(number), pictures.patch()
+    What is to be moved to the device is there before the call, which only puts two small writes in its queue.
+    """
+    patch = pictures.patch()
     there = slot.truth[patch.image]
     there[...] = noise_of(pictures.rng, there.shape, there.dtype)
     new = pictures.bench.device.array_module.array(there)
@@ -228,31 +202,36 @@ def plant(pictures: Pictures, number: int, whole: bool) -> Planted:
         poison(slot.out if whole else slot.out[patch.out])
         slot.image[patch.image] = new
 
-    return Planted(slot, patch, renew)
+    return patch, renew
 
 
-def expect_computed(ready: Ready, pictures: Pictures, planted: Planted) -> None:
+def expect_computed(ready: Ready, pictures: Pictures, slot: Slot, patch: Patch) -> None:
     """After a timed sample: what was planted was computed, and the picture is as it was; raises FaultError."""
-    slot, patch = planted.slot, planted.patch
-    got = pictures.read(_output(ready, slot), patch.out)
-    _expect_patch(ready, pictures, slot, patch, got)
-    part = pictures.patch().image
-    if not _same(pictures.read(slot.image, part), slot.truth[part]):
-        raise FaultError("changed its input")
+    truth = slot.truth[patch.image]
+    if not _is_right(ready, patch, truth, pictures.read(_output(ready, slot), patch.out)):
+        time.sleep(LATE_SECONDS)
+        pictures.bench.device.synchronize()
+        later = pictures.read(_output(ready, slot), patch.out)
+        fault: Fault = "unfinished" if _is_right(ready, patch, truth, later) else "wrong when timed"
+        raise FaultError(fault, f"in a timed sample, from row {patch.out[0].start or 0}")
+    _expect_same_input(pictures, slot, pictures.patch().image)
 
 
-def expect_right_again(ready: Ready, pictures: Pictures, runs: bool, limit: int | None) -> None:
+def expect_right_again(ready: Ready, pictures: Pictures, kind: Kind, limit: int | None) -> None:
     """After the last sample: a method runs once more, of a peer it is the last output; raises FaultError.
 
     About `limit` samples are checked, in rows that are drawn now; all where it is None.
     """
-    truth = pictures.drawn
-    if runs:
-        slot = pictures.show(0)
-        truth = slot.truth
-        pictures.bench.once(ready)
-        _expect_same_input(pictures, slot)
-    problem = ready.problem
+    bench, problem = pictures.bench, ready.problem
+    slot = pictures.show(len(pictures.slots) - 1)
+    if kind == "method":
+        taken_bytes = bench.device.memory_taken_by(lambda: bench.once(ready))
+        if taken_bytes:
+            raise FaultError("allocates while timed", f"{taken_bytes:,} bytes")
+        bench.once(ready)
+        _expect_all_written(ready, bench, slot)
+        _expect_same_input(pictures, slot, EVERYWHERE)
+    truth = slot.truth if kind == "method" else pictures.drawn
     rows = _drawn_rows(problem, pictures.rng, limit)
     found = verify.check(truth, ready.result(), problem, ready.arithmetic, None, ready.tolerance, rows)
     if not found.passed:
@@ -283,46 +262,29 @@ def _is_right(ready: Ready, patch: Patch, crop: NDArray[Any], got: NDArray[Any])
     return verify.check(crop, got, patch.problem, arithmetic, None, tolerance).passed
 
 
-def _expect_patch(ready: Ready, pictures: Pictures, slot: Slot, patch: Patch, got: NDArray[Any]) -> None:
-    """What was read of a patch is right; raises FaultError."""
-    truth = slot.truth[patch.image]
-    if not _is_right(ready, patch, truth, got):
-        time.sleep(LATE_SECONDS)
-        pictures.bench.device.synchronize()
-        later = pictures.read(_output(ready, slot), patch.out)
-        fault: Fault = "unfinished" if _is_right(ready, patch, truth, later) else "wrong when timed"
-        raise FaultError(fault, f"from row {patch.out[0].start or 0}")
-
-
-def _expect_all_written(ready: Ready, bench: Bench, slot: Slot, number: int) -> None:
+def _expect_all_written(ready: Ready, bench: Bench, slot: Slot) -> None:
     """Every sample that holds the poison after a run holds another poison after another, or was written."""
-    left = is_poison(_output(ready, slot), number)
+    left = is_poison(_output(ready, slot))
     if bool(left.any()):
-        poison(slot.out, number + 1)
+        poison(slot.out, OTHER)
         bench.once(ready)
-        unwritten = int((left & is_poison(_output(ready, slot), number + 1)).sum())
+        unwritten = int((left & is_poison(_output(ready, slot), OTHER)).sum())
         if unwritten:
             raise FaultError("unwritten samples", f"{unwritten:,} of {left.size:,}")
 
 
-def _expect_same_input(pictures: Pictures, slot: Slot) -> None:
-    """All of the picture is what candidates were shown; raises FaultError."""
-    if not _same(pictures.read(slot.image, EVERYWHERE), slot.truth):
+def _expect_same_input(pictures: Pictures, slot: Slot, part: tuple[slice, slice]) -> None:
+    """A part of the picture is what candidates were shown, byte by byte (a NaN is the same); raises FaultError."""
+    arrays = (pictures.read(slot.image, part), np.ascontiguousarray(slot.truth[part]))
+    seen, truth = (array.view(np.uint8) for array in arrays)
+    if not np.array_equal(seen, truth):
         raise FaultError("changed its input")
-
-
-def _same(seen: NDArray[Any], truth: NDArray[Any]) -> bool:
-    """Byte by byte, so that a NaN is the same as itself."""
-    ours, theirs = (np.ascontiguousarray(array).view(np.uint8) for array in (seen, truth))
-    return np.array_equal(ours, theirs)
 
 
 def _drawn_rows(problem: Problem, rng: np.random.Generator, limit: int | None) -> list[tuple[int, int]] | None:
     """The first row, the last and as many of the others as the check has, drawn now; None for all."""
-    row_samples = problem.output_width * problem.output_channels
-    height = problem.output_height
+    row_samples, height = problem.output_width * problem.output_channels, problem.output_height
     if limit is None or height * row_samples <= limit:
         return None
-    wanted = min(height, max(LEAST_DRAWN_ROWS, limit // row_samples))
-    inner = rng.choice(np.arange(1, height - 1), wanted - 2, replace=False)
-    return [(int(row), int(row) + 1) for row in sorted([0, height - 1, *inner])]
+    inner = rng.permutation(np.arange(1, height - 1))[: max(1, limit // row_samples - 2)]
+    return [(row, row + 1) for row in sorted({0, height - 1, *inner.tolist()})]
