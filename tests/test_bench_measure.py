@@ -36,6 +36,7 @@ from edgeconv.export.schemas import schema
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.io.image import write_image
 from edgeconv.runtime.devices import cpu
+from edgeconv.runtime.devices.base import Train
 from edgeconv.runtime.devices.cpu import CpuDevice
 
 
@@ -141,6 +142,20 @@ def test_cold_and_warm_are_told_apart(monkeypatch) -> None:
     assert {"cold", "warm"} == set(device.calls)
     assert set(rows_of(result, "honest")[0].timings) == {"cold", "warm"}
     assert rows_of(result, "honest")[0].lead_l2_state == "warm"  # a processor's own
+
+
+def test_a_device_behind_a_bus_has_it_timed_and_its_launches(monkeypatch) -> None:
+    device = use(monkeypatch, TimedMethod("honest", [2e-3]))
+    device.moves_data = True
+    device.train = lambda call, calls: Train(3e-3, 4e-3)
+    result = runner.run(runner.BenchRun(grid(8), FEW))
+    copy, honest = result.rows
+    assert honest.bus == copy.bus
+    assert min(honest.bus.host_to_device_seconds, honest.bus.device_to_host_seconds) > 0
+    assert (honest.launch, honest.launch_bound, honest.clock) == (Train(3e-3, 4e-3), True, "CUDA events")
+    assert (result.files[0].format, result.files[0].named) == ("tiff", honest.case.named)
+    without = runner.run(runner.BenchRun(grid(8), replace(FEW, around=False)))
+    assert (without.rows[1].bus, without.files) == (None, [])
 
 
 def test_a_record_round_trips_and_is_one_row_a_line(monkeypatch, tmp_path) -> None:

@@ -84,10 +84,10 @@ class Bench:
         ready.run()
         (ready.synchronize or self.device.synchronize)()
 
-    def to_host(self, out: Any) -> NDArray[Any]:
-        """A copy of an output (H'W'C) on the host."""
-        host = np.empty(self.problem.output_shape, self.problem.output_dtype)
-        self.device.copy_out(out, host)
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy of an array of the device on the host."""
+        host = np.empty(array.shape, array.dtype)
+        self.device.copy_out(array, host)
         return host
 
 

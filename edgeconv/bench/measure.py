@@ -25,7 +25,7 @@ from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, call_words, 
 from edgeconv.bench.grid import Case
 from edgeconv.bench.metrics import metrics_of
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Kind, Status, rounded
-from edgeconv.bench.referee import Fault, FaultError, Pictures
+from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
@@ -69,7 +69,7 @@ class Verdict:
 
     status: Status
     reason: str
-    fault: Fault | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True)
