@@ -15,7 +15,7 @@ from edgeconv.bench import referee, runner
 from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.referee import draw, draw_patch, has_floor, is_poison, plant
+from edgeconv.bench.referee import draw_patch
 from edgeconv.core.request import make_request
 from edgeconv.methods import reference
 
@@ -164,16 +164,15 @@ def test_a_floor_that_was_disturbed_is_taken_again(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("filter", "stride", "has"),
-    [
-        ("identity", 1, True),
-        ("identity", 2, False),
-        ("sobel-x", 2, True),
-        ("sobel-y", 2, False),
-    ],
+    ("filter", "stride", "has_floor"),
+    [("identity", 1, True), ("identity", 2, False), ("sobel-x", 2, True), ("sobel-y", 2, False)],
 )
-def test_rows_under_zeros_need_not_be_read(filter: str, stride: int, has: bool) -> None:
-    assert has_floor(bench_of(8, 8, filter=filter, stride=stride).problem) is has
+def test_rows_under_zeros_need_not_be_read(monkeypatch, filter: str, stride: int, has_floor: bool) -> None:
+    """Then no time is impossible: those of the copy are of the whole picture."""
+    use(monkeypatch, TimedMethod("fast", [0.1e-3]))
+    part = GridPart(sizes=(8,), strides=(stride,), filters=(filter,), devices=("cpu",))
+    row = row_of(runner.run(runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW)), "fast")
+    assert row.status == ("disqualified" if has_floor else "measured")
 
 
 def test_each_run_has_a_seed_of_its_own_and_resuming_keeps_it(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
@@ -241,44 +240,35 @@ def test_patches_reach_every_window_that_lies_inside() -> None:
     assert not seen[[0, -1]].any()
 
 
-@pytest.mark.parametrize("is_noise", [True, False])
-def test_the_timed_pictures_are_not_that_of_the_check(is_noise: bool) -> None:
-    bench = bench_of(40, 30)
-    pictures = draw(bench, np.random.default_rng(7), is_noise)
-    drawn = pictures.drawn
-    assert all(np.array_equal(slot.truth, drawn) for slot in pictures.slots)
-    assert (drawn != bench.image_host).mean() > 0.9
-    if not is_noise:
-        assert np.array_equal(np.sort(drawn, axis=None), np.sort(bench.image_host, axis=None))
-    addresses = {slot.image.ctypes.data for slot in pictures.slots} | {slot.out.ctypes.data for slot in pictures.slots}
-    assert len(addresses) == 4
-    assert not any(np.shares_memory(slot.image, slot.truth) for slot in pictures.slots)
+class Witness(Trickster):
+    """It notes what it is shown."""
+
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        place = bench.image.ctypes.data, bench.out.ctypes.data
+        shown.append((place, bench.image.copy(), bool(np.isnan(bench.out).any())))
+        right()
 
 
-def test_where_memory_is_short_there_is_one_picture_that_nobody_has_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = bench_of(40, 30)
-    monkeypatch.setattr(
-        bench.device, "free_bytes", lambda: 2 * (bench.problem.input_bytes + bench.problem.output_bytes)
-    )
-    pictures = draw(bench, np.random.default_rng(7), is_noise=True)
-    (slot,) = pictures.slots
-    assert np.array_equal(slot.truth, pictures.drawn)
-    assert slot.image is bench.image
+shown: list[tuple[tuple[int, int], Any, bool]] = []
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float16"])
-def test_what_is_planted_is_not_there_before_it_is_called(dtype: str) -> None:
-    bench = bench_of(40, 30, dtype)
-    pictures = draw(bench, np.random.default_rng(7), is_noise=True)
-    slot = pictures.show(1)
-    slot.out[...] = 1
-    before = slot.image.copy()
-    patch, renew = plant(pictures, slot, whole=False)
-    assert np.array_equal(slot.image, before)
-    renew()
-    assert np.array_equal(slot.image, slot.truth)
-    assert not np.array_equal(slot.image[patch.image], before[patch.image])
-    poisoned = is_poison(slot.out)
-    assert poisoned[patch.out].all()
-    assert poisoned.sum() == poisoned[patch.out].size
-    assert not np.array_equal(slot.truth, pictures.drawn), "what peers are checked with stays as it was drawn"
+@pytest.mark.parametrize(("of_file", "is_short"), [(False, False), (True, False), (False, True)])
+def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: bool, is_short: bool) -> None:
+    """Each sample has pixels of its own, an output that holds no result, and by turns another place."""
+    shown.clear()
+    use(monkeypatch, Witness("witness", [2e-3]))
+    monkeypatch.setattr(FakeDevice, "free_bytes", lambda self: 1 if is_short else None)
+    path = tmp_path / "p.npy"
+    np.save(path, np.random.default_rng(4).random((40, 30, 3), np.float32))
+    part = GridPart(sizes=(40,), strides=(1,), devices=("cpu",))
+    plan = runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW, pictures=(str(path),) if of_file else ())
+    assert row_of(runner.run(plan), "witness").status == "measured"
+    (first_place, checked, _), *later = shown
+    assert len({place for place, _, _ in shown}) == (1 if is_short else 2)
+    assert len({address for place, _, _ in shown for address in place}) == (2 if is_short else 4)
+    assert first_place in {place for place, _, _ in later}
+    assert min(np.mean(image != checked) for _, image, _ in later) > 0.9
+    assert len({image.tobytes() for _, image, _ in later}) >= FEW.budget.max_samples * len(FEW.l2_states)
+    assert sum(holds_no_result for _, _, holds_no_result in later) >= FEW.budget.max_samples * len(FEW.l2_states)
+    if of_file:
+        assert np.array_equal(np.sort(later[0][1], axis=None), np.sort(checked, axis=None)), "turned, not drawn anew"

@@ -111,9 +111,9 @@ class BenchCandidate(ABC):
     device: DeviceName
     options: Options
 
-    @abstractmethod
     def unavailable_reason(self) -> str | None:
         """Why it cannot run here, or None."""
+        return None
 
     @abstractmethod
     def prepare(self, bench: Bench) -> Ready:
@@ -188,9 +188,6 @@ class CopyCandidate(BenchCandidate):
 
     def __init__(self, device: DeviceName) -> None:
         self.device, self.options = device, Options()
-
-    def unavailable_reason(self) -> str | None:
-        return None
 
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare: there is no result to check."""

@@ -94,7 +94,7 @@ def run(
     pictures = {name: read_image(name, plan.read_rules).pixels for name in plan.pictures}
     earlier_seconds, started = record.wall_seconds, time.perf_counter()
     saved = started
-    assert record.seed is not None  # a new record has one, and no older one is taken over
+    assert record.seed is not None  # only what was measured before there was a referee has none
 
     def keep() -> None:
         record.wall_seconds = earlier_seconds + time.perf_counter() - started
