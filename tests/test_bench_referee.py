@@ -81,6 +81,12 @@ class ChangesItsInput(Trickster):
             bench.image[4, 4, 1] += 1
 
 
+class WorksInPlace(Trickster):
+    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+        right()
+        bench.image[0, 0, 1] += 1
+
+
 class LiesWhenItIsNotLookedAt(Trickster):
     """After its samples, outside of every patch that was planted."""
 
@@ -117,6 +123,7 @@ def reference_of(bench: Bench, image: Any) -> Any:
         (LiesWhenItIsNotLookedAt, "wrong when timed"),
         (LeavesOneSample, "unwritten samples"),
         (ChangesItsInput, "changed its input"),
+        (WorksInPlace, "changed its input"),
         (AnswersLater, "unfinished"),
     ],
 )

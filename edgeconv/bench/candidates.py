@@ -85,9 +85,9 @@ class Bench:
         (ready.synchronize or self.device.synchronize)()
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """A copy of an array of the device on the host."""
+        """A copy of an array of the device, or of a part of one, on the host."""
         host = np.empty(array.shape, array.dtype)
-        self.device.copy_out(array, host)
+        self.device.copy_out(self.device.array_module.ascontiguousarray(array), host)
         return host
 
 

@@ -218,13 +218,17 @@ def call_first(entry: Entry, pictures: Pictures) -> Entry:
 
 
 def judge(entry: Entry, pictures: Pictures, limit: int | None) -> Entry:
-    """Compare the output with the oracle's."""
-    ready, image = entry.ready, pictures.bench.image_host
+    """Compare the output with the oracle's, and see that a method left the others' picture as it was."""
+    ready, bench = entry.ready, pictures.bench
+    image = bench.image_host
     check = verify.check(image, ready.result(), ready.problem, ready.arithmetic, limit, ready.tolerance)
-    if check.passed:  # the arrays of a peer are given up before others are made
-        return replace(entry, check=check, held=None if entry.candidate.kind == "peer" else ready)
-    reason = f"{check.unexplained_samples:,} wrong samples, worst at {check.worst}"
-    return replace(entry, check=check, held=None, verdict=Verdict("wrong", reason))
+    if not check.passed:
+        reason = f"{check.unexplained_samples:,} wrong samples, worst at {check.worst}"
+        return replace(entry, check=check, held=None, verdict=Verdict("wrong", reason))
+    if entry.candidate.kind == "peer":  # whose arrays are given up before others are made
+        return replace(entry, check=check, held=None)
+    referee.expect_same_input(bench, bench.image, image)
+    return replace(entry, check=check)
 
 
 def set_up_anew(entry: Entry, pictures: Pictures) -> Entry:

@@ -118,10 +118,6 @@ class Pictures:
         self.bench.image, self.bench.out = slot.image, slot.out
         return slot
 
-    def read(self, array: Any, part: tuple[slice, slice]) -> NDArray[Any]:
-        """A part of an array on the device as it is now, as a host array of its own."""
-        return self.bench.to_host(array[part].copy())
-
 
 def draw(bench: Bench, rng: np.random.Generator, is_noise: bool) -> Pictures:
     """Noise for noise, and for another picture itself with its rows and columns turned by some: alike, not the same."""
@@ -188,14 +184,22 @@ def plant(pictures: Pictures, slot: Slot, whole: bool) -> tuple[Patch, Callable[
 
 def expect_computed(ready: Ready, pictures: Pictures, slot: Slot, patch: Patch) -> None:
     """After a timed sample: what was planted was computed, and the picture is as it was; raises FaultError."""
-    truth = slot.truth[patch.image]
-    if not _is_right(ready, patch, truth, pictures.read(_output(ready, slot), patch.out)):
+    bench, truth = pictures.bench, slot.truth[patch.image]
+    if not _is_right(ready, patch, truth, bench.to_host(_output(ready, slot)[patch.out])):
         time.sleep(LATE_SECONDS)
-        pictures.bench.device.synchronize()
-        later = pictures.read(_output(ready, slot), patch.out)
+        bench.device.synchronize()
+        later = bench.to_host(_output(ready, slot)[patch.out])
         fault = "unfinished" if _is_right(ready, patch, truth, later) else "wrong when timed"
         raise FaultError(fault, f"in a timed sample, from row {patch.out[0].start or 0}")
-    _expect_same_input(pictures, slot, draw_patch(pictures.bench.problem, pictures.rng).image)
+    part = draw_patch(bench.problem, pictures.rng).image
+    expect_same_input(bench, slot.image[part], slot.truth[part])
+
+
+def expect_same_input(bench: Bench, image: Any, truth: NDArray[Any]) -> None:
+    """A picture, or a part of one, is what candidates were shown, byte by byte; raises FaultError."""
+    seen, shown = (np.ascontiguousarray(array).view(np.uint8) for array in (bench.to_host(image), truth))
+    if not np.array_equal(seen, shown):
+        raise FaultError("changed its input")
 
 
 def expect_right_again(ready: Ready, pictures: Pictures, kind: Kind, limit: int | None) -> None:
@@ -211,7 +215,7 @@ def expect_right_again(ready: Ready, pictures: Pictures, kind: Kind, limit: int 
             raise FaultError("allocates while timed", f"{taken_bytes:,} bytes")
         bench.once(ready)
         _expect_all_written(ready, bench, slot)
-        _expect_same_input(pictures, slot, EVERYWHERE)
+        expect_same_input(bench, slot.image, slot.truth)
     truth = slot.truth if kind == "method" else pictures.drawn
     rows = _drawn_rows(problem, pictures.rng, limit)
     found = verify.check(truth, ready.result(), problem, ready.arithmetic, None, ready.tolerance, rows)
@@ -252,14 +256,6 @@ def _expect_all_written(ready: Ready, bench: Bench, slot: Slot) -> None:
         unwritten = int((left & is_poison(_output(ready, slot), OTHER)).sum())
         if unwritten:
             raise FaultError("unwritten samples", f"{unwritten:,} of {left.size:,}")
-
-
-def _expect_same_input(pictures: Pictures, slot: Slot, part: tuple[slice, slice]) -> None:
-    """A part of the picture is what candidates were shown, byte by byte (a NaN is the same); raises FaultError."""
-    arrays = (pictures.read(slot.image, part), np.ascontiguousarray(slot.truth[part]))
-    seen, truth = (array.view(np.uint8) for array in arrays)
-    if not np.array_equal(seen, truth):
-        raise FaultError("changed its input")
 
 
 def _drawn_rows(problem: Problem, rng: np.random.Generator, limit: int | None) -> list[tuple[int, int]] | None:
