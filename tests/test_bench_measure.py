@@ -22,14 +22,14 @@ from bench_records import (
     measured,
     use,
 )
-from problems import random_bank, random_image
+from problems import random_image
 
 from edgeconv.bench import metrics, record, runner
 from edgeconv.bench.candidates import Bench
 from edgeconv.bench.grid import Case, CaseGrid, GridPart
-from edgeconv.bench.measure import holds_as_file, pixels_for
+from edgeconv.bench.measure import pixels_for, time_files
 from edgeconv.bench.watch import Watch
-from edgeconv.core.problem import INPUT_DTYPES, make_problem
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
@@ -57,59 +57,56 @@ def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeyp
     jsonschema.validate(plain(result), schema("bench"))
 
 
-class ForgetfulMethod(Trickster):
-    """A method that is very fast because it leaves a row of the output as it found it."""
-
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        before = bench.out[-1:].copy()
-        right()
-        bench.out[-1:] = before
+def forgets_a_row(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    """It is very fast because it leaves a row of the output as it found it."""
+    before = bench.out[-1:].copy()
+    right()
+    bench.out[-1:] = before
 
 
-class TiringPeer(Trickster):
-    """A library that is right at first and fails in the middle of its samples."""
-
-    kind = "peer"
-
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        if runs == 2:
-            raise OSError("tired")
-        right()
+def tires(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    """It is right at first and fails in the middle of its samples."""
+    if runs == 2:
+        raise OSError("tired")
+    right()
 
 
 @pytest.mark.parametrize("dtype", INPUT_DTYPES)
 def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype: str) -> None:
     """Both write to one output: what the first has left there is no case of the second."""
-    use(monkeypatch, TimedMethod("honest", [2e-3]), ForgetfulMethod("forgetful", [1e-6]), TimedMethod("last", [2e-3]))
+    forgetful = Trickster("forgetful", [1e-6], forgets_a_row)
+    use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
     cases = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
     result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (cases,)), FEW))
     status = {name: rows_of(result, name)[0].status for name in ("honest", "forgetful", "last")}
     assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 
 
-def test_what_fails_or_cannot_run_leaves_the_others_running(monkeypatch) -> None:
+def test_what_fails_or_cannot_run_gets_no_time_and_leaves_the_others_running(monkeypatch) -> None:
     class Absent(TimedMethod):
         def unavailable_reason(self) -> str:
             return "there is none"
 
-    result = measured(monkeypatch, BrokenPeer("broken", []), Absent("absent", []), TimedMethod("honest", [2e-3]))
-    broken, absent, honest = (rows_of(result, name)[0] for name in ("broken", "absent", "honest"))
-    assert (broken.status, broken.reason) == ("failed", "LinAlgError: no such algorithm")
-    assert (absent.status, absent.reason, absent.check) == ("refused", "there is none", None)
-    assert honest.status == "measured"
-
-
-def test_a_library_that_fails_in_the_middle_gets_no_time_and_the_others_do(monkeypatch) -> None:
-    result = measured(monkeypatch, TiringPeer("tiring", [1e-3]), TimedMethod("honest", [2e-3]))
-    for row in rows_of(result, "tiring"):
-        assert (row.status, row.reason, row.timings) == ("failed", "OSError: tired", {})
-    assert {row.status for row in rows_of(result, "honest")} == {"measured"}
+    tiring = Trickster("tiring", [1e-3], tires)
+    tiring.kind = "peer"
+    result = measured(
+        monkeypatch, BrokenPeer("broken", []), Absent("absent", []), tiring, TimedMethod("honest", [2e-3])
+    )
+    told = {row.candidate: (row.status, row.reason, len(row.timings)) for row in result.rows}
+    assert told == {
+        "copy": ("measured", None, 2),
+        "broken": ("failed", "LinAlgError: no such algorithm", 0),
+        "absent": ("refused", "there is none", 0),
+        "tiring": ("failed", "OSError: tired", 0),
+        "honest": ("measured", None, 2),
+    }
     jsonschema.validate(plain(result), schema("bench"))
 
 
 def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     result = measured(monkeypatch, TimedMethod("honest", [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]))
     row = rows_of(result, "honest")[0]
+    assert (set(row.timings), row.lead_l2_state) == ({"cold", "warm"}, "warm"), "a processor's own"
     series = row.timings["warm"]
     assert series.samples_seconds == [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]
     assert (series.median_seconds, series.min_seconds, series.n) == (3e-3, 1e-3, 5)
@@ -134,14 +131,6 @@ def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
     warnings = measured(monkeypatch, TimedMethod("honest", [0.85e-3])).warnings
     assert any(line.startswith("4 times lie above the measured roof: the method shares work") for line in warnings)
     assert measured(monkeypatch, TimedMethod("honest", [2e-3])).warnings == []  # the copy's own share is no matter
-
-
-def test_cold_and_warm_are_told_apart(monkeypatch) -> None:
-    device = use(monkeypatch, TimedMethod("honest", [1.0]))
-    result = runner.run(runner.BenchRun(grid(8), FEW))
-    assert {"cold", "warm"} == set(device.calls)
-    assert set(rows_of(result, "honest")[0].timings) == {"cold", "warm"}
-    assert rows_of(result, "honest")[0].lead_l2_state == "warm"  # a processor's own
 
 
 def test_a_device_behind_a_bus_has_it_timed_and_its_launches(monkeypatch) -> None:
@@ -279,17 +268,19 @@ def test_a_case_on_a_grey_picture_gets_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "outputs", "dtype", "is_file"),
+    ("filter", "channels", "dtype", "is_file"),
     [
-        ((4, 4, 3), 3, "uint8", True),
-        ((4, 4, 3), 1, "float32", True),
-        ((4, 4, 3), 5, "uint8", False),
-        ((4, 4, 1), 1, "uint8", False),
+        ("random", "mix", "uint8", True),
+        ("sobel", "luma", "float32", True),
+        ("sobel", "each", "float16", True),
+        ("bank-c3-k5", "mix", "uint8", False),
+        ("grey-sobel", "mix", "uint8", False),
     ],
 )
-def test_files_are_timed_where_files_hold_such_pictures(shape, outputs, dtype, is_file) -> None:
-    problem = make_problem(shape, dtype, random_bank(outputs, shape[2]))
-    assert holds_as_file(problem) is is_file
+def test_files_are_timed_where_files_hold_such_pictures(filter: str, channels: str, dtype: str, is_file: bool) -> None:
+    case = Case(None, 8, 1, dtype, filter, channels)
+    found = time_files(case, pixels_for(case, None), FEW)
+    assert (found is not None) is is_file
 
 
 def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import FEW, FakeDevice, TimedMethod, Trickster, measured, use
+from bench_records import FEW, FakeDevice, TimedMethod, Trick, Trickster, measured, use
 
 from edgeconv.bench import referee, runner
 from edgeconv.bench.candidates import Bench, Ready, share
@@ -51,88 +51,72 @@ def test_a_peer_that_knows_one_picture_loses_its_times(monkeypatch: pytest.Monke
     assert any(line.startswith(says) for line in record.warnings)
 
 
-class Skips(Trickster):
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        if runs == 0:
-            right()
-
-
-class KnowsTheCheck(Trickster):
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+def skips(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    if runs == 0:
         right()
-        if not np.array_equal(bench.image, bench.image_host):
-            bench.out[...] = 0.25
 
 
-class LeavesOneSample(Trickster):
+def knows_the_check(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    right()
+    if not np.array_equal(bench.image, bench.image_host):
+        bench.out[...] = 0.25
+
+
+def leaves_one_sample(bench: Bench, right: Callable[[], None], runs: int) -> None:
     """One of the edge, which no patch reaches."""
-
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        before = bench.out[0, 0, 1].copy()
-        right()
-        if runs:
-            bench.out[0, 0, 1] = before
+    before = bench.out[0, 0, 1].copy()
+    right()
+    if runs:
+        bench.out[0, 0, 1] = before
 
 
-class ChangesItsInput(Trickster):
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        right()
-        if runs:
-            bench.image[4, 4, 1] += 1
+def is_wrong_at_the_edge(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    right()
+    if runs:
+        bench.out[0, 0, 1] += 1
 
 
-class WorksInPlace(Trickster):
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        right()
-        bench.image[0, 0, 1] += 1
+def changes_its_input(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    right()
+    if runs:
+        bench.image[4, 4, 1] += 1
 
 
-class LiesWhenItIsNotLookedAt(Trickster):
-    """After its samples, outside of every patch that was planted."""
-
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        right()
-        if runs:
-            bench.out[0, 0, 1] += 1
+def works_in_place(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    right()
+    bench.image[0, 0, 1] += 1
 
 
-class AnswersLater(Trickster):
+def answers_later(bench: Bench, right: Callable[[], None], runs: int) -> None:
     """Where the test sleeps, as a thread or a stream of its own would."""
-
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
-        if runs == 0:
-            right()
-        else:
-            image, out = bench.image, bench.out
-            late.append(lambda: np.copyto(out, reference_of(bench, image)))
+    problem, image, out = bench.problem, bench.image, bench.out
+    if runs:
+        late.append(lambda: np.copyto(out, reference.values(image, problem, 0, problem.output_height), "unsafe"))
+    else:
+        right()
 
 
 late: list[Callable[[], None]] = []
 
 
-def reference_of(bench: Bench, image: Any) -> Any:
-    problem = bench.problem
-    return reference.values(image, problem, 0, problem.output_height).astype(problem.output_dtype)
-
-
 @pytest.mark.parametrize(
-    ("cheat", "fault"),
+    ("trick", "fault"),
     [
-        (Skips, "wrong when timed"),
-        (KnowsTheCheck, "wrong when timed"),
-        (LiesWhenItIsNotLookedAt, "wrong when timed"),
-        (LeavesOneSample, "unwritten samples"),
-        (ChangesItsInput, "changed its input"),
-        (WorksInPlace, "changed its input"),
-        (AnswersLater, "unfinished"),
+        (skips, "wrong when timed"),
+        (knows_the_check, "wrong when timed"),
+        (is_wrong_at_the_edge, "wrong when timed"),
+        (leaves_one_sample, "unwritten samples"),
+        (changes_its_input, "changed its input"),
+        (works_in_place, "changed its input"),
+        (answers_later, "unfinished"),
     ],
 )
 def test_what_is_right_for_the_check_alone_gets_no_time(
-    monkeypatch: pytest.MonkeyPatch, cheat: type[Trickster], fault: str
+    monkeypatch: pytest.MonkeyPatch, trick: Trick, fault: str
 ) -> None:
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
     monkeypatch.setattr(referee.time, "sleep", lambda seconds: [late.pop()() for _ in late[:]])
-    record = measured(monkeypatch, cheat("cheat", [1.5e-3]), TimedMethod("honest", [2e-3]))
+    record = measured(monkeypatch, Trickster("cheat", [1.5e-3], trick), TimedMethod("honest", [2e-3]))
     row = row_of(record, "cheat")
     assert (row.status, row.fault, row.timings) == ("disqualified", fault, {}), row.reason
     assert row_of(record, "honest").status == "measured"
@@ -247,23 +231,17 @@ def test_patches_reach_every_window_that_lies_inside() -> None:
     assert not seen[[0, -1]].any()
 
 
-class Witness(Trickster):
-    """It notes what it is shown."""
+@pytest.mark.parametrize(("of_file", "is_short"), [(False, False), (True, False), (False, True)])
+def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: bool, is_short: bool) -> None:
+    """Each sample has pixels of its own, an output that holds no result, and by turns another place."""
+    shown: list[tuple[tuple[int, int], Any, bool]] = []
 
-    def trick(self, bench: Bench, right: Callable[[], None], runs: int) -> None:
+    def notes(bench: Bench, right: Callable[[], None], runs: int) -> None:
         place = bench.image.ctypes.data, bench.out.ctypes.data
         shown.append((place, bench.image.copy(), bool(np.isnan(bench.out).any())))
         right()
 
-
-shown: list[tuple[tuple[int, int], Any, bool]] = []
-
-
-@pytest.mark.parametrize(("of_file", "is_short"), [(False, False), (True, False), (False, True)])
-def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: bool, is_short: bool) -> None:
-    """Each sample has pixels of its own, an output that holds no result, and by turns another place."""
-    shown.clear()
-    use(monkeypatch, Witness("witness", [2e-3]))
+    use(monkeypatch, Trickster("witness", [2e-3], notes))
     monkeypatch.setattr(FakeDevice, "free_bytes", lambda self: 1 if is_short else None)
     path = tmp_path / "p.npy"
     np.save(path, np.random.default_rng(4).random((40, 30, 3), np.float32))

@@ -33,7 +33,6 @@ from edgeconv.core.cost import Roof, count
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
-from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
@@ -138,8 +137,7 @@ def measure_case(
 
     `seed`, which nobody knew before this run, gives the pictures that are timed.
     """
-    request = request_for(case, rules)
-    bench = share(candidates[0].device, request, pixels)
+    bench = share(candidates[0].device, request_for(case, rules), pixels)
     limit = rules.check_samples if rules.check == "sample" else None
     pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]), case.picture is None)
     watch.begin()
@@ -166,7 +164,7 @@ def measure_case(
                 verdicts |= failed
     bus = time_bus(bench) if rules.around and bench.device.moves_data else None
     floors = {state: found[floor.candidate] for state, found in series.items() for floor in left("copy")}
-    shown, seen = describe_case(case, request, bench.problem, pixels), watch.report()
+    shown, seen = describe_case(case, bench), watch.report()
 
     def row_of(entry: Entry) -> BenchRow:
         candidate, verdict = entry.candidate, verdicts.get(entry.candidate)
@@ -347,24 +345,17 @@ def time_bus(bench: Bench) -> BusPart:
     )
 
 
-def holds_as_file(problem: Problem) -> bool:
-    """Whether picture and output are what files hold: RGB in, RGB or luma out, of a type that has a format."""
-    types = {problem.dtype.name, problem.output_dtype.name}
-    channels = problem.in_channels == RGB_CHANNELS and problem.output_channels in (GREY_CHANNELS, RGB_CHANNELS)
-    return channels and types <= FORMAT_OF_DTYPE.keys()
-
-
 def time_files(case: Case, pixels: NDArray[Any], rules: TimingRules) -> FilesPart | None:
     """Decoding the picture and encoding the result, in memory, in the formats that `edgeconv run` would write.
 
-    None where files hold no such pictures.
+    None where files hold no such pictures: RGB in, RGB or luma out.
     """
     from edgeconv.api.convolve import plan
 
-    request = request_for(case, rules)
-    if not holds_as_file(request.problem(pixels.shape, pixels.dtype)):
+    prepared = plan(pixels.shape, pixels.dtype, device="cpu", **call_words(request_for(case, rules)))
+    if pixels.shape[2] != RGB_CHANNELS or prepared.output_shape[2:] not in ((), (RGB_CHANNELS,)):
         return None
-    out = plan(pixels.shape, pixels.dtype, device="cpu", **call_words(request))(pixels)
+    out = prepared(pixels)
     in_format, out_format = FORMAT_OF_DTYPE[pixels.dtype.name], FORMAT_OF_DTYPE[out.dtype.name]
     picture = bytes(encode_image(pixels, STANDARD_STREAM, format=in_format))
     return FilesPart(
@@ -387,8 +378,9 @@ def _seconds(call: Callable[[], Any]) -> float:
     return perf_counter() - started
 
 
-def describe_case(case: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> CasePart:
+def describe_case(case: Case, bench: Bench) -> CasePart:
     """A case with the problem that it makes."""
+    problem, pixels = bench.problem, bench.image_host
     return CasePart(
         **asdict(case),
         height=problem.height,
@@ -397,7 +389,7 @@ def describe_case(case: Case, request: Request, problem: Problem, pixels: NDArra
         output_width=problem.output_width,
         padding=problem.padding,
         border=problem.border,
-        output_mode=request.mode_for(pixels.dtype),
+        output_mode=bench.request.mode_for(pixels.dtype),
         input_sha256=sha256_of(pixels),
     )
 
