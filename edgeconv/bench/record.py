@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -197,13 +198,14 @@ class BenchRecord(RecordHead):
 
 def to_json(record: Part) -> bytes:
     """UTF-8, keys in the order of the record; raises ValueError on NaN."""
+    dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     parts = []
     for name, value in plain(record).items():
         if name in ROW_LISTS:
-            lines = ",\n".join("    " + _dump(row) for row in value)
+            lines = ",\n".join("    " + dump(row) for row in value)
             text = f"[\n{lines}\n  ]" if value else "[]"
         else:
-            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).replace("\n", "\n  ")
+            text = dump(value, indent=2).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')
     return json_bytes("{\n" + ",\n".join(parts) + "\n}")
 
@@ -224,7 +226,3 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
     return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
