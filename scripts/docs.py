@@ -31,7 +31,7 @@ from script_options import PROJECT, Arguments, stopped
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord
-from edgeconv.bench.referee.faults import FAULTS
+from edgeconv.bench.referee import FAULTS
 from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.cost import share_of_limit

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ import pytest
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.candidates import Bench, BenchCandidate, MethodCandidate, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
@@ -86,20 +86,40 @@ class TimedMethod(MethodCandidate):
         return ready
 
 
-class WrongMethod(TimedMethod):
-    """A method that is very fast because it gets one sample wrong."""
+Trick = Callable[[Bench, Callable[[], None], int], None]
+"""What is done in place of a run: with the bench, the run, and how many there were since the set-up."""
+
+
+class Trickster(TimedMethod):
+    """A method that does its trick in place of a run."""
+
+    def __init__(self, label: str, seconds: list[float], trick: Trick) -> None:
+        super().__init__(label, seconds)
+        self.trick = trick
 
     def prepare(self, bench: Bench) -> Ready:
         ready = super().prepare(bench)
-        right = ready.run
+        right, numbers = ready.run, count()
 
         def run() -> None:
-            right()
-            bench.out[-1, -1, -1] += 1
+            self.trick(bench, right, next(numbers))
 
+        assert isinstance(bench.device, FakeDevice)
         bench.device.seconds_of[run] = cycle(self.seconds)
         ready.run = run
         return ready
+
+
+def off_by_one(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    right()
+    bench.out[-1, -1, -1] += 1
+
+
+class WrongMethod(Trickster):
+    """A method that is very fast because it gets one sample wrong."""
+
+    def __init__(self, label: str, seconds: list[float]) -> None:
+        super().__init__(label, seconds, off_by_one)
 
 
 class BrokenPeer(TimedMethod):
@@ -145,22 +165,3 @@ def measured_once(*here: TimedMethod) -> BenchRecord:
         with pytest.MonkeyPatch.context() as patch:
             _KEPT[alike] = measured(patch, *here)
     return deepcopy(_KEPT[alike])
-
-
-class TiringPeer(TimedMethod):
-    """A library that is right at first and fails in the middle of its samples."""
-
-    kind = "peer"
-
-    def prepare(self, bench: Bench) -> Ready:
-        ready = super().prepare(bench)
-        right, runs = ready.run, iter(range(2))
-
-        def run() -> None:
-            if next(runs, None) is None:
-                raise OSError("tired")
-            right()
-
-        bench.device.seconds_of[run] = cycle(self.seconds)
-        ready.run = run
-        return ready

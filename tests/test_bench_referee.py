@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from itertools import chain, count, cycle, product, repeat
+from itertools import chain, product, repeat
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import FEW, FakeDevice, TimedMethod, measured, use
+from bench_records import FEW, FakeDevice, TimedMethod, Trick, Trickster, measured, use
 
-from edgeconv.bench import runner
+from edgeconv.bench import referee, runner
 from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.referee import trials
-from edgeconv.bench.referee.floors import has_floor
-from edgeconv.bench.referee.pictures import TimedPictures, draw_patch
+from edgeconv.bench.referee import draw_patch
 from edgeconv.core.request import make_request
 from edgeconv.methods import reference
 
@@ -60,9 +57,8 @@ def skips(bench: Bench, right: Callable[[], None], runs: int) -> None:
 
 
 def knows_the_check(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    if np.array_equal(bench.image, bench.image_host):
-        right()
-    else:
+    right()
+    if not np.array_equal(bench.image, bench.image_host):
         bench.out[...] = 0.25
 
 
@@ -74,54 +70,63 @@ def leaves_one_sample(bench: Bench, right: Callable[[], None], runs: int) -> Non
         bench.out[0, 0, 1] = before
 
 
+def is_wrong_at_the_edge(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    right()
+    if runs:
+        bench.out[0, 0, 1] += 1
+
+
 def changes_its_input(bench: Bench, right: Callable[[], None], runs: int) -> None:
     right()
     if runs:
         bench.image[4, 4, 1] += 1
 
 
-def lies_late(bench: Bench, right: Callable[[], None], runs: int) -> None:
+def works_in_place(bench: Bench, right: Callable[[], None], runs: int) -> None:
     right()
-    if runs >= 5:
-        bench.out[...] = 0.5
+    bench.image[0, 0, 1] += 1
 
 
-class Cheat(TimedMethod):
-    """A method that is right when it is checked at first, and then does what it is told."""
+def answers_later(bench: Bench, right: Callable[[], None], runs: int) -> None:
+    """Where the test sleeps, as a thread or a stream of its own would."""
+    problem, image, out = bench.problem, bench.image, bench.out
+    if runs:
+        late.append(lambda: np.copyto(out, reference.values(image, problem, 0, problem.output_height), "unsafe"))
+    else:
+        right()
 
-    trick: Any = None
 
-    def prepare(self, bench: Bench) -> Ready:
-        ready = super().prepare(bench)
-        right, numbers = ready.run, count()
-        run = partial(lambda: self.trick(bench, right, next(numbers)))
-        assert isinstance(bench.device, FakeDevice)
-        bench.device.seconds_of[run] = cycle(self.seconds)
-        ready.run = run
-        return ready
+late: list[Callable[[], None]] = []
 
 
 @pytest.mark.parametrize(
     ("trick", "fault"),
     [
-        (skips, "stale output"),
-        (knows_the_check, "only the check's picture"),
+        (skips, "wrong when timed"),
+        (knows_the_check, "wrong when timed"),
+        (is_wrong_at_the_edge, "wrong when timed"),
         (leaves_one_sample, "unwritten samples"),
         (changes_its_input, "changed its input"),
-        (lies_late, "wrong when timed"),
+        (works_in_place, "changed its input"),
+        (answers_later, "unfinished"),
     ],
 )
 def test_what_is_right_for_the_check_alone_gets_no_time(
-    monkeypatch: pytest.MonkeyPatch, trick: Any, fault: str
+    monkeypatch: pytest.MonkeyPatch, trick: Trick, fault: str
 ) -> None:
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
-    monkeypatch.setattr(trials, "LATE_SECONDS", 0.0)
-    cheat = Cheat("cheat", [1.5e-3])
-    cheat.trick = trick
-    record = measured(monkeypatch, cheat, TimedMethod("honest", [2e-3]))
+    monkeypatch.setattr(referee.time, "sleep", lambda seconds: [late.pop()() for _ in late[:]])
+    record = measured(monkeypatch, Trickster("cheat", [1.5e-3], trick), TimedMethod("honest", [2e-3]))
     row = row_of(record, "cheat")
     assert (row.status, row.fault, row.timings) == ("disqualified", fault, {}), row.reason
     assert row_of(record, "honest").status == "measured"
+
+
+def test_a_method_that_takes_memory_of_a_gpu_gets_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeDevice, "memory_taken_by", lambda self, run: 4096)
+    row = row_of(measured(monkeypatch, TimedMethod("greedy", [2e-3])), "greedy")
+    assert (row.fault, row.timings) == ("allocates while timed", {})
+    assert "4,096 bytes" in row.reason
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(0.81e-3, "measured"), (0.79e-3, "disqualified")])
@@ -150,16 +155,15 @@ def test_a_floor_that_was_disturbed_is_taken_again(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("filter", "stride", "has"),
-    [
-        ("identity", 1, True),
-        ("identity", 2, False),
-        ("sobel-x", 2, True),
-        ("sobel-y", 2, False),
-    ],
+    ("filter", "stride", "has_floor"),
+    [("identity", 1, True), ("identity", 2, False), ("sobel-x", 2, True), ("sobel-y", 2, False)],
 )
-def test_rows_under_zeros_need_not_be_read(filter: str, stride: int, has: bool) -> None:
-    assert has_floor(bench_of(8, 8, filter=filter, stride=stride).problem) is has
+def test_rows_under_zeros_need_not_be_read(monkeypatch, filter: str, stride: int, has_floor: bool) -> None:
+    """Then no time is impossible: those of the copy are of the whole picture."""
+    use(monkeypatch, TimedMethod("fast", [0.1e-3]))
+    part = GridPart(sizes=(8,), strides=(stride,), filters=(filter,), devices=("cpu",))
+    row = row_of(runner.run(runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW)), "fast")
+    assert row.status == ("disqualified" if has_floor else "measured")
 
 
 def test_each_run_has_a_seed_of_its_own_and_resuming_keeps_it(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
@@ -209,6 +213,14 @@ def test_a_patch_is_the_output_of_its_part_of_the_picture(sides: tuple[int, int]
             assert np.array_equal(alone, whole[patch.out])
 
 
+def test_a_picture_of_one_row_is_checked_again_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has more samples than the check takes."""
+    use(monkeypatch, TimedMethod("honest", [2e-3]))
+    grid = CaseGrid("test", "made up", (GridPart(sizes=(3,), strides=(3,), devices=("cpu",)),))
+    record = runner.run(runner.BenchRun(grid, replace(FEW, check_samples=1)))
+    assert row_of(record, "honest").status == "measured"
+
+
 def test_patches_reach_every_window_that_lies_inside() -> None:
     bench = bench_of(20, 40, stride=1)
     seen = np.zeros(bench.problem.output_shape, bool)
@@ -219,44 +231,29 @@ def test_patches_reach_every_window_that_lies_inside() -> None:
     assert not seen[[0, -1]].any()
 
 
-@pytest.mark.parametrize("is_noise", [True, False])
-def test_the_timed_pictures_are_not_that_of_the_check(is_noise: bool) -> None:
-    bench = bench_of(40, 30)
-    pictures = TimedPictures(bench, np.random.default_rng(7), is_noise)
-    mixed, drawn = (slot.truth for slot in pictures.slots)
-    assert np.array_equal(mixed[:10], bench.image_host[:10])
-    assert np.array_equal(mixed[10:], drawn[10:])
-    assert (drawn != bench.image_host).mean() > 0.9
-    if not is_noise:
-        assert np.array_equal(np.sort(drawn, axis=None), np.sort(bench.image_host, axis=None))
-    addresses = {slot.image.ctypes.data for slot in pictures.slots} | {slot.out.ctypes.data for slot in pictures.slots}
-    assert len(addresses) == 4
-    assert not any(np.shares_memory(slot.image, slot.truth) for slot in pictures.slots)
+@pytest.mark.parametrize(("of_file", "is_short"), [(False, False), (True, False), (False, True)])
+def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: bool, is_short: bool) -> None:
+    """Each sample has pixels of its own, an output that holds no result, and by turns another place."""
+    shown: list[tuple[tuple[int, int], Any, bool]] = []
 
+    def notes(bench: Bench, right: Callable[[], None], runs: int) -> None:
+        place = bench.image.ctypes.data, bench.out.ctypes.data
+        shown.append((place, bench.image.copy(), bool(np.isnan(bench.out).any())))
+        right()
 
-def test_where_memory_is_short_there_is_one_picture_that_nobody_has_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = bench_of(40, 30)
-    monkeypatch.setattr(
-        bench.device, "free_bytes", lambda: 2 * (bench.problem.input_bytes + bench.problem.output_bytes)
-    )
-    pictures = TimedPictures(bench, np.random.default_rng(7), is_noise=True)
-    (slot,) = pictures.slots
-    assert np.array_equal(slot.truth, pictures.drawn)
-    assert slot.image is bench.image
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "float16"])
-def test_what_is_planted_is_not_there_before_it_is_called(dtype: str) -> None:
-    bench = bench_of(40, 30, dtype)
-    pictures = TimedPictures(bench, np.random.default_rng(7), is_noise=True)
-    slot = pictures.show(1)
-    slot.out[...] = 1
-    patch, before, renew = pictures.plant(slot)
-    assert np.array_equal(slot.image[patch.image], before)
-    renew()
-    assert np.array_equal(slot.image, slot.truth)
-    assert not np.array_equal(slot.image[patch.image], before)
-    poisoned = pictures.is_poison(slot.out)
-    assert poisoned[patch.out].all()
-    assert poisoned.sum() == poisoned[patch.out].size
-    assert not np.array_equal(slot.truth, pictures.drawn), "what peers are checked with stays as it was drawn"
+    use(monkeypatch, Trickster("witness", [2e-3], notes))
+    monkeypatch.setattr(FakeDevice, "free_bytes", lambda self: 1 if is_short else None)
+    path = tmp_path / "p.npy"
+    np.save(path, np.random.default_rng(4).random((40, 30, 3), np.float32))
+    part = GridPart(sizes=(40,), strides=(1,), devices=("cpu",))
+    plan = runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW, pictures=(str(path),) if of_file else ())
+    assert row_of(runner.run(plan), "witness").status == "measured"
+    (first_place, checked, _), *later = shown
+    assert len({place for place, _, _ in shown}) == (1 if is_short else 2)
+    assert len({address for place, _, _ in shown for address in place}) == (2 if is_short else 4)
+    assert first_place in {place for place, _, _ in later}
+    assert min(np.mean(image != checked) for _, image, _ in later) > 0.9
+    assert len({image.tobytes() for _, image, _ in later}) >= FEW.budget.max_samples * len(FEW.l2_states)
+    assert sum(holds_no_result for _, _, holds_no_result in later) >= FEW.budget.max_samples * len(FEW.l2_states)
+    if of_file:
+        assert np.array_equal(np.sort(later[0][1], axis=None), np.sort(checked, axis=None)), "turned, not drawn anew"

@@ -14,8 +14,8 @@ from command import edgeconv
 from edgeconv.bench import runner, surface
 from edgeconv.bench.arguments import chosen_grid
 from edgeconv.bench.grid import CaseGrid, Draw, named_grid
-from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.forms import operation_bytes_per_pixel

@@ -4,8 +4,8 @@
     synthetic.py  weights that are random and always the same
     candidates.py   what competes: the project's methods, and a plain copy, which is the floor
     peers/        what else: one small file per library
-    measure.py    one case: check, then time by turns
-    referee/      nothing gets a time for work that it did not do
+    measure.py    one case: check, time by turns, check again
+    referee.py    nothing gets a time for work that it did not do
     watch.py      whether the machine stayed the same meanwhile
     metrics.py    the accounting of a row, with its formulas
     runner.py     the whole grid: progress, files that are always complete, resuming

@@ -1,15 +1,9 @@
 """What competes at a case: the project's methods, a plain copy (the floor), and peers, all behind one interface.
 
-A candidate is asked for by a word: a name of the table of methods with options behind colons,
-
-    sliding    im2col:gemm=cublas    cudnn:find:math=tf32    textbook:block=8    sliding:threads=1
-
-or `all`: every method that runs here but the reference, which checks the others and competes only by name. A word
-whose options concern GPUs alone names nobody on the CPU. A method is its prepared plan alone, put on the device; with
-`call=` it is what a caller from Python pays for:
-
-    sliding:call=plan        plan(image, out=out) of edgeconv.plan: checks, and the same run
-    sliding:call=convolve    edgeconv.convolve(image, ...): the plan is found again, and a new array is allocated
+A method is asked for by a word, its name with options behind colons (`im2col:gemm=cublas`, `cudnn:find:math=tf32`), or
+by `all`: every method that runs here but the reference, which checks the others. A method is its prepared plan alone;
+with `call=` it is what a caller from Python pays for: `call=plan` is `plan(image, out=out)`, and `call=convolve` is
+`edgeconv.convolve(image, ...)`, which finds its plan again and allocates a new array.
 """
 
 from __future__ import annotations
@@ -17,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
+from edgeconv.bench.record import Kind
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.exactness import Arithmetic, is_narrow
@@ -38,11 +32,8 @@ from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
-Kind = Literal["method", "peer", "copy"]
-
 Call = Literal["plan", "convolve"]
 CALLS: tuple[Call, ...] = get_args(Call)
-CALL_SETTING = "call="
 NARROW = "half precision or less"
 """What a row says of a method whose plan states such an arithmetic; it is set against no other (summary.py)."""
 
@@ -77,7 +68,7 @@ class Ready:
 class Bench:
     """What the candidates of one device share at one case, so that all of them find the caches alike.
 
-    `image` and `out` are other arrays at times (referee/pictures.py): a run looks them up when it runs.
+    `image` and `out` are other arrays at times (referee.py): a run looks them up when it runs.
     """
 
     device: Device
@@ -88,17 +79,15 @@ class Bench:
     out: Any
     request: Request
 
-    @cached_property
-    def staging(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Host arrays for input (the picture is in it) and output that the device reads and writes fastest."""
-        staged_in = self.device.host_empty(self.problem.input_shape, self.problem.dtype)
-        np.copyto(staged_in, self.image_host)
-        return staged_in, self.device.host_empty(self.problem.output_shape, self.problem.output_dtype)
+    def once(self, ready: Ready) -> None:
+        """One run, waited for."""
+        ready.run()
+        (ready.synchronize or self.device.synchronize)()
 
-    def result(self) -> NDArray[Any]:
-        """A copy of `out` on the host."""
-        host = np.empty(self.problem.output_shape, self.problem.output_dtype)
-        self.device.copy_out(self.out, host)
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy of an array of the device, or of a part of one, on the host."""
+        host = np.empty(array.shape, array.dtype)
+        self.device.copy_out(self.device.array_module.ascontiguousarray(array), host)
         return host
 
 
@@ -122,9 +111,9 @@ class BenchCandidate(ABC):
     device: DeviceName
     options: Options
 
-    @abstractmethod
     def unavailable_reason(self) -> str | None:
         """Why it cannot run here, or None."""
+        return None
 
     @abstractmethod
     def prepare(self, bench: Bench) -> Ready:
@@ -132,77 +121,56 @@ class BenchCandidate(ABC):
 
 
 class MethodCandidate(BenchCandidate):
-    """A method of the project."""
+    """A method of the project: its plan alone, or as it is called from Python with an array on the device."""
 
     kind = "method"
 
-    def __init__(self, label: str, name: str, device: DeviceName, options: Options) -> None:
-        self.label, self.name, self.device, self.options = label, name, device, options
+    def __init__(self, label: str, name: str, device: DeviceName, options: Options, call: Call | None = None) -> None:
+        self.label, self.name, self.device, self.options, self.call = label, name, device, options, call
 
     def unavailable_reason(self) -> str | None:
         return find(self.name, self.device).load().unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        problem = bench.problem
+        if self.call is not None:
+            return self._prepare_call(bench)
         with bench.device.guard(self.options.workspace_limit_bytes):
-            plan = require(self.name, self.device, self.options).prepare(problem, self.options)
-        return _ready(plan, problem, run=lambda: plan.run(bench.image, bench.out), result=bench.result)
+            plan = require(self.name, self.device, self.options).prepare(bench.problem, self.options)
+        return _ready(plan, bench, lambda: plan.run(bench.image, bench.out))
 
-
-class CallCandidate(MethodCandidate):
-    """A method as it is called from Python, with an array that lies on the device."""
-
-    def __init__(self, label: str, name: str, device: DeviceName, options: Options, call: Call) -> None:
-        super().__init__(label, name, device, options)
-        self.call = call
-
-    def prepare(self, bench: Bench) -> Ready:
+    def _prepare_call(self, bench: Bench) -> Ready:
         from edgeconv.api.convolve import convolve, plan
 
-        request = bench.request
-        if request.second_pass(bench.problem.dtype) is not None:
+        if bench.request.second_pass(bench.problem.dtype) is not None:
             raise UnavailableError("a call with output mode normalize is more than the other candidates do")
-        words: dict[str, Any] = {
-            "filter": request.filter,
-            "method": self.name,
-            "stride": request.stride,
-            "padding": request.padding,
-            "border": request.border,
-            "channels": request.channels,
-            "luma": request.luma,
-            "output_mode": request.output_mode,
-            "device": self.device,
-            "options": self.options,
-        }
+        words = call_words(bench.request) | {"method": self.name, "device": self.device, "options": self.options}
         prepared = plan(bench.problem.input_shape, bench.problem.dtype, **words)
+        if self.call == "plan":
+            return _ready(prepared.method_plan, bench, lambda: prepared(bench.image, out=bench.out))
         held: list[Any] = [None]
 
-        def call_plan() -> None:
-            prepared(bench.image, out=bench.out)
-
-        def call_convolve() -> None:
+        def run() -> None:
             held[0] = convolve(bench.image, **words)
-
-        def result() -> NDArray[Any]:
-            host = np.empty(bench.problem.output_shape, bench.problem.output_dtype)
-            bench.device.copy_out(bench.out if self.call == "plan" else output(), host)
-            return host
 
         def output() -> Any:
             return held[0].reshape(bench.problem.output_shape)
 
-        if self.call == "plan":
-            return _ready(prepared.method_plan, bench.problem, run=call_plan, result=result)
-        found = _ready(prepared.method_plan, bench.problem, run=call_convolve, result=result)
-        return replace(found, output=output)
+        ready = _ready(prepared.method_plan, bench, run)
+        return replace(ready, output=output, result=lambda: bench.to_host(output()))
 
 
-def _ready(plan: PicturePlan, problem: Problem, run: Callable[[], None], result: Callable[[], NDArray[Any]]) -> Ready:
-    """What a plan says of itself, and how it is run here."""
+def call_words(request: Request) -> dict[str, Any]:
+    """A request as the words of `edgeconv.plan` and `edgeconv.convolve`."""
+    names = ("filter", "stride", "padding", "border", "channels", "luma", "output_mode")
+    return {name: getattr(request, name) for name in names}
+
+
+def _ready(plan: PicturePlan, bench: Bench, run: Callable[[], Any]) -> Ready:
+    """A run that writes to the bench's output, with what its plan says of itself."""
     return Ready(
         run=run,
-        result=result,
-        problem=problem,
+        result=lambda: bench.to_host(bench.out),
+        problem=bench.problem,
         arithmetic=plan.arithmetic,
         differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
         workspace_bytes=plan.workspace_bytes,
@@ -221,9 +189,6 @@ class CopyCandidate(BenchCandidate):
     def __init__(self, device: DeviceName) -> None:
         self.device, self.options = device, Options()
 
-    def unavailable_reason(self) -> str | None:
-        return None
-
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare: there is no result to check."""
         read_bytes = fetched_bytes(bench.problem, bench.device.line_bytes)
@@ -241,52 +206,42 @@ def method_candidates(words: Iterable[str], device: DeviceName, options: Options
     """
     chosen: dict[str, MethodCandidate] = {}
     for word in words:
-        if word == ALL:
-            for entry in all_methods():
-                if entry.device == device and entry.name != ORACLE:
-                    candidate = MethodCandidate(entry.name, entry.name, device, applicable(entry, options))
-                    if candidate.unavailable_reason() is None:
-                        chosen.setdefault(entry.name, candidate)
-            continue
-        name, *settings = word.split(":")
-        check_name(name, ALL)
-        call = _call_of(word, settings)
-        settings = [setting for setting in settings if not setting.startswith(CALL_SETTING)]
-        changed = _with_settings(word, settings, options)
-        concerned = device == "cuda" or not any(map(_is_for_gpus, settings))
-        if name in method_names(device) and concerned:
-            chosen.setdefault(
-                word,
-                MethodCandidate(word, name, device, changed)
-                if call is None
-                else CallCandidate(word, name, device, changed, call),
-            )
+        for candidate in _all_here(device, options) if word == ALL else _named(word, device, options):
+            chosen.setdefault(candidate.label, candidate)
     return list(chosen.values())
 
 
-def _call_of(word: str, settings: list[str]) -> Call | None:
-    """What `call=` asks for, None where it is not there; raises UsageError for what it does not know."""
-    asked = [setting.removeprefix(CALL_SETTING) for setting in settings if setting.startswith(CALL_SETTING)]
-    for each in asked:
-        if each not in CALLS:
-            raise UsageError(f"'{CALL_SETTING}{each}' in '{word}' is not {CALL_SETTING}{'|'.join(CALLS)}.")
-    return next((call for call in CALLS if call in asked), None)
+def _all_here(device: DeviceName, options: Options) -> list[MethodCandidate]:
+    """Every method that runs on the device, but the reference."""
+    entries = [entry for entry in all_methods() if entry.device == device and entry.name != ORACLE]
+    found = [MethodCandidate(entry.name, entry.name, device, applicable(entry, options)) for entry in entries]
+    return [candidate for candidate in found if candidate.unavailable_reason() is None]
 
 
-def _with_settings(word: str, settings: list[str], options: Options) -> Options:
-    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied: what the table of them has."""
+def _named(word: str, device: DeviceName, options: Options) -> list[MethodCandidate]:
+    """The method of a word; none where the device lacks it, or where its options concern GPUs alone."""
+    name, *settings = word.split(":")
+    check_name(name, ALL)
     known = {entry.spelling: entry for entry in options_of(Options)}
+    call: Call | None = None
+    concerned = True
     for setting in settings:
-        name, given, value = setting.partition("=")
-        entry = known.get(name)
-        if entry is None or (entry.type is bool) == bool(given):
-            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(map(_shape, known.values()))}.")
+        spelling, given, value = setting.partition("=")
+        if spelling == "call" and value in CALLS:
+            call = value
+            continue
         try:
+            entry = known[spelling]
+            if (entry.type is bool) == bool(given):  # a flag takes no value, and every other option does
+                raise KeyError(spelling)
             chosen: dict[str, Any] = {entry.name: True if entry.type is bool else entry.read(value)}
             options = replace(options, **chosen)
-        except UsageError:
-            raise UsageError(f"'{setting}' in '{word}' is not {_shape(entry)}.") from None
-    return options
+        except (KeyError, UsageError):
+            shapes = [*map(_shape, known.values()), f"call={'|'.join(CALLS)}"]
+            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}.") from None
+        concerned = concerned and entry.declared.device in (None, device)
+    here = concerned and name in method_names(device)
+    return [MethodCandidate(word, name, device, options, call)] if here else []
 
 
 def _shape(entry: Option) -> str:
@@ -294,9 +249,3 @@ def _shape(entry: Option) -> str:
     if entry.type is bool:
         return entry.spelling
     return f"{entry.spelling}={'|'.join(map(str, entry.choices)) or 'N'}"
-
-
-def _is_for_gpus(setting: str) -> bool:
-    """Whether a setting says nothing on the CPU."""
-    name = setting.partition("=")[0]
-    return any(entry.spelling == name and entry.declared.device == "cuda" for entry in options_of(Options))

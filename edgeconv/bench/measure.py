@@ -1,47 +1,41 @@
-"""One case, measured: every candidate is set up, run cold, checked against the oracle, tried, and only then timed.
+"""One case, measured in steps that each return a value: one row for each candidate.
 
-    set up ── first run (cold) ── check ── trials ──┬── right: turns with cold L2, turns with warm L2, checked again,
-                                                    │          trains, end to end
-                                                    └── wrong: a row with the error and no time
+    draw ── set up ── first call ── judge ── turns, cold ── turns, warm ── judge again ── impossible times once more
 
-Turns go round all candidates of a device, several times, so that a machine that changes changes all of them alike.
-A row's `status` is measured, wrong (the output is not the oracle's), disqualified (the referee found a fault: see
-referee/faults.py), refused (edgeconv's own reason), or failed (an error of a library, in its message). Times are those
-of the convolution alone: the picture is on the device before.
+A step that fails gives a `Verdict` in place of its value: the candidate has no times, and the others go on. Turns go
+round all candidates of a device, several times, so that a machine that changes changes all of them alike. Times are
+those of the convolution alone: the picture is on the device before.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench import metrics
-from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
+from edgeconv.bench import referee
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, call_words, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status, rounded
-from edgeconv.bench.referee.faults import Fault, FaultError
-from edgeconv.bench.referee.floors import evidence, expect_possible, has_floor, is_impossible
-from edgeconv.bench.referee.pictures import TimedPictures
-from edgeconv.bench.referee.trials import Trials
-from edgeconv.bench.rules import TimingRules as TimingRules
+from edgeconv.bench.metrics import metrics_of
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Kind, Status, rounded
+from edgeconv.bench.referee import FaultError, Pictures
+from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
-from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import Counts, Roof, count
+from edgeconv.core.cost import Roof, count
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
-from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request, make_request
-from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
-from edgeconv.errors import EdgeconvError, one_line_with_class
+from edgeconv.core.timing import Budget, Sampler, Series, collect
+from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.process import wait_until_quiet
 from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.io.formats import FORMAT_OF_DTYPE
@@ -60,22 +54,45 @@ TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
 FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
 """For what is timed beside the convolution: the bus, files."""
-
-
 LONGEST_REASON = 500
 """Characters of a library's own message that are stored."""
 DIGITS = 10
 """A sample is stored to a tenth of a nanosecond, finer than any clock here."""
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
-class Place:
-    """A device in this run: who competes there, its measured roof, and the watch over it."""
+class Verdict:
+    """Why a candidate has no times."""
 
-    device: DeviceName
-    candidates: tuple[BenchCandidate, ...]
-    roof: Roof
-    watch: Watch
+    status: Status
+    reason: str
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a candidate before the turns; with a verdict it takes part in none."""
+
+    candidate: BenchCandidate
+    verdict: Verdict | None = None
+    held: Ready | None = None
+    check: verify.Check | None = None
+    set_up_seconds: float | None = None
+    cold_seconds: float | None = None
+    launch: Train | None = None
+
+    @property
+    def ready(self) -> Ready:
+        """What is run; only of an entry without a verdict."""
+        assert self.held is not None
+        return self.held
+
+
+Step = Callable[[Entry, Pictures], Entry]
+SeriesOf = dict[BenchCandidate, Series]
+VerdictOf = dict[BenchCandidate, Verdict]
 
 
 def request_for(case: Case, rules: TimingRules) -> Request:
@@ -107,383 +124,240 @@ def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
     return scaled.astype(target)
 
 
-@dataclass(frozen=True)
-class CaseResult:
-    """One row per candidate, in their order, and what decoding and encoding take (None where no method ran)."""
-
-    rows: list[BenchRow]
-    files: FilesPart | None
-
-
-def measure(
-    case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool, seed: int
-) -> CaseResult:
-    """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives.
+def measure_case(
+    case: Case,
+    pixels: NDArray[Any],
+    candidates: Sequence[BenchCandidate],
+    rules: TimingRules,
+    roof: Roof,
+    watch: Watch,
+    seed: int,
+) -> list[BenchRow]:
+    """A row for each candidate of one device, in their order; `pixels` (HWC) as `pixels_for` gives.
 
     `seed`, which nobody knew before this run, gives the pictures that are timed.
     """
-    request = request_for(case, rules)
-    bench = share(place.device, request, pixels)
-    problem = bench.problem
-    rng = np.random.default_rng([seed, crc32(str(case).encode())])
-    with bench.device.guard(problem.input_bytes + problem.output_bytes):
-        pictures = TimedPictures(bench, rng, case.picture is None)
-    trials = Trials(pictures, rules.check_samples if rules.check == "sample" else None)
-    place.watch.begin()
-    entered = [_Entered(candidate, bench, rules, trials) for candidate in place.candidates]
-    runners = [runner for runner in entered if runner.status == "measured"]
+    bench = share(candidates[0].device, request_for(case, rules), pixels)
+    limit = rules.check_samples if rules.check == "sample" else None
+    pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]), case.picture is None)
+    watch.begin()
+    entries = [enter(candidate, pictures, limit) for candidate in candidates]
+    verdicts = {entry.candidate: entry.verdict for entry in entries if entry.verdict is not None}
+
+    def left(*kinds: Kind) -> list[Entry]:
+        return [entry for entry in entries if entry.candidate not in verdicts and entry.candidate.kind in kinds]
+
     pictures.show_all()
+    series: dict[L2State, SeriesOf] = {}
     for state in rules.l2_states:
-        _take_turns([runner for runner in runners if runner.status == "measured"], state, rules.budget, place.watch)
-    for runner in runners:
-        runner.check_again()
-    _refuse_impossible(runners, problem, rules, place.watch)
+        series[state], failed = turns(left("copy", "method", "peer"), state, rules.budget, pictures, watch)
+        verdicts |= failed
+    for entry in left("method", "peer"):
+        wrong = attempt(partial(referee.expect_right_again, entry.ready, pictures, entry.candidate.kind, limit))
+        if isinstance(wrong, Verdict):
+            verdicts[entry.candidate] = wrong
+    for state, found in series.items():
+        for entry in left("method", "peer"):
+            for floor in left("copy") if referee.has_floor(bench.problem) else ():
+                again, failed = retake(entry, floor, found, state, pictures, watch)
+                found |= again
+                verdicts |= failed
+    bus = time_bus(bench) if rules.around and bench.device.moves_data else None
+    floors = {state: found[floor.candidate] for state, found in series.items() for floor in left("copy")}
+    shown, seen = describe_case(case, bench), watch.report()
+
+    def row_of(entry: Entry) -> BenchRow:
+        candidate, verdict = entry.candidate, verdicts.get(entry.candidate)
+        own = {state: found[candidate] for state, found in series.items()} if verdict is None else {}
+        return row(entry, verdict, own, floors, bench, shown, roof, seen, bus)
+
+    return [row_of(entry) for entry in entries]
+
+
+def attempt(step: Callable[[], T]) -> T | Verdict:
+    """What a step gives, or why it gives nothing: a library may raise anything, and the others go on."""
+    try:
+        return step()
+    except FaultError as error:
+        return Verdict("disqualified", str(error), error.fault)
+    except EdgeconvError as error:
+        return Verdict("refused", str(error))
+    except Exception as error:
+        return Verdict("failed", one_line_with_class(error, LONGEST_REASON))
+
+
+def enter(candidate: BenchCandidate, pictures: Pictures, limit: int | None) -> Entry:
+    """Set a candidate up, call it once, and judge its output on about `limit` samples (None: all)."""
+    entry = Entry(candidate)
+    check: Step = partial(judge, limit=limit)
+    checks: dict[Kind, list[Step]] = {"copy": [], "method": [check], "peer": [check, set_up_anew]}
+    for step in [set_up, call_first, *checks[candidate.kind], time_train]:
+        after = attempt(partial(step, entry, pictures))
+        entry = replace(entry, verdict=after, held=None) if isinstance(after, Verdict) else after
+        if entry.verdict is not None:
+            break
+    return entry
+
+
+def set_up(entry: Entry, pictures: Pictures) -> Entry:
+    """Compile, allocate, choose an algorithm."""
+    reason = entry.candidate.unavailable_reason()
+    if reason is not None:
+        raise UnavailableError(reason)
+    started = perf_counter()
+    ready = entry.candidate.prepare(pictures.bench)
+    return replace(entry, held=ready, set_up_seconds=perf_counter() - started)
+
+
+def call_first(entry: Entry, pictures: Pictures) -> Entry:
+    """One run, cold, on the check's picture."""
     pictures.show_check()
-    bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
-    runners = [runner for runner in runners if runner.status == "measured"]
-    for runner in runners:
-        runner.finish(bus, rules)
-    methods = [runner for runner in runners if runner.candidate.kind == "method"]
-    files = None
-    if rules.around and with_files and methods and holds_as_file(problem):
-        methods[0].once()  # the output of the check's picture, which a file is made of
-        files = _time_files(bench, methods[0], case)
-    seen = place.watch.report()
-    counts = count(problem)
-    copies = next((runner.series for runner in runners if runner.candidate.kind == "copy"), {})
-    shown = _describe_case(case, request, problem, pixels)
-    rows = [runner.row(shown, counts, copies, place, seen) for runner in entered]
-    return CaseResult(rows, files)
+    return replace(entry, cold_seconds=_seconds(partial(pictures.bench.once, entry.ready)))
 
 
-class _Entered:
-    """A candidate at one case: set up, run once, checked and tried by the constructor."""
+def judge(entry: Entry, pictures: Pictures, limit: int | None) -> Entry:
+    """Compare the output with the oracle's, and see that a method left the others' picture as it was."""
+    ready, bench = entry.ready, pictures.bench
+    image = bench.image_host
+    check = verify.check(image, ready.result(), ready.problem, ready.arithmetic, limit, ready.tolerance)
+    if not check.passed:
+        reason = f"{check.unexplained_samples:,} wrong samples, worst at {check.worst}"
+        return replace(entry, check=check, held=None, verdict=Verdict("wrong", reason))
+    if entry.candidate.kind == "peer":  # whose arrays are given up before others are made
+        return replace(entry, check=check, held=None)
+    referee.expect_same_input(bench, bench.image, image)
+    return replace(entry, check=check)
 
-    def __init__(self, candidate: BenchCandidate, bench: Bench, rules: TimingRules, trials: Trials) -> None:
-        self.candidate, self.bench, self.trials = candidate, bench, trials
-        self.status: Status = "measured"
-        self.reason: str | None = None
-        self.fault: Fault | None = None
-        self.turns = self.samples = 0
-        self.ready: Ready | None = None
-        self.check: verify.Check | None = None
-        self.set_up_seconds: float | None = None
-        self.cold_seconds: float | None = None
-        self.last_seconds = 0.0
-        self.series: dict[L2State, Series] = {}
-        self.launch: Train | None = None
-        self.end_to_end: Series | None = None
-        self.bus: BusPart | None = None
-        try:
-            reason = candidate.unavailable_reason()
-            if reason is not None:
-                self.status, self.reason = "refused", reason
-                return
-            self._set_up(rules)
-            if self.status == "measured":
-                self._try()
-        except FaultError as error:
-            self.disqualify(error)
-        except EdgeconvError as error:
-            self.status, self.reason = "refused", str(error)
-        except Exception as error:  # a library's own, of any class: the others still run
-            self.fail(error)
 
-    def fail(self, error: Exception) -> None:
-        """Say what a library raised, and keep no time that was taken before."""
-        if isinstance(error, FaultError):
-            self.disqualify(error)
-            return
-        self.status = "failed"
-        self.reason = one_line_with_class(error, LONGEST_REASON)
-        self._forget_times()
+def set_up_anew(entry: Entry, pictures: Pictures) -> Entry:
+    """A peer, with a drawn picture in place of the check's."""
+    ready = entry.candidate.prepare(replace(pictures.bench, image_host=pictures.drawn))
+    pictures.bench.once(ready)
+    return replace(entry, held=ready)
 
-    def disqualify(self, error: FaultError) -> None:
-        """Say what the referee found, and keep no time that was taken before."""
-        self.status, self.reason, self.fault = "disqualified", str(error), error.fault
-        self.ready = None  # what it holds, threads among it, is given up
-        self._forget_times()
 
-    def _forget_times(self) -> None:
-        self.series.clear()
-        self.end_to_end = self.launch = self.bus = None
+def time_train(entry: Entry, pictures: Pictures) -> Entry:
+    """What the host needs to put a call in a GPU's queue, by a train of calls."""
+    device, ready = pictures.bench.device, entry.ready
+    if not device.moves_data or ready.synchronize is not None:
+        return entry
+    calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / _seconds(partial(pictures.bench.once, ready)))))
+    return replace(entry, launch=device.train(ready.run, calls))
 
-    def _set_up(self, rules: TimingRules) -> None:
-        bench = self.bench
-        started = perf_counter()
-        self.ready = self.candidate.prepare(bench)
-        self.set_up_seconds = perf_counter() - started
-        self.trials.pictures.show_check()
-        self.trials.pictures.poison(bench.out)
-        started = perf_counter()
-        self.once()
-        self.cold_seconds = perf_counter() - started
-        if self.candidate.kind == "copy":
-            return
-        limit = rules.check_samples if rules.check == "sample" else None
-        found = self.ready.result()
-        self.check = verify.check(
-            bench.image_host,
-            found,
-            self.ready.problem,
-            self.ready.arithmetic,
-            limit,
-            self.ready.tolerance,
-        )
-        if not self.check.passed:
-            self.status = "wrong"
-            self.reason = f"{self.check.unexplained_samples:,} wrong samples, worst at {self.check.worst}"
-            wrong_share = self.check.unexplained_samples / self.check.checked_samples
-            fault = self.trials.why_wrong(self.ready, found, wrong_share) if self._writes_to_bench else None
-            self.ready = None
-            if fault is not None:
-                raise FaultError(fault, self.reason)
 
-    @property
-    def _writes_to_bench(self) -> bool:
-        """Whether it reads and writes the arrays of the bench, so that the referee can change them."""
-        return self.candidate.kind == "method"
+def turns(
+    entries: Sequence[Entry], state: L2State, budget: Budget, pictures: Pictures, watch: Watch
+) -> tuple[SeriesOf, VerdictOf]:
+    """A series of each, by turns; a verdict on each that failed in between."""
+    bench = pictures.bench
+    series: SeriesOf = {}
+    verdicts: VerdictOf = {}
+    taken: Counter[BenchCandidate] = Counter()
+    last_seconds: dict[BenchCandidate, float] = {}
+    turn = 0
 
-    def _try(self) -> None:
-        """What comes between a right output and the first timed sample; raises FaultError."""
-        ready = self.ready
-        if ready is None or self.candidate.kind == "copy":
-            return
-        if self._writes_to_bench:
-            self.trials.before(ready, self.once)
-        else:  # what is timed is a picture that it has not seen
-            self.ready = ready = None
-            self.ready = self.candidate.prepare(replace(self.bench, image_host=self.trials.pictures.drawn))
-            self.once()
+    def time_once(entry: Entry) -> float:
+        # An empty cache is the same after any write: then each sample has another slot, with a warm one each turn.
+        number = taken[entry.candidate] if state == "cold" else turn
+        taken[entry.candidate] += 1
+        last_seconds[entry.candidate] = seconds = sample(entry, state, number, pictures)
+        return seconds
 
-    def choose_again(self) -> None:
-        """Set a floor up anew, in the shape that is the fastest now: others may use the cores that it had."""
-        self.ready = None  # its arrays are given up before others are made
-        self.ready = self.candidate.prepare(self.bench)
+    samplers = {entry.candidate: Sampler(partial(time_once, entry), budget) for entry in entries}
 
-    def begin_turn(self) -> None:
-        """Go on with the other slot."""
-        self.turns += 1
-        self.trials.pictures.use(self.turns)
+    def take_turn(entry: Entry) -> None:
+        if not bench.device.moves_data:
+            wait_until_quiet()
+        pictures.use(turn)
+        if last_seconds.get(entry.candidate, 0.0) < SETTLED_SECONDS:
+            bench.once(entry.ready)
+        watch.look()
+        samplers[entry.candidate].take_turn()
 
-    def check_again(self) -> None:
-        """After the last timed sample: is its output right?"""
-        if self.status != "measured" or self.ready is None or self.candidate.kind == "copy":
-            return
-        try:
-            if self._writes_to_bench:
-                self.trials.after(self.ready, self.once)
-            else:
-                self.trials.again(self.ready)
-        except Exception as error:  # the others still run
-            self.fail(error)
+    while pending := [entry for entry in entries if entry.candidate not in {**series, **verdicts}]:
+        turn += 1
+        for entry in pending:
+            failed = attempt(partial(take_turn, entry))
+            if isinstance(failed, Verdict):
+                verdicts[entry.candidate] = failed
+                pictures.show_all()  # whatever it left there
+            elif samplers[entry.candidate].stopped_because is not None:
+                series[entry.candidate] = samplers[entry.candidate].series
+    return series, verdicts
 
-    def once(self) -> None:
-        """One run, waited for."""
-        assert self.ready is not None  # set up by the constructor
-        self.ready.run()
-        (self.ready.synchronize or self.bench.device.synchronize)()
 
-    def time_once(self, state: L2State, enqueue_seconds: float) -> float:
-        """Seconds of one run, by the device's clock, or by the host's where the candidate has queues of its own."""
-        assert self.ready is not None  # set up by the constructor
-        device, ready = self.bench.device, self.ready
-        if ready.synchronize is None:
-            renew = None
-            if self._writes_to_bench:
-                # An empty cache is the same after any write: then all of the output is new, and the slot another.
-                number = self.samples if state == "cold" else self.turns
-                renew = self.trials.renew(number, whole=state == "cold")
-            self.last_seconds = round(device.time_once(ready.run, state, enqueue_seconds, renew), DIGITS)
-            if self._writes_to_bench:
-                self.trials.sample(ready)
-            self.samples += 1
-            return self.last_seconds
+def sample(entry: Entry, state: L2State, number: int, pictures: Pictures) -> float:
+    """Seconds of one run, by the device's clock, or by the host's where the candidate has queues of its own.
+
+    A method runs on slot `number`, of which a patch is new; raises FaultError where its output there is not right.
+    """
+    bench, ready = pictures.bench, entry.ready
+    device = bench.device
+    enqueue_seconds = 0.0 if entry.launch is None else entry.launch.enqueue_seconds
+    if ready.synchronize is not None:
         if state == "cold":
             device.time_once(lambda: None, "cold")
         else:
-            self.once()
-        started = perf_counter()
-        ready.run()
-        ready.synchronize()
-        self.last_seconds = round(perf_counter() - started, DIGITS)
-        return self.last_seconds
-
-    def finish(self, bus: BusPart | None, rules: TimingRules) -> None:
-        """What is timed beside the turns: the way over the bus."""
-        self.bus = bus
-        if bus is None or self.candidate.kind != "method" or self.ready is None:
-            return
-        bench, run = self.bench, self.ready.run
-        staged_in, staged_out = bench.staging
-
-        def once() -> float:
-            started = perf_counter()
-            bench.device.copy_in(staged_in, bench.image)
-            run()
-            bench.device.copy_out(bench.out, staged_out)
-            return perf_counter() - started
-
-        self.end_to_end = collect(once, replace(rules.budget, time_limit_seconds=rules.budget.time_limit_seconds / 2))
-
-    def row(
-        self,
-        shown: CasePart,
-        counts: Counts,
-        copies: dict[L2State, Series],
-        place: Place,
-        seen: Watched,
-    ) -> BenchRow:
-        """The record of this candidate at this case."""
-        candidate, ready = self.candidate, self.ready
-        found = {
-            state: metrics.metrics_of(
-                counts,
-                series.statistics.median_seconds,
-                copies[state].statistics.median_seconds if state in copies else None,
-                place.roof,
-                None if ready is None else ready.moved_bytes,
-            )
-            for state, series in self.series.items()
-        }
-        lead: L2State = self.bench.device.l2_state
-        warm = self.series.get("warm")
-        launch_bound = None
-        if self.launch is not None and warm is not None:
-            launch_bound = self.launch.enqueue_seconds >= warm.statistics.median_seconds
-        by_host = ready is not None and ready.synchronize is not None
-        row = BenchRow(
-            case=shown,
-            kind=candidate.kind,
-            candidate=candidate.label,
-            name=candidate.name,
-            device=candidate.device,
-            options=candidate.options,
-            status=self.status,
-            reason=self.reason,
-            differs=ready.differs if ready is not None else None,
-            check=describe_check(self.check),
-            workspace_bytes=None if ready is None else ready.workspace_bytes,
-            moved_bytes=None if ready is None else ready.moved_bytes,
-            launches=None if ready is None else ready.launches,
-            choice={} if ready is None else ready.choice,
-            counts=describe_counts(counts),
-            set_up_seconds=self.set_up_seconds,
-            cold_seconds=self.cold_seconds,
-            clock="CUDA events" if self.bench.device.moves_data and not by_host else "monotonic",
-            lead_l2_state=lead if lead in self.series else next(iter(self.series), None),
-            timings={state: describe_series(series) for state, series in self.series.items()},
-            metrics=found,
-            launch=self.launch,
-            launch_bound=launch_bound,
-            bus=self.bus,
-            end_to_end=None if self.end_to_end is None else describe_series(self.end_to_end),
-            machine=seen,
-            fault=self.fault,
-        )
-        return rounded(row)
+            bench.once(ready)
+        seconds = _seconds(partial(bench.once, ready))
+    elif entry.candidate.kind == "method":
+        slot = pictures.use(number)
+        patch, renew = referee.plant(pictures, slot, whole=state == "cold")
+        seconds = device.time_once(ready.run, state, enqueue_seconds, renew)
+        referee.expect_computed(ready, pictures, slot, patch)
+    else:
+        seconds = device.time_once(ready.run, state, enqueue_seconds)
+    return round(seconds, DIGITS)
 
 
-def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, watch: Watch) -> None:
-    turns = []
-    for runner in runners:
-        enqueue_seconds = _guarded(runner, partial(_enqueue_seconds, runner))
+def retake(
+    entry: Entry, floor: Entry, series: SeriesOf, state: L2State, pictures: Pictures, watch: Watch
+) -> tuple[SeriesOf, VerdictOf]:
+    """The series of a candidate and the floor, taken again while its time is impossible; a verdict if it stays so.
 
-        def timed(runner: _Entered = runner, enqueue_seconds: float = enqueue_seconds) -> float:
-            return _guarded(runner, lambda: runner.time_once(state, enqueue_seconds))
-
-        def settle(runner: _Entered = runner) -> None:
-            if not runner.bench.device.moves_data:
-                wait_until_quiet()
-            runner.begin_turn()
-            if runner.last_seconds < SETTLED_SECONDS:
-                _guarded(runner, runner.once)
-            watch.look()
-
-        turns.append((Sampler(timed, budget), settle))
-    interleave(turns)
-    for runner, (sampler, _) in zip(runners, turns, strict=True):
-        if runner.status == "measured":
-            runner.series[state] = sampler.series
-
-
-def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: TimingRules, watch: Watch) -> None:
-    """Disqualify those whose times are clearly below the floor's, by this series and by others of both."""
-    floor = next((runner for runner in runners if runner.candidate.kind == "copy"), None)
-    if floor is None or not has_floor(problem):
-        return
-    for state in rules.l2_states:
-        for runner in runners:
-            if state not in runner.series or state not in floor.series or runner is floor:
-                continue
-            for _ in range(RETAKES):
-                if not is_impossible(runner.series[state], floor.series[state]):
-                    break
-                _guarded(floor, floor.choose_again)
-                _take_turns([floor, runner], state, evidence(rules.budget), watch)
-                if not runner.status == floor.status == "measured":
-                    break
-            if runner.status == floor.status == "measured":
-                _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
+    The floor is set up anew, in the shape that is the fastest by then: others may use the cores that it had.
+    """
+    own, least = entry.candidate, floor.candidate
+    both = {own: series[own], least: series[least]}
+    retakes = 0
+    while (wrong := attempt(partial(referee.expect_possible, both[own], both[least]))) is not None:
+        if retakes == RETAKES:
+            return both, {own: wrong}
+        retakes += 1
+        anew = attempt(partial(set_up, floor, pictures))
+        if isinstance(anew, Verdict):
+            return both, {least: anew}
+        both, failed = turns([anew, entry], state, referee.EVIDENCE, pictures, watch)
+        if failed:
+            return both, failed
+    return both, {}
 
 
-def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:
-    """What `call` gives; 0 once the candidate has failed, which ends its series soon."""
-    if runner.status != "measured":
-        return 0.0
-    try:
-        return call() or 0.0
-    except Exception as error:  # as above: the others still run
-        runner.fail(error)
-        return 0.0
-
-
-def _enqueue_seconds(runner: _Entered) -> float:
-    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once per case."""
-    device, ready = runner.bench.device, runner.ready
-    if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
-        started = perf_counter()
-        runner.once()
-        calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (perf_counter() - started))))
-        train = device.train(ready.run, calls)
-        runner.launch = train
-    return 0.0 if runner.launch is None else runner.launch.enqueue_seconds
-
-
-def _time_bus(bench: Bench) -> BusPart:
+def time_bus(bench: Bench) -> BusPart:
     """Medians of both ways over the bus with page-locked host arrays."""
-    device, (host_in, host_out) = bench.device, bench.staging
+    device, problem = bench.device, bench.problem
+    host_in = device.host_empty(problem.input_shape, problem.dtype)
+    np.copyto(host_in, bench.image_host)
+    host_out = device.host_empty(problem.output_shape, problem.output_dtype)
     return BusPart(
         host_to_device_seconds=_median_seconds(lambda: device.copy_in(host_in, bench.image)),
         device_to_host_seconds=_median_seconds(lambda: device.copy_out(bench.out, host_out)),
     )
 
 
-def _median_seconds(call: Callable[[], Any]) -> float:
-    """By the host's clock, of calls that are over when they come back."""
+def time_files(case: Case, pixels: NDArray[Any], rules: TimingRules) -> FilesPart | None:
+    """Decoding the picture and encoding the result, in memory, in the formats that `edgeconv run` would write.
 
-    def once() -> float:
-        started = perf_counter()
-        call()
-        return perf_counter() - started
+    None where files hold no such pictures: RGB in, RGB or luma out.
+    """
+    from edgeconv.api.convolve import plan
 
-    return collect(once, FEW).statistics.median_seconds
-
-
-def holds_as_file(problem: Problem) -> bool:
-    """Whether picture and output are what files hold: RGB in, RGB or luma out, of a type that has a format."""
-    types = {problem.dtype.name, problem.output_dtype.name}
-    channels = problem.in_channels == RGB_CHANNELS and problem.output_channels in (GREY_CHANNELS, RGB_CHANNELS)
-    return channels and types <= FORMAT_OF_DTYPE.keys()
-
-
-def _time_files(bench: Bench, method: _Entered, case: Case) -> FilesPart:
-    """Decoding the picture and encoding the result, in memory, in the format that `edgeconv run` would write."""
-    assert method.ready is not None  # it was timed
-    out = method.ready.result()
-    out_format = FORMAT_OF_DTYPE[out.dtype.name]
-    in_format = FORMAT_OF_DTYPE[bench.image_host.dtype.name]
-    picture = bytes(encode_image(bench.image_host, STANDARD_STREAM, format=in_format))
+    prepared = plan(pixels.shape, pixels.dtype, device="cpu", **call_words(request_for(case, rules)))
+    if pixels.shape[2] != RGB_CHANNELS or prepared.output_shape[2:] not in ((), (RGB_CHANNELS,)):
+        return None
+    out = prepared(pixels)
+    in_format, out_format = FORMAT_OF_DTYPE[pixels.dtype.name], FORMAT_OF_DTYPE[out.dtype.name]
+    picture = bytes(encode_image(pixels, STANDARD_STREAM, format=in_format))
     return FilesPart(
         **asdict(case),
         format=in_format,
@@ -493,7 +367,20 @@ def _time_files(bench: Bench, method: _Entered, case: Case) -> FilesPart:
     )
 
 
-def _describe_case(case: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> CasePart:
+def _median_seconds(call: Callable[[], Any]) -> float:
+    return collect(lambda: _seconds(call), FEW).statistics.median_seconds
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """By the host's clock, of a call that is over when it comes back."""
+    started = perf_counter()
+    call()
+    return perf_counter() - started
+
+
+def describe_case(case: Case, bench: Bench) -> CasePart:
+    """A case with the problem that it makes."""
+    problem, pixels = bench.problem, bench.image_host
     return CasePart(
         **asdict(case),
         height=problem.height,
@@ -502,6 +389,60 @@ def _describe_case(case: Case, request: Request, problem: Problem, pixels: NDArr
         output_width=problem.output_width,
         padding=problem.padding,
         border=problem.border,
-        output_mode=request.mode_for(pixels.dtype),
+        output_mode=bench.request.mode_for(pixels.dtype),
         input_sha256=sha256_of(pixels),
     )
+
+
+def row(
+    entry: Entry,
+    verdict: Verdict | None,
+    series: dict[L2State, Series],
+    floors: dict[L2State, Series],
+    bench: Bench,
+    shown: CasePart,
+    roof: Roof,
+    seen: Watched,
+    bus: BusPart | None,
+) -> BenchRow:
+    """The record of a candidate at a case."""
+    candidate, device = entry.candidate, bench.device
+    ready = entry.held or Ready(lambda: None, lambda: np.empty(0), bench.problem)
+    counts, launch = count(bench.problem), entry.launch if verdict is None else None
+    medians = {state: found.statistics.median_seconds for state, found in series.items()}
+    floor_medians = {state: found.statistics.median_seconds for state, found in floors.items()}
+    is_launch_bound = None
+    if launch is not None and "warm" in medians:
+        is_launch_bound = launch.enqueue_seconds >= medians["warm"]
+    found = BenchRow(
+        case=shown,
+        kind=candidate.kind,
+        candidate=candidate.label,
+        name=candidate.name,
+        device=candidate.device,
+        options=candidate.options,
+        status="measured" if verdict is None else verdict.status,
+        reason=None if verdict is None else verdict.reason,
+        differs=ready.differs,
+        check=describe_check(entry.check),
+        workspace_bytes=ready.workspace_bytes,
+        moved_bytes=ready.moved_bytes,
+        launches=ready.launches,
+        choice=ready.choice,
+        counts=describe_counts(counts),
+        set_up_seconds=entry.set_up_seconds,
+        cold_seconds=entry.cold_seconds,
+        clock="CUDA events" if device.moves_data and ready.synchronize is None else "monotonic",
+        lead_l2_state=device.l2_state if device.l2_state in series else next(iter(series), None),
+        timings={state: describe_series(found) for state, found in series.items()},
+        metrics={
+            state: metrics_of(counts, seconds, floor_medians.get(state), roof, ready.moved_bytes)
+            for state, seconds in medians.items()
+        },
+        launch=launch,
+        launch_bound=is_launch_bound,
+        bus=bus if verdict is None else None,
+        machine=seen,
+        fault=None if verdict is None else verdict.fault,
+    )
+    return rounded(found)

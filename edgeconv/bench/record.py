@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.metrics import Metrics
-from edgeconv.bench.referee.faults import Fault
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watched
 from edgeconv.core.choices import Channels, DeviceName
@@ -43,29 +42,11 @@ ROW_LISTS = ("rows", "files", "left_out")
 """Lists that are written one entry per line, so that a record can be read and compared line by line."""
 
 FIGURES = 5
-"""Significant digits of the figures of a row: no clock here has more, and a record of thousands of samples is read and
-kept."""
-
-MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
-"""Those that change a time."""
-
+"""Significant digits of the figures of a row: no clock here has more."""
 
 Kind = Literal["method", "peer", "copy"]
 Status = Literal["measured", "wrong", "disqualified", "refused", "failed"]
-
-
-ONLY_RIGHT_IS_TIMED = {
-    "if": {"properties": {"status": {"const": "measured"}}},
-    "then": {"properties": {"timings": {"minProperties": 1}}},
-    "else": {
-        "properties": {
-            "timings": {"maxProperties": 0},
-            "accounts": {"maxProperties": 0},
-            "end_to_end": {"type": "null"},
-        }
-    },
-}
-"""As JSON Schema says what `BenchRow.__post_init__` checks."""
+"""Not the oracle's output, a fault that the referee found, edgeconv's own reason, or an error of a library."""
 
 
 class CaseName(Part):
@@ -153,14 +134,12 @@ class BenchRow(Part):
     launch: Train | None
     launch_bound: bool | None
     bus: BusPart | None
-    end_to_end: SeriesPart | None
     machine: Watched
-    fault: Annotated[
-        Fault | None, Meta(description="what the referee found; null too in records from before there was one")
-    ] = None
-    restored: Annotated[
-        list[str], Meta(description="in records of before December 2026: settings of the process that were put back")
-    ] = field(default_factory=list)
+    end_to_end: Annotated[SeriesPart | None, Meta(description="only in records from before December 2026")] = None
+    fault: Annotated[str | None, Meta(description="what the referee found, where it did: see docs/bench.md")] = None
+    restored: Annotated[list[str], Meta(description="only in records from before December 2026")] = field(
+        default_factory=list
+    )
 
     def __post_init__(self) -> None:
         """Only what was right has times, and each state of the L2 that has a time has its metrics."""
@@ -178,11 +157,6 @@ class BenchRow(Part):
     def lead_metrics(self) -> Metrics | None:
         """The metrics that belong to `lead_series`."""
         return None if self.lead_l2_state is None else self.metrics[self.lead_l2_state]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What makes two rows of two records the same measurement: the case, the candidate and its device."""
-        return (*self.place, self.kind, self.candidate)
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -215,7 +189,7 @@ class BenchRecord(RecordHead):
     warnings: list[str]
     left_out: list[LeftOut]
     files: list[FilesPart]
-    rows: list[Annotated[BenchRow, Meta(extra_json_schema=ONLY_RIGHT_IS_TIMED)]]
+    rows: list[BenchRow]
     seed: Annotated[
         Natural | None,
         Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),
@@ -224,13 +198,14 @@ class BenchRecord(RecordHead):
 
 def to_json(record: Part) -> bytes:
     """UTF-8, keys in the order of the record; raises ValueError on NaN."""
+    dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     parts = []
     for name, value in plain(record).items():
         if name in ROW_LISTS:
-            lines = ",\n".join("    " + _dump(row) for row in value)
+            lines = ",\n".join("    " + dump(row) for row in value)
             text = f"[\n{lines}\n  ]" if value else "[]"
         else:
-            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).replace("\n", "\n  ")
+            text = dump(value, indent=2).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')
     return json_bytes("{\n" + ",\n".join(parts) + "\n}")
 
@@ -238,24 +213,6 @@ def to_json(record: Part) -> bytes:
 def read_record(path: Path) -> BenchRecord:
     """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
     return read_kinds(path, {KIND: BenchRecord})
-
-
-def unlike_facts(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """What two mappings differ in: `name ours and theirs`, sorted by name."""
-    names = sorted(ours.keys() | theirs.keys())
-    return [f"{name} {ours.get(name)} and {theirs.get(name)}" for name in names if ours.get(name) != theirs.get(name)]
-
-
-def unlike_machines(ours: Mapping[DeviceName, DeviceFacts], theirs: Mapping[DeviceName, DeviceFacts]) -> list[str]:
-    """What two machines, each its devices' facts by name, differ in, as far as that changes a time."""
-    found = []
-    for device in sorted(ours.keys() | theirs.keys()):
-        if device not in ours or device not in theirs:
-            found.append(f"only one was measured on {device}")
-            continue
-        facts = ({name: getattr(side[device], name) for name in MACHINE_FACTS} for side in (ours, theirs))
-        found += [f"{device} {words}" for words in unlike_facts(*facts)]
-    return found
 
 
 def rounded(row: BenchRow) -> BenchRow:
@@ -269,7 +226,3 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
     return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))

@@ -23,4 +23,4 @@ class TimingRules:
     """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
     check_samples: int = 300_000
     around: bool = True
-    """Also time what surrounds the convolution: both ways over the bus, end to end, decoding and encoding."""
+    """Also time what surrounds the convolution: both ways over the bus, decoding and encoding."""

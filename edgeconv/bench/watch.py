@@ -1,8 +1,7 @@
 """Did the machine stay the same while it was measured? Clocks and slowdowns of a GPU, and who else used the CPU.
 
-A GPU is read while it is at work (an idle one lowers its clocks). A row is flagged where the GPU says that it was
-slowed down, where its clock moved by more than `CLOCK_TOLERANCE`, and where other processes kept more than
-`OTHERS_TOLERANCE` of the cores busy. The clocks and counters come from functions, so that a test plays them.
+A GPU is read while it is at work (an idle one lowers its clocks). The readings come from functions, so that a test
+plays them.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from edgeconv.hardware.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
-OTHERS_WORDS = "other processes kept"
-JIFFIES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-IDLE = ("idle", "iowait")
+"""Shares by which a clock may move, and of the cores that others may keep busy."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +32,16 @@ class CpuUse:
 
 
 def read_cpu_use() -> CpuUse | None:
-    """From /proc/stat; None where there is none."""
-    text = read_system_file("/proc/stat")
-    if text is None:
-        return None
+    """From the first line of /proc/stat (proc(5)); None where there is none."""
     try:
-        fields = text.splitlines()[0].split()[1 : 1 + len(JIFFIES)]
-        spent = dict(zip(JIFFIES, map(int, fields), strict=False))
-        busy = sum(value for name, value in spent.items() if name not in IDLE) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):  # not as Linux writes it
+        lines = (read_system_file("/proc/stat") or "").splitlines()
+        user, nice, system, _, _, irq, softirq, steal = map(int, lines[0].split()[1:9])
+    except (ValueError, IndexError):  # not as Linux writes it
         return None
+    ticks = user + nice + system + irq + softirq + steal
     children = os.times()  # of those that were waited for, as a peer that is a command is
     own = time.process_time() + children.children_user + children.children_system
-    return CpuUse(busy, own, time.perf_counter(), os.cpu_count() or 1)
+    return CpuUse(ticks / os.sysconf("SC_CLK_TCK"), own, time.perf_counter(), os.cpu_count() or 1)
 
 
 def read_no_gpu() -> GpuReading | None:
@@ -101,29 +95,23 @@ class Watch:
 
     def report(self) -> Watched:
         """What was seen since `begin`."""
-        flags = []
         clocks = [reading.sm_clock_mhz for reading in self._readings if reading.sm_clock_mhz]
         slowdowns = sorted({words for reading in self._readings for words in reading.slowdowns})
+        others = _others_share(self._before, self._read_cpu())
+        flags = []
         if slowdowns:
             flags.append(f"throttled: {', '.join(slowdowns)}")
         if clocks and max(clocks) > min(clocks) * (1 + CLOCK_TOLERANCE):
             flags.append(f"clock moved: {min(clocks)} to {max(clocks)} MHz")
-        others = _others_share(self._before, self._read_cpu())
         if self.device == "cpu" and others is not None and others > OTHERS_TOLERANCE:
-            flags.append(f"{OTHERS_WORDS} {others:.0%} of the cores busy")
-        return Watched(
-            sm_clock_min_mhz=min(clocks, default=None),
-            sm_clock_max_mhz=max(clocks, default=None),
-            last_gpu_reading=self._readings[-1] if self._readings else None,
-            others_busy_share=others,
-            flags=flags,
-        )
+            flags.append(f"other processes used the CPU: {others:.0%} of the cores")
+        last = self._readings[-1] if self._readings else None
+        return Watched(min(clocks, default=None), max(clocks, default=None), last, others, flags)
 
 
 def _others_share(before: CpuUse | None, after: CpuUse | None) -> float | None:
     """Share of the cores that other processes used between two readings; None where that is not known."""
     if before is None or after is None or after.wall_seconds <= before.wall_seconds:
         return None
-    own = after.own_seconds - before.own_seconds
-    others = (after.busy_seconds - before.busy_seconds) - own
+    others = after.busy_seconds - before.busy_seconds - (after.own_seconds - before.own_seconds)
     return min(1.0, max(0.0, others / ((after.wall_seconds - before.wall_seconds) * after.cores)))

@@ -78,7 +78,7 @@ def grid(
 
     def progress(done: int, total: int, note: str) -> None:
         if not shown:
-            shown.append(Progress(total, "Mpixel"))
+            shown.append(Progress(total, "cases"))
         shown[0].update(done, note)
 
     def told(rows: Sequence[BenchRow]) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgeconv.bench.grid import ALL, CaseGrid, GridPart
-from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.runner import BenchRun, run
 from edgeconv.core.option import AUTO
 from edgeconv.core.timing import Budget
