@@ -14,19 +14,6 @@ def test_constant_samples_have_an_exact_interval() -> None:
     assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5, 9)
 
 
-def test_one_sample_of_each_tells_nothing() -> None:
-    assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"), 1)
-    assert str(ratio_interval([1.0], [9.0])) == "9 (few samples)"
-
-
-def test_few_samples_have_the_interval_of_student() -> None:
-    """Mean logarithms 0 and 3, each with a variance of 1 of three: pooled 1, error sqrt(2/3), 4.604 of them."""
-    found = ratio_interval(np.exp([-1.0, 0.0, 1.0]).tolist(), np.exp([2.0, 3.0, 4.0]).tolist())
-    assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
-        [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
-    )
-
-
 def test_an_interval_is_the_middle_of_2000_resampled_ratios() -> None:
     """Again from the same draws, in plain Python: quantiles between two samples lie on the line between them."""
     base = [1.0 + 0.01 * (7 * n % 19) for n in range(19)]
@@ -49,13 +36,11 @@ def test_an_interval_is_the_middle_of_2000_resampled_ratios() -> None:
 
 
 def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
-    """Student's interval lies evenly round the ratio; one that is drawn ends at ratios of samples."""
     base, new = [1.0, 1.1, 1.3, 1.8, 1.9], [2.0, 2.1, 2.6, 2.7, 3.9]
-    for count, evenly in ((2, True), (4, True), (5, False)):
-        found = ratio_interval(base[:count], new[:count])
-        assert (found.low * found.high == pytest.approx(found.ratio**2, rel=1e-9)) == evenly, count
-    assert found.low >= min(new) / max(base)
-    assert found.high <= max(new) / min(base)
+    assert ratio_interval(base[:4], new) == Ratio(pytest.approx(2.6 / 1.2), 0.0, float("inf"), 4)
+    assert str(ratio_interval(base[:4], new)) == "2.167 (few samples)"
+    found = ratio_interval(base, new)
+    assert min(new) / max(base) <= found.low < found.high <= max(new) / min(base)
 
 
 def test_a_mean_is_as_unsure_as_its_ratios() -> None:
