@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from itertools import count
 from pathlib import Path
 
 import pytest
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import ab
-from edgeconv.bench.ab import AbRecord, AbRow, Pairs, compare_sides, side_of, verdict_of
-from edgeconv.bench.ab_cases import GUARD, chosen, read_rows
+from edgeconv.bench.ab import AbRecord, AbRow, compare_sides, side_of, verdict_of
+from edgeconv.bench.ab_cases import GUARD, chosen
 from edgeconv.bench.intervals import Ratio
-from edgeconv.core.records import as_type, plain
+from edgeconv.core.records import as_type, plain, to_json
 from edgeconv.errors import UsageError
 
 ROWS = """
@@ -57,35 +56,58 @@ def test_the_whole_interval_decides(low: float, high: float, verdict: str) -> No
     assert verdict_of(Ratio(1.0, low, high, 9), 0.05) == verdict
 
 
+def row_of(title: str, *b_seconds: list[float]) -> AbRow:
+    """A takes a second in each turn."""
+    return AbRow(title, [[1.0] * len(turns) for turns in b_seconds], list(b_seconds), [0.5])
+
+
 def test_an_interval_is_over_the_pairs_of_processes() -> None:
     """Student's t of ln 1.06, ln 1.08 and so on: 99 % of five pairs are 4.604 standard errors."""
-    row = AbRow("row", [1.0] * 5, [1.06, 1.08, 1.07, 1.06, 1.08], [1.0] * 5)
+    row = row_of("row", [1.06], [1.08], [1.07], [1.06], [1.08])
     assert str(row.ratio) == "1.07 [1.05, 1.091]"
-    assert row.verdict(0.04) == "slower"
-    assert row.verdict(0.05) == "no verdict"
-    assert AbRow("row", [1.0] * 4, [1.07] * 4, [1.0] * 4).verdict(0.04) == "no verdict", "too few pairs"
-    assert AbRow("row", [1.0] * 5, [1.0] * 5, [1.0] * 5).is_settled
-    assert not row.is_settled, "half of the interval is 2 %"
+    assert row.half_width == pytest.approx(0.0206, abs=1e-4)
+    assert (row.verdict(0.04), row.verdict(0.05)) == ("slower", "no verdict")
+    assert row_of("row", *[[1.07]] * 4).verdict(0.04) == "no verdict", "too few pairs"
     assert AbRow("row", [], [], [], "A: no").verdict(0.04) == "cannot run"
 
 
+def test_a_pair_is_the_median_of_turns_that_follow_each_other() -> None:
+    """The machine became half as fast between two of them, and then for both."""
+    row = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]], [])
+    assert row.ratios == pytest.approx([1.1])
+
+
 def test_the_mean_is_over_the_pairs_that_every_row_has() -> None:
-    found = [AbRow("1", [1.0, 1.0, 9.0], [1.21, 1.21, 1.0], []), AbRow("2", [2.0, 2.0], [2.0, 2.0], [])]
-    record = AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, [*found, AbRow("3", [], [], [], "B: no")])
+    found = [row_of("1", [1.21], [1.21], [0.1]), row_of("2", [1.0], [1.0]), AbRow("3", [], [], [], "B: no")]
+    record = AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found)
     assert record.mean is not None
     assert record.mean.ratio == pytest.approx(1.1)
     assert record.mean.samples == 2
 
 
+def test_a_record_is_cut_into_comparisons_that_show_how_often_a_verdict_falls(tmp_path: Path) -> None:
+    """Of five pairs each, in their order; the eleventh is over."""
+    slow, fast = [[1.07], [1.07], [1.07], [1.07], [1.071]], [[0.9], [0.9], [0.9], [0.9], [0.901]]
+    found = [row_of("first", *slow, *fast, [9.0]), AbRow("none", [], [], [], "A: no"), row_of("short", [1.0])]
+    (tmp_path / "ab.json").write_bytes(to_json(AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.07, found)))
+    done = edgeconv("bench", "ab", "ab.json", "--cut", "2", "--fail-on", "2%", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "margin of 2" in done.text
+    lines = [line for line in done.text.splitlines() if line.startswith(("| first", "| all", "| none", "| short"))]
+    assert [line.split("|")[2:7] for line in lines] == [[" 2 ", " 1 ", " 1 ", " 0 ", " 0 "]] * 2
+    assert edgeconv("bench", "ab", "ab.json", cwd=tmp_path).code == 2
+    assert edgeconv("bench", "ab", "ab.json", "ab.json", "--cut", "2", cwd=tmp_path).code == 2
+
+
 def test_rows_of_a_file(rows: Path) -> None:
-    titles = [case.title for case in read_rows(rows)]
+    titles = [case.title for case in chosen(rows, None)]
     assert len(titles) == 2 * 2 * 3 + 1
     assert "plan cpu 8x12 uint8 bank-c3-k2 mix threads=1" in titles
     (bank,) = chosen(rows, "plan 8x12 bank-c3-k2")
-    assert (bank.shape, bank.options) == ((8, 12, 3), {"threads": 1})
+    assert (bank.shape, bank.words["threads"]) == ((8, 12, 3), 1)
     assert [len(bank.words["filter"]), len(bank.words["filter"][0])] == [2, 3]
     assert [chosen(rows, words)[0].shape for words in ("8x12 grey-random", "canny")] == [(8, 12, 1), (9, 9, 3)]
-    assert {case.device for case in read_rows(GUARD)} == {"cpu", "cuda"}
+    assert {case.device for case in chosen(GUARD, None)} == {"cpu", "cuda"}
     for text, words in (("[[rows]]\nsize = 'x'", None), ("[[row]]\nsize = 9", None), ("size", None), (ROWS, "luma")):
         rows.write_text(text)
         with pytest.raises(UsageError, match=r"rows\.toml"):
@@ -106,7 +128,7 @@ def test_a_side_is_a_folder_an_interpreter_or_a_revision(tmp_path: Path, monkeyp
             assert (revision.folder / "edgeconv" / "__init__.py").is_file()
 
 
-def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
+def test_two_versions_by_turns(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second knows no canny and ends with another error for a bank: both are lines, and the others are measured."""
     other = tmp_path / "other" / "edgeconv"
     other.mkdir(parents=True)
@@ -118,16 +140,16 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
         "    made.output_shape, made.output_dtype = shape, dtype\n    return made\n\n"
         "def convolve(image, **words): return image\n"
     )
-    now = count()
     told: list[tuple[int, str]] = []
+    monkeypatch.setattr(ab, "ROW_SECONDS", 0.0)
     with side_of(str(PROJECT)) as a, side_of(str(other.parent)) as b:
-        pairs = Pairs(0.0, told=lambda *words: told.append(words), clock=lambda: float(next(now)))
-        record = compare_sides(a, b, read_rows(rows), pairs)
+        record = compare_sides(a, b, chosen(rows, None), 0.0, told=lambda *words: told.append(words))
     by_title = {row.title: row for row in record.rows}
     assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
     assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
     measured = [row for row in record.rows if row.cannot is None]
-    assert [(len(row.a_seconds), len(row.b_seconds), len(row.copy_seconds)) for row in measured] == [(1, 1, 1)] * 8
+    assert [(len(row.a_seconds), len(row.b_seconds), len(row.copy_seconds)) for row in measured] == [(1, 1, 2)] * 8
+    assert all(len(row.a_seconds[0]) == len(row.b_seconds[0]) >= 10 for row in measured), "turns of one pair"
     assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
 
@@ -135,13 +157,16 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
 def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it measured is not judged; then what it says of rows that are slower, and that cannot run."""
     out = tmp_path / "ab.json"
+    monkeypatch.setattr(ab, "ROW_SECONDS", 0.0)
     words = ("bench", "ab", PROJECT, PROJECT, "--rows", rows)
     done = edgeconv(*words, "--only", "plan 8x12 sobel", "--pairs", "1", "--plant", "20%", "-o", out)
     assert (done.code, "1 row: 1 no verdict" in done.text) == (0, True), done.err
     record = json.loads(out.read_bytes())
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
-    found = [AbRow("slow", [1.0] * 5, [1.1] * 5, [0.5] * 5), AbRow("none", [], [], [], "A: no such call")]
-    monkeypatch.setattr(ab, "compare_sides", lambda *given: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found))
+    found = [row_of("slow", *[[1.1]] * 5), AbRow("none", [], [], [], "A: no such call")]
+    monkeypatch.setattr(
+        ab, "compare_sides", lambda *given, **words: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found)
+    )
     wrong = (("--pairs", "0"), ("--time-limit", "0"), ("--fail-on", "much"))
     assert [edgeconv(*words, *each).code for each in wrong] == [2, 2, 2]
     for margin, code in (("5%", 1), ("15%", 0)):

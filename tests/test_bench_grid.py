@@ -11,11 +11,11 @@ from command import PROJECT
 
 from edgeconv.api.convolve import convolve
 from edgeconv.bench import candidates, goals, record
-from edgeconv.bench.arguments import parse_rules, parse_share
 from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
 from edgeconv.bench.goals import GOALS, Goal, outcomes
-from edgeconv.bench.grid import GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
+from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid, named_grid, read_grid
 from edgeconv.bench.peers import PEERS, peer_candidates
+from edgeconv.bench.rules import parse_rules, parse_share
 from edgeconv.bench.synthetic import bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
@@ -24,7 +24,7 @@ from edgeconv.export import tables
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
-from edgeconv.options import Filtering, Timing
+from edgeconv.options import Filtering, GridAxes, Timing
 from edgeconv.runtime.devices.base import Train
 
 
@@ -47,21 +47,29 @@ def test_cases_come_once_and_small_sizes_first() -> None:
 
 
 def test_words_take_the_place_of_a_grids_own() -> None:
-    words = {"sizes": "128:512", "strides": "1,3", "filters": "sobel,scharr", "peers": None, "methods": "sliding"}
-    part = changed(named_grid("quick"), words).parts[0]
+    words = {"sizes": "128:512", "strides": "1,3", "filters": "sobel,scharr", "methods": "sliding"}
+    part = chosen_grid(GridAxes("quick", **words)).parts[0]
     assert part.sizes == (128, 256, 512)
     assert (part.strides, part.filters, part.methods) == ((1, 3), ("sobel", "scharr"), ("sliding",))
     assert part.peers == named_grid("quick").parts[0].peers
-    part = changed(CaseGrid("x", "", (GridPart(peers=("all",)),)), {"devices": "all", "peers": "none"}).parts[0]
-    assert (part.devices, part.peers) == (DEVICES, ())
+    part = chosen_grid(GridAxes("lab", devices="all", peers="none")).parts[0]
+    assert (part.devices, part.peers, part.sizes) == (DEVICES, (), named_grid("lab").parts[0].sizes)
 
 
 def test_a_file_shares_what_stands_at_its_top(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('strides = [2]\n[[part]]\nsizes = "64:128"\n[[part]]\nsizes = [32]\nstrides = 1\n')
     read = read_grid(path)
-    assert read.name == "mine"
+    assert (read.name, read.summary) == ("mine", "from mine.toml")
     assert [(part.sizes, part.strides) for part in read.parts] == [((64, 128), (2,)), ((32,), (1,))]
+
+
+def test_a_file_may_draw_its_cases(tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('seed = 3\ncases = 5\ndtypes = "all"\nfilters = ["all", "own-whole"]\n')
+    read = chosen_grid(GridAxes(str(path), seed=4))
+    assert read.draw == Draw(4, 5)
+    assert read.parts[0].dtypes == named_grid("surface").parts[0].dtypes
 
 
 def test_the_file_in_the_documentation_is_read(tmp_path) -> None:
@@ -77,7 +85,10 @@ def test_the_file_in_the_documentation_is_read(tmp_path) -> None:
     ("text", "words"),
     [
         ("size = 3", "'size' is not one of"),
-        ("sizes = [0]", "not whole numbers"),
+        ("sizes = [0]", "Sizes '0' are not"),
+        ("strides = [0]", "not whole numbers"),
+        ("seed = 1", "seed must be"),
+        ("seed = 1\ncases = 2\n[[part]]\n[[part]]", "from one part"),
         ("filters = ['nabla']", "'nabla' is not one of"),
         ("sizes = ", "is not TOML"),
         ("part = 3", "[[part]]"),
@@ -177,7 +188,7 @@ def test_names_of_banks_and_of_filters_on_grey_pictures(name, shape, channels) -
 )
 def test_names_that_are_no_banks_are_refused_with_how_they_are_named(name) -> None:
     with pytest.raises(UsageError, match="bank-c3-kK"):
-        changed(named_grid("quick"), {"filters": name})
+        chosen_grid(GridAxes("quick", filters=name))
 
 
 @pytest.mark.parametrize(

@@ -479,7 +479,7 @@ def test_an_odd_kernel_file_is_refused_by_name(name: str, tmp_path: Path) -> Non
 
 GRIDS = {
     "deep": ("a = " + "[" * DEEP, "nested too deeply"),
-    "deep table": ("a." * 50_000 + "b = 1", "Grid file"),
+    "deep table": ("a." * 50_000 + "b = 1", "nested too deeply"),
     "nested list": ("sizes = [[1]]", "Sizes must be a word"),
     "table in a list": ("methods = [{a = 1}]", "Methods must be a word"),
     "table": ("[dtypes]\na = 1", "Dtypes must be a word"),

@@ -1,7 +1,7 @@
 """One side of `edgeconv bench ab`: a process with one version of the package, asked by lines of JSON.
 
-    {"case": {...}}      set a case up: {"done": true}, or {"cannot": "why"}
-    {"seconds": 0.05}    run it for so long: {"samples": [...], "copy": [...]}, seconds of one run each
+    {"case": {...}}      set a case up: {"copy": seconds}, of a copy of its bytes, or {"cannot": "why"}
+    {"turn": 0.01}       run it for so many seconds: {"seconds": ...}, the tenth percentile of its runs
 
 A case that is asked to be `slower` by 0.07 does 7 % more than its work: so it is seen what a comparison notices.
 
@@ -15,6 +15,7 @@ a copy of as many bytes is captured likewise. Other calls, which allocate, run o
 
 from __future__ import annotations
 
+import inspect
 import json
 import signal
 import sys
@@ -28,6 +29,8 @@ SEED = 20_261_124
 CACHES = 4
 LEAST_SECONDS = 2e-4
 """Of a sample, so that the clock's own time is far below it."""
+COPY_SECONDS = 0.025
+PERCENTILE = 10
 CANNY_LIMITS = (100, 200)
 PLANTED_RUNS = 100
 """Of a graph, at least, in which a share of them is run again."""
@@ -49,10 +52,12 @@ def caller(case: dict[str, Any]) -> tuple[Callable[[Any, Any], Any], tuple[int, 
     import edgeconv
 
     words = dict(case["words"])
-    if "filter" in words and not isinstance(words["filter"], str):
+    known = inspect.signature(edgeconv.Options).parameters
+    options = {name: words.pop(name) for name in case["words"] if name in known}
+    if options:
+        words["options"] = edgeconv.Options(**options)
+    if isinstance(words.get("filter"), list):
         words["filter"] = np.array(words["filter"], np.float32)
-    if case["options"]:
-        words["options"] = edgeconv.Options(**case["options"])
     shape, dtype = tuple(case["shape"]), case["dtype"]
     if case["call"] == "canny":
         return (lambda image, out: edgeconv.canny(image, *CANNY_LIMITS, out=out, **words)), shape[:2], "uint8"
@@ -152,31 +157,32 @@ def graph(stream: Any, put: Callable[[], None], runs: int) -> Timed:
     return timed
 
 
-def for_a_while(timed: Timed, seconds: float) -> list[float]:
-    """Samples for so long, and one at least; the first is not among them: the other side had the machine."""
+def turn(timed: Timed, seconds: float) -> float:
+    """The tenth percentile of samples for so long; the first is not among them: the other side had the machine."""
     timed()
     end, samples = time.perf_counter() + seconds, [timed()]
     while time.perf_counter() < end:
         samples.append(timed())
-    return samples
+    return float(f"{np.percentile(samples, PERCENTILE):.6g}")
 
 
 def main() -> None:
     """Answer until the questions end; whoever asks decides when, also at Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    timings: tuple[Timed, ...] = ()
+    timed: Timed | None = None
     for line in sys.stdin:
         asked = json.loads(line)
-        if "case" in asked:
-            timings = ()  # the arrays of the case before are given up first
-            try:
-                timings = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
-                answer: dict[str, Any] = {"done": True}
-            except Exception as error:  # of any version of the package, which may not know a word of the case
-                answer = {"cannot": (str(error).strip().splitlines() or [""])[0] or type(error).__name__}
+        answer: dict[str, Any] = {}
+        if timed is not None and "turn" in asked:
+            answer["seconds"] = turn(timed, asked["turn"])
         else:
-            (timed, copy), seconds = timings, asked["seconds"]
-            answer = {"samples": for_a_while(timed, seconds), "copy": for_a_while(copy, seconds / 4)}
+            timed = None  # the arrays of the case before are given up first
+            try:
+                timed, copy = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
+                answer["copy"] = turn(copy, COPY_SECONDS)
+                del copy
+            except Exception as error:  # of any version of the package, which may not know a word of the case
+                answer["cannot"] = (str(error).strip().splitlines() or [""])[0] or type(error).__name__
         print(json.dumps(answer), flush=True)
 
 
