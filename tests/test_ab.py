@@ -128,7 +128,7 @@ def test_a_side_is_a_folder_an_interpreter_or_a_revision(tmp_path: Path, monkeyp
             assert (revision.folder / "edgeconv" / "__init__.py").is_file()
 
 
-def test_two_versions_by_turns(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     """The second knows no canny and ends with another error for a bank: both are lines, and the others are measured."""
     other = tmp_path / "other" / "edgeconv"
     other.mkdir(parents=True)
@@ -141,7 +141,6 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path, monkeypatch: pytest.M
         "def convolve(image, **words): return image\n"
     )
     told: list[tuple[int, str]] = []
-    monkeypatch.setattr(ab, "ROW_SECONDS", 0.0)
     with side_of(str(PROJECT)) as a, side_of(str(other.parent)) as b:
         record = compare_sides(a, b, chosen(rows, None), 0.0, told=lambda *words: told.append(words))
     by_title = {row.title: row for row in record.rows}
@@ -157,9 +156,9 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it measured is not judged; then what it says of rows that are slower, and that cannot run."""
     out = tmp_path / "ab.json"
-    monkeypatch.setattr(ab, "ROW_SECONDS", 0.0)
     words = ("bench", "ab", PROJECT, PROJECT, "--rows", rows)
-    done = edgeconv(*words, "--only", "plan 8x12 sobel", "--pairs", "1", "--plant", "20%", "-o", out)
+    once = ("--only", "plan 8x12 sobel", "--pairs", "1", "--time-limit", "0.1")
+    done = edgeconv(*words, *once, "--plant", "20%", "-o", out)
     assert (done.code, "1 row: 1 no verdict" in done.text) == (0, True), done.err
     record = json.loads(out.read_bytes())
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)

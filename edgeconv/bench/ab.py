@@ -4,7 +4,7 @@
     a turn      some milliseconds of one side: the tenth percentile of its runs, what a run takes undisturbed
     one pair    a new process of each side, and turns A B B A, A B B A, …; the ratio B / A of a pair is the median over
                 turns that follow each other. A machine that changes its pace in between disturbs one of many ratios.
-                Turns are added until the median is known to `TURNS_ERROR`, or for `ROW_SECONDS`
+                Turns are added until the median is known to `TURNS_ERROR`, or the time of the row is up
     ratio       the geometric mean of the pairs' ratios, with an interval of 99 % by Student's t over the pairs. Two
                 processes of the same code differ (where pages lie, which cores they get): the turns of one pair alone
                 would call that a difference
@@ -48,7 +48,8 @@ LEAST_PAIRS = 5
 TURNS = "ABBA"
 LEAST_ROUNDS = 5
 TURN_SECONDS = 0.01
-ROW_SECONDS = 1.5
+ROW_SECONDS = 3.0
+"""Most of a row in a pair, and no more than its share of the time in which every row is to have `LEAST_PAIRS`."""
 TURNS_ERROR = 0.0075
 """Standard error of a pair's ratio by its turns, below which what differs from process to process is larger."""
 Verdict = Literal["slower", "faster", "same", "no verdict", "cannot run"]
@@ -214,6 +215,7 @@ def compare_sides(
     """
     rows = [AbRow(case.title, [], [], []) for case in cases]
     end = clock() + seconds
+    share = min(ROW_SECONDS, seconds / (LEAST_PAIRS * len(cases)))
 
     def wants(row: AbRow) -> bool:
         pairs = len(row.a_seconds)
@@ -230,14 +232,14 @@ def compare_sides(
             }
             for case, row in zip(cases, rows, strict=True):
                 if wants(row):
-                    _measure_row(processes, case, row, planted)
+                    _measure_row(processes, case, row, planted, share)
                     told(sum(not wants(each) for each in rows), f"pair {len(row.a_seconds)}")
     measured = {case.device for case, row in zip(cases, rows, strict=True) if row.cannot is None}
     machine = {device: get_device(device).describe() for device in sorted(measured)}
     return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=planted, rows=rows)
 
 
-def _measure_row(processes: dict[str, SideProcess], case: AbCase, row: AbRow, planted: float) -> None:
+def _measure_row(processes: dict[str, SideProcess], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
     """A pair more for a row."""
     copies, found = [], {"A": list[float](), "B": list[float]()}
     for name, process in processes.items():
@@ -246,7 +248,7 @@ def _measure_row(processes: dict[str, SideProcess], case: AbCase, row: AbRow, pl
             row.cannot = f"{name}: {answer['cannot']}"
             return
         copies.append(answer["copy"])
-    end = time.monotonic() + ROW_SECONDS
+    end = time.monotonic() + seconds
     while len(found["A"]) < LEAST_ROUNDS * 2 or (time.monotonic() < end and _error(found) > TURNS_ERROR):
         for name in TURNS:
             found[name].append(processes[name].ask(turn=TURN_SECONDS)["seconds"])

@@ -108,7 +108,7 @@ def chosen_grid(axes: GridAxes) -> CaseGrid:
     given = {name: value for name, value in asdict(axes).items() if value is not None}
     name = given.pop("grid")
     grid = read_grid(Path(name)) if name.endswith(".toml") else named_grid(name)
-    draw = {word: given.pop(word) for word in ("seed", "cases") if word in given}
+    draw: dict[str, Any] = {word: given.pop(word) for word in ("seed", "cases") if word in given}
     if draw and grid.draw is None:
         raise UsageError(f"--seed and --cases do not apply to grid '{name}', which lists its cases.")
     parts = tuple(_part({**asdict(part), **given}) for part in grid.parts)
@@ -154,7 +154,7 @@ def _grid(name: str, content: Mapping[str, Any]) -> CaseGrid:
     """A grid from a table of TOML."""
     shared = dict(content)
     summary, parts = str(shared.pop("summary")), shared.pop("part", [{}])
-    draw = {word: shared.pop(word) for word in ("seed", "cases") if word in shared}
+    draw: dict[str, Any] = {word: shared.pop(word) for word in ("seed", "cases") if word in shared}
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UsageError("write each part under [[part]].")
     if draw and len(parts) > 1:

@@ -69,7 +69,7 @@ def groups(record: BenchRecord) -> list[Group]:
         case = row.case
         key = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
         found.setdefault(key, []).append(row)
-    return [Group(*key, rows=tuple(rows)) for key, rows in found.items()]
+    return [Group(*key, tuple(rows)) for key, rows in found.items()]
 
 
 def winners(group: Group) -> list[Winner]:
