@@ -58,7 +58,7 @@ def test_the_whole_interval_decides(low: float, high: float, verdict: str) -> No
 
 def row_of(title: str, *b_seconds: list[float]) -> AbRow:
     """A takes a second in each turn."""
-    return AbRow(title, [[1.0] * len(turns) for turns in b_seconds], list(b_seconds), [0.5])
+    return AbRow(title, [[1.0] * len(turns) for turns in b_seconds], list(b_seconds))
 
 
 def test_an_interval_is_over_the_pairs_of_processes() -> None:
@@ -68,17 +68,17 @@ def test_an_interval_is_over_the_pairs_of_processes() -> None:
     assert row.half_width == pytest.approx(0.0206, abs=1e-4)
     assert (row.verdict(0.04), row.verdict(0.05)) == ("slower", "no verdict")
     assert row_of("row", *[[1.07]] * 4).verdict(0.04) == "no verdict", "too few pairs"
-    assert AbRow("row", [], [], [], "A: no").verdict(0.04) == "cannot run"
+    assert AbRow("row", [], [], "A: no").verdict(0.04) == "cannot run"
 
 
 def test_a_pair_is_the_median_of_turns_that_follow_each_other() -> None:
     """The machine became half as fast between two of them, and then for both."""
-    row = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]], [])
+    row = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]])
     assert row.ratios == pytest.approx([1.1])
 
 
 def test_the_mean_is_over_the_pairs_that_every_row_has() -> None:
-    found = [row_of("1", [1.21], [1.21], [0.1]), row_of("2", [1.0], [1.0]), AbRow("3", [], [], [], "B: no")]
+    found = [row_of("1", [1.21], [1.21], [0.1]), row_of("2", [1.0], [1.0]), AbRow("3", [], [], "B: no")]
     record = AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found)
     assert record.mean is not None
     assert record.mean.ratio == pytest.approx(1.1)
@@ -88,7 +88,7 @@ def test_the_mean_is_over_the_pairs_that_every_row_has() -> None:
 def test_a_record_is_cut_into_comparisons_that_show_how_often_a_verdict_falls(tmp_path: Path) -> None:
     """Of five pairs each, in their order; the eleventh is over."""
     slow, fast = [[1.07], [1.07], [1.07], [1.07], [1.071]], [[0.9], [0.9], [0.9], [0.9], [0.901]]
-    found = [row_of("first", *slow, *fast, [9.0]), AbRow("none", [], [], [], "A: no"), row_of("short", [1.0])]
+    found = [row_of("first", *slow, *fast, [9.0]), AbRow("none", [], [], "A: no"), row_of("short", [1.0])]
     (tmp_path / "ab.json").write_bytes(to_json(AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.07, found)))
     done = edgeconv("bench", "ab", "ab.json", "--cut", "2", "--fail-on", "2%", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -147,7 +147,7 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
     assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
     measured = [row for row in record.rows if row.cannot is None]
-    assert [(len(row.a_seconds), len(row.b_seconds), len(row.copy_seconds)) for row in measured] == [(1, 1, 2)] * 8
+    assert [(len(row.a_seconds), len(row.b_seconds)) for row in measured] == [(1, 1)] * 8
     assert all(len(row.a_seconds[0]) == len(row.b_seconds[0]) >= 10 for row in measured), "turns of one pair"
     assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
@@ -162,7 +162,7 @@ def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (done.code, "1 row: 1 no verdict" in done.text) == (0, True), done.err
     record = json.loads(out.read_bytes())
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
-    found = [row_of("slow", *[[1.1]] * 5), AbRow("none", [], [], [], "A: no such call")]
+    found = [row_of("slow", *[[1.1]] * 5), AbRow("none", [], [], "A: no such call")]
     monkeypatch.setattr(
         ab, "compare_sides", lambda *given, **words: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found)
     )
@@ -171,7 +171,7 @@ def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for margin, code in (("5%", 1), ("15%", 0)):
         done = edgeconv(*words, "--fail-on", margin)
         assert done.code == code
-    assert "| same | slow | 1 s | 1.1 s | 1.1 [1.1, 1.1] | 5 | 0.45 |" in done.text
-    assert "| cannot run | none | – | – | A: no such call |" in done.text
+    assert "| same | slow | 1 s | 1.1 s | 1.1 [1.1, 1.1] | 5 |" in done.text
+    assert "| cannot run | none | – | – | A: no such call | – |" in done.text
     del found[0]
     assert edgeconv(*words).code == 1, "nothing was compared"

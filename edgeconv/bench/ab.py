@@ -61,8 +61,6 @@ class AbRow(Part):
     title: str
     a_seconds: list[list[float]]
     b_seconds: list[list[float]]
-    copy_seconds: list[float]
-    """A copy of as many bytes, once in each process."""
     cannot: str | None = None
     """Why a side could not do it."""
 
@@ -91,7 +89,7 @@ class AbRow(Part):
         """The row as so many rows, each of as many pairs that followed each other; pairs that are over are left out."""
         pairs = len(self.a_seconds) // number
         parts = [slice(start, start + pairs) for start in range(0, number * pairs, pairs)] if pairs else []
-        return [AbRow(self.title, self.a_seconds[part], self.b_seconds[part], []) for part in parts]
+        return [AbRow(self.title, self.a_seconds[part], self.b_seconds[part]) for part in parts]
 
 
 class AbRecord(Part):
@@ -213,7 +211,7 @@ def compare_sides(
     With `exactly` each row gets so many, however long that takes. B is made slower by `planted`. `told` hears how many
     rows are settled, and which pair this is.
     """
-    rows = [AbRow(case.title, [], [], []) for case in cases]
+    rows = [AbRow(case.title, [], []) for case in cases]
     end = clock() + seconds
     share = min(ROW_SECONDS, seconds / (LEAST_PAIRS * len(cases)))
 
@@ -241,20 +239,18 @@ def compare_sides(
 
 def _measure_row(processes: dict[str, SideProcess], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
     """A pair more for a row."""
-    copies, found = [], {"A": list[float](), "B": list[float]()}
+    found: dict[str, list[float]] = {name: [] for name in processes}
     for name, process in processes.items():
         answer = process.ask(case={**asdict(case), "slower": planted if name == "B" else 0.0})
         if "cannot" in answer:
             row.cannot = f"{name}: {answer['cannot']}"
             return
-        copies.append(answer["copy"])
     end = time.monotonic() + seconds
     while len(found["A"]) < LEAST_ROUNDS * 2 or (time.monotonic() < end and _error(found) > TURNS_ERROR):
         for name in TURNS:
             found[name].append(processes[name].ask(turn=TURN_SECONDS)["seconds"])
     row.a_seconds.append(found["A"])
     row.b_seconds.append(found["B"])
-    row.copy_seconds += copies
 
 
 def _error(found: dict[str, list[float]]) -> float:

@@ -1,6 +1,6 @@
 """One side of `edgeconv bench ab`: a process with one version of the package, asked by lines of JSON.
 
-    {"case": {...}}      set a case up: {"copy": seconds}, of a copy of its bytes, or {"cannot": "why"}
+    {"case": {...}}      set a case up: {}, or {"cannot": "why"}
     {"turn": 0.01}       run it for so many seconds: {"seconds": ...}, the tenth percentile of its runs
 
 A case that is asked to be `slower` by 0.07 does 7 % more than its work: so it is seen what a comparison notices.
@@ -9,8 +9,8 @@ It runs as text in any interpreter (`python -c`), and uses the public calls alon
 `out=`, so that a version from before this file can be measured too.
 
 On the CPU a sample is a run, or several where one is short. On a GPU `plan` is captured as one graph of runs over so
-many pairs of arrays that they exceed the last cache `CACHES` times, so that each finds it cold and no launch is timed;
-a copy of as many bytes is captured likewise. Other calls, which allocate, run over the same pairs by the host's clock.
+many pairs of arrays that they exceed the last cache `CACHES` times, so that each finds it cold and no launch is timed.
+Other calls, which allocate, run over the same pairs by the host's clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ SEED = 20_261_124
 CACHES = 4
 LEAST_SECONDS = 2e-4
 """Of a sample, so that the clock's own time is far below it."""
-COPY_SECONDS = 0.025
 PERCENTILE = 10
 CANNY_LIMITS = (100, 200)
 PLANTED_RUNS = 100
@@ -82,12 +81,10 @@ def several(run: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> T
     return lambda: timed(times)
 
 
-def on_cpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
-    """The case and the copy of its bytes, by NumPy in one thread."""
+def on_cpu(case: dict[str, Any]) -> Timed:
+    """The case, over the same arrays."""
     call, out_shape, out_dtype = caller(case)
     image, out = noise(tuple(case["shape"]), case["dtype"]), np.empty(out_shape, out_dtype)
-    half = (image.nbytes + out.nbytes) // 2
-    source, target = np.ones(half, np.uint8), np.zeros(half, np.uint8)
 
     def run() -> None:
         started = time.perf_counter()
@@ -97,46 +94,34 @@ def on_cpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
             while time.perf_counter() < until:
                 pass
 
-    return several(run), several(lambda: np.copyto(target, source))
+    return several(run)
 
 
-def on_gpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
-    """The case and the copy of its bytes, each with a cold cache."""
+def on_gpu(case: dict[str, Any]) -> Timed:
+    """The case with a cold cache."""
     import cupy
 
     call, out_shape, out_dtype = caller(case)
     one = cupy.asarray(noise(tuple(case["shape"]), case["dtype"]))
-    out = cupy.empty(out_shape, out_dtype)
-    pair_bytes = one.nbytes + out.nbytes
-    pairs = [(one, out)]
+    pairs = [(one, cupy.empty(out_shape, out_dtype))]
+    pair_bytes = sum(array.nbytes for array in pairs[0])
     for _ in range(CACHES * cupy.cuda.Device().attributes["L2CacheSize"] // pair_bytes + 1):
         pairs.append((one.copy(), cupy.empty(out_shape, out_dtype)))
-    half = -(-pair_bytes // 2048) * 1024  # of whole kilobytes: of others the copy itself is slower
-    halves = [cupy.zeros((2, half), cupy.uint8) for _ in pairs]
-    stream = cupy.cuda.Stream(non_blocking=True)
-
-    def copies() -> None:
-        for source, target in halves:
-            target.data.copy_from_device_async(source.data, half, stream)
-
     order = pairs * (-(-PLANTED_RUNS // len(pairs)) if case["slower"] else 1)
     again = order[: round(case["slower"] * len(order))]
+    stream = cupy.cuda.Stream(non_blocking=True)
 
     def runs() -> None:
         for image, result in [*order, *again]:
             call(image, result)
 
     with stream:
-        if case["call"] == "plan":
-            timed = graph(stream, runs, len(order))
-        else:
-            over_all = several(runs, stream.synchronize)
-            timed = lambda: over_all() / len(order)  # noqa: E731
-        return timed, graph(stream, copies, len(pairs))
+        over_all = graph(stream, runs) if case["call"] == "plan" else several(runs, cupy.cuda.Device().synchronize)
+    return lambda: over_all() / len(order)
 
 
-def graph(stream: Any, put: Callable[[], None], runs: int) -> Timed:
-    """`put` captured as a graph: device time of one of its runs."""
+def graph(stream: Any, put: Callable[[], None]) -> Timed:
+    """`put` captured as a graph: its time on the device."""
     import cupy
 
     put()  # compiles, loads and allocates before the capture
@@ -151,7 +136,7 @@ def graph(stream: Any, put: Callable[[], None], runs: int) -> Timed:
         captured.launch(stream)
         end.record(stream)
         end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / runs
+        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
 
     timed()
     return timed
@@ -178,9 +163,7 @@ def main() -> None:
         else:
             timed = None  # the arrays of the case before are given up first
             try:
-                timed, copy = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
-                answer["copy"] = turn(copy, COPY_SECONDS)
-                del copy
+                timed = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
             except Exception as error:  # of any version of the package, which may not know a word of the case
                 answer["cannot"] = (str(error).strip().splitlines() or [""])[0] or type(error).__name__
         print(json.dumps(answer), flush=True)

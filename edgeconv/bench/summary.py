@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from edgeconv.bench.intervals import Ratio, ratio_interval
 from edgeconv.bench.peers import PEERS
@@ -64,7 +63,7 @@ class Winner:
 
 def groups(record: BenchRecord) -> list[Group]:
     """Rows sorted into groups, in the order in which they first come."""
-    found: dict[tuple[Any, ...], list[BenchRow]] = {}
+    found: dict[tuple[str, str | None, str, str, str, int], list[BenchRow]] = {}
     for row in record.rows:
         case = row.case
         key = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)

@@ -6,11 +6,11 @@ from statistics import geometric_mean, median
 
 from edgeconv.bench.ab import AbRecord, AbRow
 from edgeconv.bench.intervals import CONFIDENCE
-from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.core.units import counted, seconds_text, share_text
 from edgeconv.export.tables import NOTHING, Table
 
 ORDER = ("slower", "no verdict", "cannot run", "faster", "same")
-HEADER = ("verdict", "row", "A", "B", f"B / A, {CONFIDENCE:.0%} interval", "pairs", "B, of a copy")
+HEADER = ("verdict", "row", "A", "B", f"B / A, {CONFIDENCE:.0%} interval", "pairs")
 
 
 def table(record: AbRecord, margin: float) -> Table:
@@ -22,11 +22,9 @@ def table(record: AbRecord, margin: float) -> Table:
 def _cells(row: AbRow, margin: float) -> tuple[str, ...]:
     verdict = row.verdict(margin)
     if row.cannot is not None:
-        return (verdict, row.title, NOTHING, NOTHING, row.cannot, NOTHING, NOTHING)
+        return (verdict, row.title, NOTHING, NOTHING, row.cannot, NOTHING)
     a, b = (geometric_mean(map(median, seconds)) for seconds in (row.a_seconds, row.b_seconds))
-    copy = geometric_mean(row.copy_seconds)
-    share = digits_text(copy / b, 2)
-    return (verdict, row.title, seconds_text(a), seconds_text(b), str(row.ratio), str(len(row.a_seconds)), share)
+    return (verdict, row.title, seconds_text(a), seconds_text(b), str(row.ratio), str(len(row.a_seconds)))
 
 
 def summary(record: AbRecord, margin: float) -> str:
