@@ -496,7 +496,6 @@ class GridAxes:
     grid: str = option(
         "quick",
         "lab, gpu, processor, bank, grey, surface, quick, or a TOML file; the options below change it.",
-        formerly={"card": "gpu"},
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
     strides: str | None = option(None, "'1,2,3'.")

@@ -98,6 +98,9 @@ def test_words_that_mean_nothing_are_one_line_before_anything_runs(tmp_path) -> 
         ("--l2", "hot"),
         ("--check", "some"),
         ("--stop-after", "-1"),
+        ("--noise", "x"),
+        ("--samples", "0"),
+        ("--time-limit", "0"),
         ("nowhere.png",),
     ):
         done = edgeconv("bench", *words, cwd=tmp_path)

@@ -95,7 +95,8 @@ def grid(
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
     _say_surface(record)
-    _say_notes(record, left_out)
+    for note in [*record.warnings, *left_out]:
+        say(f"edgeconv: {note}", err=True)
     methods = [row for row in record.rows if row.kind == "method"]
     none_timed = record.complete and methods and not any(row.timings for row in methods)
     if none_timed or any(row.status in ("wrong", "disqualified") for row in methods):
@@ -122,22 +123,15 @@ def _say_table(table: Table) -> None:
         say_drawn(terminal.draw([Tabled(table, 2)], width, has_colours(sys.stdout)))
 
 
-def _formats(text: str) -> tuple[list[str], dict[str, str]]:
-    """The formats that are wanted; and of `all` those that cannot be made here, with the reason. Raises UsageError."""
+def _formats(text: str) -> tuple[list[str], list[str]]:
+    """The formats that are wanted; and of `all` a note on each that cannot be made here. Raises UsageError."""
     from edgeconv.export import EXPORTERS, find_exporter
 
     if text != "all":
-        return [find_exporter(item.strip()).name for item in text.split(",")], {}
+        return [find_exporter(item.strip()).name for item in text.split(",")], []
     reasons = {entry.name: entry.unavailable_reason() for entry in EXPORTERS}
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    return [name for name in reasons if name not in left_out], left_out
-
-
-def _say_notes(record: BenchRecord, left_out: dict[str, str]) -> None:
-    for warning in record.warnings:
-        say(f"edgeconv: {warning}", err=True)
-    for name, reason in left_out.items():
-        say(f"edgeconv: format {name} left out: {reason}", err=True)
+    notes = [f"format {name} left out: {reason}" for name, reason in reasons.items() if reason is not None]
+    return [name for name, reason in reasons.items() if reason is None], notes
 
 
 def _make_room(folder: Path, name: str, replace: bool) -> None:
@@ -241,8 +235,7 @@ def _climb(
         raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
     if not ladder.time_limit > 0:
         raise UsageError("--time-limit must be above 0.")
-    outputs = Outputs((), replacing.overwrite)
-    outputs.reserve_file(ladder.output)
+    Outputs((), replacing.overwrite).reserve_file(ladder.output)
     reason = cuda_unavailable_reason()
     if reason is not None:
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
