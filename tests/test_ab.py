@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import PROJECT, edgeconv
 
@@ -152,6 +153,33 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     assert all(len(row.a_seconds[0]) == len(row.b_seconds[0]) >= 10 for row in measured), "turns of one pair"
     assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.04])
+def test_pairs_and_turns_are_added_until_enough_is_known(rows: Path, monkeypatch, scatter: float) -> None:
+    """Of a side that always takes a second and one whose turns scatter: processes are made up."""
+    asked: list[str] = []
+    times = np.random.default_rng(1)
+
+    class MadeUp:
+        def __init__(self, side: ab.Side, place: str) -> None:
+            self.side = side
+
+        def ask(self, **words: object) -> dict[str, float]:
+            asked.append(self.side.name if "turn" in words else "case")
+            return {"seconds": 1 + scatter * times.uniform(-1, 1)}
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(ab, "SideProcess", MadeUp)
+    monkeypatch.setattr(ab, "ROW_SECONDS", 1e6)
+    record = compare_sides(ab.Side("A", "", None), ab.Side("B", "", None), chosen(rows, "canny"), 1e9)
+    (row,) = record.rows
+    assert asked[:6] == ["case", "case", "A", "B", "B", "A"]
+    pairs, turns = len(row.a_seconds), max(map(len, row.a_seconds))
+    assert (pairs > 5 and turns > 10) if scatter else (pairs, turns) == (5, 10)
+    assert row.half_width < ab.HALF_WIDTH
 
 
 def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

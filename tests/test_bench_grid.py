@@ -79,27 +79,6 @@ def test_the_file_in_the_documentation_is_read(tmp_path) -> None:
     assert first.methods == second.methods == ("all", "im2col:gemm=cublas")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("size = 3", "'size' is not one of"),
-        ("sizes = [0]", "Sizes '0' are not"),
-        ("strides = [0]", "not whole numbers"),
-        ("seed = 1", "seed must be"),
-        ("seed = 1\ncases = 2\n[[part]]\n[[part]]", "from one part"),
-        ("filters = ['nabla']", "'nabla' is not one of"),
-        ("sizes = ", "is not TOML"),
-        ("part = 3", "[[part]]"),
-    ],
-)
-def test_a_file_that_is_wrong_is_named_with_its_fault(tmp_path, text: str, words: str) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=r"bad\.toml") as caught:
-        read_grid(path)
-    assert words in str(caught.value)
-
-
 def test_method_words_carry_options() -> None:
     words = ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1", "textbook:block=8"]
     found = method_candidates(words, "cuda", Options())

@@ -38,7 +38,6 @@ import numpy as np
 from edgeconv.bench.ab_cases import AbCase
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.core.records import Part
-from edgeconv.core.timing import Clock
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -204,7 +203,6 @@ def compare_sides(
     exactly: int | None = None,
     planted: float = 0.0,
     told: Callable[[int, str], None] = lambda settled, note: None,
-    clock: Clock = time.monotonic,
 ) -> AbRecord:
     """Pairs of processes until every row is settled, or the time is up and each row has one.
 
@@ -212,14 +210,14 @@ def compare_sides(
     rows are settled, and which pair this is.
     """
     rows = [AbRow(case.title, [], []) for case in cases]
-    end = clock() + seconds
+    end = time.monotonic() + seconds
     share = min(ROW_SECONDS, seconds / (LEAST_PAIRS * len(cases)))
 
     def wants(row: AbRow) -> bool:
         pairs = len(row.a_seconds)
         if row.cannot is not None or exactly is not None:
             return row.cannot is None and pairs < (exactly or 0)
-        return not pairs or (clock() < end and (pairs < LEAST_PAIRS or row.half_width >= HALF_WIDTH))
+        return not pairs or (time.monotonic() < end and (pairs < LEAST_PAIRS or row.half_width >= HALF_WIDTH))
 
     while any(map(wants, rows)):
         with ExitStack() as stack:
