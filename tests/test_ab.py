@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -161,18 +162,15 @@ def test_pairs_and_turns_are_added_until_enough_is_known(rows: Path, monkeypatch
     asked: list[str] = []
     times = np.random.default_rng(1)
 
-    class MadeUp:
-        def __init__(self, side: ab.Side, place: str) -> None:
-            self.side = side
-
-        def ask(self, **words: object) -> dict[str, float]:
-            asked.append(self.side.name if "turn" in words else "case")
+    @contextmanager
+    def made_up(side: ab.Side, place: str):
+        def ask(**words: object) -> dict[str, float]:
+            asked.append(side.name if "turn" in words else "case")
             return {"seconds": 1 + scatter * times.uniform(-1, 1)}
 
-        def close(self) -> None:
-            pass
+        yield ask
 
-    monkeypatch.setattr(ab, "SideProcess", MadeUp)
+    monkeypatch.setattr(ab, "process_of", made_up)
     monkeypatch.setattr(ab, "ROW_SECONDS", 1e6)
     record = compare_sides(ab.Side("A", "", None), ab.Side("B", "", None), chosen(rows, "canny"), 1e9)
     (row,) = record.rows

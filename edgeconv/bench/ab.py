@@ -27,7 +27,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -51,6 +51,8 @@ ROW_SECONDS = 3.0
 """Most of a row in a pair, and no more than its share of the time in which every row is to have `LEAST_PAIRS`."""
 TURNS_ERROR = 0.0075
 """Standard error of a pair's ratio by its turns, below which what differs from process to process is larger."""
+Ask = Callable[..., dict[str, Any]]
+"""What gives a process words by name, and gives back its answer (ab_side.py)."""
 Verdict = Literal["slower", "faster", "same", "no verdict", "cannot run"]
 
 
@@ -157,38 +159,29 @@ def side_of(word: str) -> Iterator[Side]:
             yield Side(word, sys.executable, Path(folder))
 
 
-class SideProcess:
-    """A process of a side."""
+@contextmanager
+def process_of(side: Side, place: str) -> Iterator[Ask]:
+    """A process of a side in a folder, as what asks it; that raises UnavailableError where the process has ended."""
+    here = Path(__file__).with_name("ab_side.py").read_text(encoding="utf-8")
+    path = {} if side.folder is None else {"PYTHONPATH": str(side.folder)}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([side.python, "-c", here], cwd=place, env={**os.environ, **path}, **pipes)
 
-    def __init__(self, side: Side, place: str) -> None:
-        here = Path(__file__).with_name("ab_side.py").read_text(encoding="utf-8")
-        path = {} if side.folder is None else {"PYTHONPATH": str(side.folder)}
-        self._name = side.name
-        self._process = subprocess.Popen(
-            [side.python, "-c", here],
-            cwd=place,  # which holds nothing that could be imported
-            env={**os.environ, **path},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, **words: Any) -> dict[str, Any]:
-        """Its answer; raises UnavailableError where it has ended."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
+    def ask(**words: Any) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            stdin.write(json.dumps(words) + "\n")
-            stdin.flush()
-            answer: dict[str, Any] = json.loads(stdout.readline())
+            process.stdin.write(json.dumps(words) + "\n")
+            process.stdin.flush()
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
         except (OSError, ValueError):
-            raise UnavailableError(f"The process of '{self._name}' ended before its time.") from None
+            raise UnavailableError(f"The process of '{side.name}' ended before its time.") from None
         return answer
 
-    def close(self) -> None:
-        """Let it end."""
-        self._process.communicate()
+    try:
+        yield ask
+    finally:
+        process.communicate()
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------
@@ -221,32 +214,29 @@ def compare_sides(
 
     while any(map(wants, rows)):
         with ExitStack() as stack:
-            place = stack.enter_context(tempfile.TemporaryDirectory())
-            processes = {
-                name: stack.enter_context(closing(SideProcess(side, place)))
-                for name, side in zip("AB", (a, b), strict=True)
-            }
+            place = stack.enter_context(tempfile.TemporaryDirectory())  # which holds nothing that could be imported
+            asks = {name: stack.enter_context(process_of(side, place)) for name, side in (("A", a), ("B", b))}
             for case, row in zip(cases, rows, strict=True):
                 if wants(row):
-                    _measure_row(processes, case, row, planted, share)
+                    _measure_row(asks, case, row, planted, share)
                     told(sum(not wants(each) for each in rows), f"pair {len(row.a_seconds)}")
     measured = {case.device for case, row in zip(cases, rows, strict=True) if row.cannot is None}
     machine = {device: get_device(device).describe() for device in sorted(measured)}
     return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=planted, rows=rows)
 
 
-def _measure_row(processes: dict[str, SideProcess], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
+def _measure_row(asks: dict[str, Ask], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
     """A pair more for a row."""
-    found: dict[str, list[float]] = {name: [] for name in processes}
-    for name, process in processes.items():
-        answer = process.ask(case={**asdict(case), "slower": planted if name == "B" else 0.0})
+    found: dict[str, list[float]] = {name: [] for name in asks}
+    for name, ask in asks.items():
+        answer = ask(case={**asdict(case), "slower": planted if name == "B" else 0.0})
         if "cannot" in answer:
             row.cannot = f"{name}: {answer['cannot']}"
             return
     end = time.monotonic() + seconds
     while len(found["A"]) < LEAST_ROUNDS * 2 or (time.monotonic() < end and _error(found) > TURNS_ERROR):
         for name in TURNS:
-            found[name].append(processes[name].ask(turn=TURN_SECONDS)["seconds"])
+            found[name].append(asks[name](turn=TURN_SECONDS)["seconds"])
     row.a_seconds.append(found["A"])
     row.b_seconds.append(found["B"])
 

@@ -4,17 +4,9 @@ A case is a problem and its pixels by name: size × stride × type × filter × 
 line, from a TOML file, or by name from grids.toml, whose tables are written as such a file is. Named grids hold those
 of the lab reports and the rows of the project's own bars (goals.py).
 
-    [[part]]                      # a TOML file: one or more parts; keys at the top hold for every part
-    sizes = "128:4096"            # or [128, 512]
-    strides = [1, 2, 3]
-    methods = ["sliding", "im2col:gemm=cublas", "cudnn:find:math=tf32"]
-    peers = ["torch"]             # or "all"
-    dtypes = ["float32"]
-    filters = ["random"]
-    channels = ["mix"]
-    devices = ["cpu", "cuda"]
-
-With `seed` and `cases` at the top, so many cases are drawn at random from the axes of its one part (surface.py).
+A file's keys are the fields of `GridPart`, at its top for every part or under [[part]]; each is a word, a number, or a
+list of these. With `seed` and `cases` at the top, that many cases are drawn at random from the axes of its one part
+(surface.py).
 """
 
 from __future__ import annotations
