@@ -496,7 +496,6 @@ class GridAxes:
     grid: str = option(
         "quick",
         "lab, gpu, processor, bank, grey, surface, quick, or a TOML file; the options below change it.",
-        formerly={"card": "gpu"},
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
     strides: str | None = option(None, "'1,2,3'.")
@@ -573,6 +572,7 @@ class Pairing:
     pairs: int | None = option(None, "Take exactly this many pairs of processes, however long that takes.")
     fail_on: str = option("5%", "How much slower is too slow.")
     plant: str = option("0%", "Make B slower by this, to see what is noticed.")
+    cut: int | None = option(None, "Cut the pairs of a record into this many comparisons, and count their verdicts.")
     output: Path | None = option(None, "Write the record to this file, as JSON.", "-o")
 
 

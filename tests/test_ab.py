@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import ab
-from edgeconv.bench.ab import AbRecord, AbRow, Pairs, compare_sides, side_of, verdict_of
-from edgeconv.bench.ab_cases import GUARD, chosen, read_rows
+from edgeconv.bench.ab import AbRecord, AbRow, compare_sides, side_of, verdict_of
+from edgeconv.bench.ab_cases import GUARD, chosen
 from edgeconv.bench.intervals import Ratio
-from edgeconv.core.records import as_type, plain
+from edgeconv.core.records import as_type, plain, to_json
 from edgeconv.errors import UsageError
 
 ROWS = """
@@ -57,35 +58,59 @@ def test_the_whole_interval_decides(low: float, high: float, verdict: str) -> No
     assert verdict_of(Ratio(1.0, low, high, 9), 0.05) == verdict
 
 
+def row_of(title: str, *b_seconds: list[float]) -> AbRow:
+    """A takes a second in each turn."""
+    return AbRow(title, [[1.0] * len(turns) for turns in b_seconds], list(b_seconds))
+
+
+def record_of(*rows: AbRow) -> AbRecord:
+    return AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.07, list(rows))
+
+
 def test_an_interval_is_over_the_pairs_of_processes() -> None:
     """Student's t of ln 1.06, ln 1.08 and so on: 99 % of five pairs are 4.604 standard errors."""
-    row = AbRow("row", [1.0] * 5, [1.06, 1.08, 1.07, 1.06, 1.08], [1.0] * 5)
+    row = row_of("row", [1.06], [1.08], [1.07], [1.06], [1.08])
     assert str(row.ratio) == "1.07 [1.05, 1.091]"
-    assert row.verdict(0.04) == "slower"
-    assert row.verdict(0.05) == "no verdict"
-    assert AbRow("row", [1.0] * 4, [1.07] * 4, [1.0] * 4).verdict(0.04) == "no verdict", "too few pairs"
-    assert AbRow("row", [1.0] * 5, [1.0] * 5, [1.0] * 5).is_settled
-    assert not row.is_settled, "half of the interval is 2 %"
-    assert AbRow("row", [], [], [], "A: no").verdict(0.04) == "cannot run"
+    assert row.half_width == pytest.approx(0.0206, abs=1e-4)
+    assert (row.verdict(0.04), row.verdict(0.05)) == ("slower", "no verdict")
+    assert row_of("row", *[[1.07]] * 4).verdict(0.04) == "no verdict", "too few pairs"
+    assert AbRow("row", [], [], "A: no").verdict(0.04) == "cannot run"
+
+
+def test_a_pair_is_the_median_of_turns_that_follow_each_other() -> None:
+    """The machine became half as fast between two of them, and then for both."""
+    row = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]])
+    assert row.ratios == pytest.approx([1.1])
 
 
 def test_the_mean_is_over_the_pairs_that_every_row_has() -> None:
-    found = [AbRow("1", [1.0, 1.0, 9.0], [1.21, 1.21, 1.0], []), AbRow("2", [2.0, 2.0], [2.0, 2.0], [])]
-    record = AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, [*found, AbRow("3", [], [], [], "B: no")])
-    assert record.mean is not None
-    assert record.mean.ratio == pytest.approx(1.1)
-    assert record.mean.samples == 2
+    mean = record_of(row_of("1", [1.21], [1.21], [0.1]), row_of("2", [1.0], [1.0]), AbRow("3", [], [], "B: no")).mean
+    assert mean is not None
+    assert (mean.ratio, mean.samples) == (pytest.approx(1.1), 2)
+
+
+def test_a_record_is_cut_into_comparisons_that_show_how_often_a_verdict_falls(tmp_path: Path) -> None:
+    """Of five pairs each, in their order; the eleventh is over."""
+    slow, fast = [[1.07], [1.07], [1.07], [1.07], [1.071]], [[0.9], [0.9], [0.9], [0.9], [0.901]]
+    record = record_of(row_of("first", *slow, *fast, [9.0]), AbRow("none", [], [], "A: no"), row_of("short", [1.0]))
+    (tmp_path / "ab.json").write_bytes(to_json(record))
+    done = edgeconv("bench", "ab", "ab.json", "--cut", "2", "--fail-on", "2%", cwd=tmp_path)
+    assert done.code == 0, done.err
+    lines = [line for line in done.text.splitlines() if line.startswith(("| first", "| all", "| none", "| short"))]
+    assert [line.split("|")[2:7] for line in lines] == [[" 2 ", " 1 ", " 1 ", " 0 ", " 0 "]] * 2
+    wrong = (["ab.json"], ["ab.json", "ab.json", "--cut", "2"])
+    assert [edgeconv("bench", "ab", *words, cwd=tmp_path).code for words in wrong] == [2, 2]
 
 
 def test_rows_of_a_file(rows: Path) -> None:
-    titles = [case.title for case in read_rows(rows)]
+    titles = [case.title for case in chosen(rows, None)]
     assert len(titles) == 2 * 2 * 3 + 1
     assert "plan cpu 8x12 uint8 bank-c3-k2 mix threads=1" in titles
     (bank,) = chosen(rows, "plan 8x12 bank-c3-k2")
-    assert (bank.shape, bank.options) == ((8, 12, 3), {"threads": 1})
+    assert (bank.shape, bank.words["threads"]) == ((8, 12, 3), 1)
     assert [len(bank.words["filter"]), len(bank.words["filter"][0])] == [2, 3]
     assert [chosen(rows, words)[0].shape for words in ("8x12 grey-random", "canny")] == [(8, 12, 1), (9, 9, 3)]
-    assert {case.device for case in read_rows(GUARD)} == {"cpu", "cuda"}
+    assert {case.device for case in chosen(GUARD, None)} == {"cpu", "cuda"}
     for text, words in (("[[rows]]\nsize = 'x'", None), ("[[row]]\nsize = 9", None), ("size", None), (ROWS, "luma")):
         rows.write_text(text)
         with pytest.raises(UsageError, match=r"rows\.toml"):
@@ -118,36 +143,62 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
         "    made.output_shape, made.output_dtype = shape, dtype\n    return made\n\n"
         "def convolve(image, **words): return image\n"
     )
-    now = count()
     told: list[tuple[int, str]] = []
     with side_of(str(PROJECT)) as a, side_of(str(other.parent)) as b:
-        pairs = Pairs(0.0, told=lambda *words: told.append(words), clock=lambda: float(next(now)))
-        record = compare_sides(a, b, read_rows(rows), pairs)
+        record = compare_sides(a, b, chosen(rows, None), 0.0, told=lambda *words: told.append(words))
     by_title = {row.title: row for row in record.rows}
     assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
     assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
     measured = [row for row in record.rows if row.cannot is None]
-    assert [(len(row.a_seconds), len(row.b_seconds), len(row.copy_seconds)) for row in measured] == [(1, 1, 1)] * 8
+    assert [(len(row.a_seconds), len(row.b_seconds)) for row in measured] == [(1, 1)] * 8
+    assert all(len(row.a_seconds[0]) == len(row.b_seconds[0]) >= 10 for row in measured), "turns of one pair"
     assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.04])
+def test_pairs_and_turns_are_added_until_enough_is_known(rows: Path, monkeypatch, scatter: float) -> None:
+    """Of a side that always takes a second and one whose turns scatter: processes are made up."""
+    asked: list[str] = []
+    times = np.random.default_rng(1)
+
+    @contextmanager
+    def made_up(side: ab.Side, place: str):
+        def ask(**words: object) -> dict[str, float]:
+            asked.append(side.name if "turn" in words else "case")
+            return {"seconds": 1 + scatter * times.uniform(-1, 1)}
+
+        yield ask
+
+    monkeypatch.setattr(ab, "process_of", made_up)
+    monkeypatch.setattr(ab, "ROW_SECONDS", 1e6)
+    record = compare_sides(ab.Side("A", "", None), ab.Side("B", "", None), chosen(rows, "canny"), 1e9)
+    (row,) = record.rows
+    assert asked[:6] == ["case", "case", "A", "B", "B", "A"]
+    pairs, turns = len(row.a_seconds), max(map(len, row.a_seconds))
+    assert (pairs > 5 and turns > 10) if scatter else (pairs, turns) == (5, 10)
+    assert row.half_width < ab.HALF_WIDTH
 
 
 def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it measured is not judged; then what it says of rows that are slower, and that cannot run."""
     out = tmp_path / "ab.json"
     words = ("bench", "ab", PROJECT, PROJECT, "--rows", rows)
-    done = edgeconv(*words, "--only", "plan 8x12 sobel", "--pairs", "1", "--plant", "20%", "-o", out)
+    once = ("--only", "plan 8x12 sobel", "--pairs", "1", "--time-limit", "0.1")
+    done = edgeconv(*words, *once, "--plant", "20%", "-o", out)
     assert (done.code, "1 row: 1 no verdict" in done.text) == (0, True), done.err
     record = json.loads(out.read_bytes())
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
-    found = [AbRow("slow", [1.0] * 5, [1.1] * 5, [0.5] * 5), AbRow("none", [], [], [], "A: no such call")]
-    monkeypatch.setattr(ab, "compare_sides", lambda *given: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found))
+    found = [row_of("slow", *[[1.1]] * 5), AbRow("none", [], [], "A: no such call")]
+    monkeypatch.setattr(
+        ab, "compare_sides", lambda *given, **words: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found)
+    )
     wrong = (("--pairs", "0"), ("--time-limit", "0"), ("--fail-on", "much"))
     assert [edgeconv(*words, *each).code for each in wrong] == [2, 2, 2]
     for margin, code in (("5%", 1), ("15%", 0)):
         done = edgeconv(*words, "--fail-on", margin)
         assert done.code == code
-    assert "| same | slow | 1 s | 1.1 s | 1.1 [1.1, 1.1] | 5 | 0.45 |" in done.text
-    assert "| cannot run | none | – | – | A: no such call |" in done.text
+    assert "| same | slow | 1 s | 1.1 s | 1.1 [1.1, 1.1] | 5 |" in done.text
+    assert "| cannot run | none | – | – | A: no such call | – |" in done.text
     del found[0]
     assert edgeconv(*words).code == 1, "nothing was compared"

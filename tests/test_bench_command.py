@@ -98,6 +98,13 @@ def test_words_that_mean_nothing_are_one_line_before_anything_runs(tmp_path) -> 
         ("--l2", "hot"),
         ("--check", "some"),
         ("--stop-after", "-1"),
+        ("--grid", "lab", "--seed", "1"),
+        ("--cases", "3"),
+        ("--grid", "surface", "--seed", "-1"),
+        ("--grid", "surface", "--cases", "0"),
+        ("--noise", "x"),
+        ("--samples", "0"),
+        ("--time-limit", "0"),
         ("nowhere.png",),
     ):
         done = edgeconv("bench", *words, cwd=tmp_path)

@@ -9,18 +9,17 @@ import jsonschema
 import numpy as np
 import pytest
 from bench_records import ROOF, TimedMethod, use
-from command import edgeconv
+from command import PROJECT, edgeconv
 
 from edgeconv.bench import runner, surface
-from edgeconv.bench.arguments import chosen_grid
-from edgeconv.bench.grid import CaseGrid, Draw, named_grid
-from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.grid import CaseGrid, Draw, chosen_grid, named_grid
+from edgeconv.bench.measure import request_for
+from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.synthetic import bench_channels, bench_filter
+from edgeconv.bench.synthetic import bench_channels
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.forms import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
-from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
 from edgeconv.export import html, markdown
@@ -34,17 +33,19 @@ def drawn_grid(seed: int, number: int, **part: object) -> CaseGrid:
     return dataclasses.replace(grid, draw=Draw(seed, number), parts=(dataclasses.replace(grid.parts[0], **part),))
 
 
-def test_a_seed_draws_the_same_cases_and_another_seed_others() -> None:
-    first = surface.drawn_cases(drawn_grid(7, 50))
-    surface.drawn_cases.cache_clear()
-    assert surface.drawn_cases(drawn_grid(7, 50)) == first
-    assert len({drawn.case for drawn in first}) == 50
-    assert set(surface.drawn_cases(drawn_grid(8, 50))).isdisjoint(first)
+def test_the_seed_of_a_committed_record_draws_its_cases_and_another_seed_others() -> None:
+    record = read_record(PROJECT / "docs" / "results" / "bench" / "two-core-xeon-avx512" / "surface.json.xz")
+    drawn = surface.drawn_cases(record.grid)
+    for row in record.rows:
+        found = drawn[row.case.named]
+        assert (row.case.height, row.case.width) == (found.height, found.width)
+        assert (row.case.border, row.case.output_mode) == (found.border, found.output_mode)
+    assert set(surface.drawn_cases(drawn_grid(8, 50))).isdisjoint(drawn)
 
 
 def test_the_whole_surface_is_drawn_from() -> None:
     """Of 600 cases; and each of them is a problem that can be stated."""
-    drawn = surface.drawn_cases(drawn_grid(1, 600))
+    drawn = surface.drawn_cases(drawn_grid(1, 600)).values()
     assert {each.case.dtype for each in drawn} == set(INPUT_DTYPES)
     assert {each.case.channels for each in drawn} == set(CHANNELS)
     assert {each.case.stride for each in drawn} == {1, 2, 3, 4, 5, 6}
@@ -57,15 +58,7 @@ def test_the_whole_surface_is_drawn_from() -> None:
     assert 0.7 < len(large) / len(drawn) < 0.85
     assert min(min(each.height, each.width) for each in drawn) < 16
     for each in drawn:
-        rules = each.rules(TimingRules())
-        request = make_request(
-            bench_filter(each.case.filter, each.case.channels),
-            channels=each.case.channels,
-            stride=each.case.stride,
-            padding=rules.padding,
-            border=rules.border,
-            output_mode=rules.output_mode,
-        )
+        request = request_for(each.case, each.rules(TimingRules()))
         shape = (each.height, each.width, bench_channels(each.case.filter))
         problem = request.problem(shape, np.dtype(each.case.dtype))
         assert problem.input_bytes + problem.output_bytes <= 2 * surface.MOST_BYTES
@@ -78,20 +71,6 @@ def test_axes_of_the_command_are_what_is_drawn_from() -> None:
     assert len(cases) == 4
     assert {(case.dtype, case.filter.removeprefix("grey-"), case.stride) for case in cases} == {("uint8", "sobel", 2)}
     assert all(5 <= case.size <= 9 for case in cases)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ({"grid": "lab", "seed": 1}, "do not apply to grid"),
-        ({"grid": "quick", "cases": 3}, "do not apply to grid"),
-        ({"grid": "surface", "seed": -1}, "--seed must be"),
-        ({"grid": "surface", "cases": 0}, "--seed must be"),
-    ],
-)
-def test_what_a_grid_does_not_draw_by_is_refused(words: dict[str, object], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        chosen_grid(GridAxes(**words))
     with pytest.raises(UsageError, match="draws its own pictures"):
         surface.cases_of(named_grid("surface"), ("a.png",))
 

@@ -10,52 +10,24 @@ import pytest
 from edgeconv.bench.intervals import STUDENT_T, Ratio, mean_of_cases, mean_ratio, ratio_interval
 
 
-def test_constant_samples_have_an_exact_interval() -> None:
-    assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5, 9)
-
-
-def test_one_sample_of_each_tells_nothing() -> None:
-    assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"), 1)
-    assert str(ratio_interval([1.0], [9.0])) == "9 (few samples)"
-
-
-def test_few_samples_have_the_interval_of_student() -> None:
-    """Mean logarithms 0 and 3, each with a variance of 1 of three: pooled 1, error sqrt(2/3), 4.604 of them."""
-    found = ratio_interval(np.exp([-1.0, 0.0, 1.0]).tolist(), np.exp([2.0, 3.0, 4.0]).tolist())
-    assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
-        [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
-    )
-
-
-def test_an_interval_is_the_middle_of_2000_resampled_ratios() -> None:
-    """Again from the same draws, in plain Python: quantiles between two samples lie on the line between them."""
-    base = [1.0 + 0.01 * (7 * n % 19) for n in range(19)]
-    new = [1.2 + 0.02 * (5 * n % 23) for n in range(23)]
-
-    def quantile(values: list[float], percent: float) -> float:
-        ordered, place = sorted(values), (len(values) - 1) * percent / 100
-        low = int(place)
-        return ordered[low] + (place - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
-
-    rng = np.random.default_rng(20_261_121)
-    drawn = [
-        [quantile([values[pick] for pick in picks], 50) for picks in rng.integers(0, len(values), (2000, len(values)))]
-        for values in (new, base)
-    ]
-    ratios = [mine / theirs for mine, theirs in zip(*drawn, strict=True)]
-    found = ratio_interval(base, new)
-    expected = (quantile(new, 50) / quantile(base, 50), quantile(ratios, 0.5), quantile(ratios, 99.5))
-    assert (found.ratio, found.low, found.high) == pytest.approx(expected, rel=1e-12)
+def test_an_interval_holds_the_true_ratio_in_most_of_many_series() -> None:
+    """Of 300 pairs of 25 samples, whose medians have a ratio of 1.2, at most 3 % miss it (1 % is what is said)."""
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(300):
+        found = ratio_interval(rng.normal(1.0, 0.05, 25).tolist(), rng.normal(1.2, 0.06, 25).tolist())
+        held += found.low <= 1.2 <= found.high
+        assert found.low < found.ratio < found.high
+    assert 0.97 <= held / 300 < 1
 
 
 def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
-    """Student's interval lies evenly round the ratio; one that is drawn ends at ratios of samples."""
     base, new = [1.0, 1.1, 1.3, 1.8, 1.9], [2.0, 2.1, 2.6, 2.7, 3.9]
-    for count, evenly in ((2, True), (4, True), (5, False)):
-        found = ratio_interval(base[:count], new[:count])
-        assert (found.low * found.high == pytest.approx(found.ratio**2, rel=1e-9)) == evenly, count
-    assert found.low >= min(new) / max(base)
-    assert found.high <= max(new) / min(base)
+    assert ratio_interval(base[:4], new) == Ratio(pytest.approx(2.6 / 1.2), 0.0, float("inf"), 4)
+    assert str(ratio_interval(base[:4], new)) == "2.167 (few samples)"
+    found = ratio_interval(base, new)
+    assert min(new) / max(base) <= found.low < found.high <= max(new) / min(base)
+    assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5, 9)
 
 
 def test_a_mean_is_as_unsure_as_its_ratios() -> None:

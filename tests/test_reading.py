@@ -478,8 +478,16 @@ def test_an_odd_kernel_file_is_refused_by_name(name: str, tmp_path: Path) -> Non
 
 
 GRIDS = {
+    "other key": ("size = 3", "'size' is not one of"),
+    "no size": ("sizes = [0]", "Sizes '0' are not"),
+    "no stride": ("strides = [0]", "not whole numbers"),
+    "seed alone": ("seed = 1", "seed must be"),
+    "two parts to draw from": ("seed = 1\ncases = 2\n[[part]]\n[[part]]", "from one part"),
+    "no filter": ("filters = ['nabla']", "'nabla' is not one of"),
+    "no TOML": ("sizes = ", "is not TOML"),
+    "no part": ("part = 3", "under"),
     "deep": ("a = " + "[" * DEEP, "nested too deeply"),
-    "deep table": ("a." * 50_000 + "b = 1", "Grid file"),
+    "deep table": ("a." * 50_000 + "b = 1", "nested too deeply"),
     "nested list": ("sizes = [[1]]", "Sizes must be a word"),
     "table in a list": ("methods = [{a = 1}]", "Methods must be a word"),
     "table": ("[dtypes]\na = 1", "Dtypes must be a word"),

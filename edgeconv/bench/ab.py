@@ -1,11 +1,13 @@
 """Is version B slower than version A? Both run the same public calls by turns, over several pairs of processes.
 
     sides       a source folder, a git revision, or the Python interpreter of another environment
-    one pair    a new process of each; every case is timed by turns, A B B A, and a process says its tenth percentile:
-                what a run takes where nothing disturbs it
-    ratio       B / A of each pair; the geometric mean of all pairs, with an interval of 99 % by Student's t over the
-                pairs. Two processes of the same code differ (where pages lie, which cores they get): samples of one
-                pair alone would call that a difference
+    a turn      some milliseconds of one side: the tenth percentile of its runs, what a run takes undisturbed
+    one pair    a new process of each side, and turns A B B A, A B B A, …; the ratio B / A of a pair is the median over
+                turns that follow each other. A machine that changes its pace in between disturbs one of many ratios.
+                Turns are added until the median is known to `TURNS_ERROR`, or the time of the row is up
+    ratio       the geometric mean of the pairs' ratios, with an interval of 99 % by Student's t over the pairs. Two
+                processes of the same code differ (where pages lie, which cores they get): the turns of one pair alone
+                would call that a difference
     enough      pairs are added until half of the interval is below `HALF_WIDTH`, or the time is up
     verdict     slower where the whole interval is above 1 + margin, faster where it is below 1 / (1 + margin), same
                 where it is between both, and no verdict otherwise
@@ -25,7 +27,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -36,47 +38,59 @@ import numpy as np
 from edgeconv.bench.ab_cases import AbCase
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.core.records import Part
-from edgeconv.core.timing import Clock
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
 
 HALF_WIDTH = 0.01
 LEAST_PAIRS = 5
-TURN_SECONDS = 0.05
 TURNS = "ABBA"
-PERCENTILE = 10
+LEAST_ROUNDS = 5
+TURN_SECONDS = 0.01
+ROW_SECONDS = 3.0
+"""Most of a row in a pair, and no more than its share of the time in which every row is to have `LEAST_PAIRS`."""
+TURNS_ERROR = 0.0075
+"""Standard error of a pair's ratio by its turns, below which what differs from process to process is larger."""
+Ask = Callable[..., dict[str, Any]]
+"""What gives a process words by name, and gives back its answer (ab_side.py)."""
 Verdict = Literal["slower", "faster", "same", "no verdict", "cannot run"]
 
 
 class AbRow(Part):
-    """A case, and what each pair of processes took, in seconds of a run."""
+    """A case, and what a run took in each turn of each pair of processes, in seconds."""
 
     title: str
-    a_seconds: list[float]
-    b_seconds: list[float]
-    copy_seconds: list[float]
-    """A copy of as many bytes, by both."""
+    a_seconds: list[list[float]]
+    b_seconds: list[list[float]]
     cannot: str | None = None
     """Why a side could not do it."""
 
     @property
-    def ratio(self) -> Ratio:
-        """B / A, above 1 where B is slower."""
-        return mean_of_cases([b / a for a, b in zip(self.a_seconds, self.b_seconds, strict=True)])
+    def ratios(self) -> list[float]:
+        """B / A of each pair, above 1 where B is slower."""
+        return [float(np.median(np.divide(b, a))) for a, b in zip(self.a_seconds, self.b_seconds, strict=True)]
 
     @property
-    def is_settled(self) -> bool:
-        """Whether more pairs would say no more."""
-        return len(self.a_seconds) >= LEAST_PAIRS and self.ratio.high - self.ratio.low < 2 * HALF_WIDTH
+    def ratio(self) -> Ratio:
+        """Of all pairs."""
+        return mean_of_cases(self.ratios)
+
+    @property
+    def half_width(self) -> float:
+        """Of the interval."""
+        return (self.ratio.high - self.ratio.low) / 2
 
     def verdict(self, margin: float) -> Verdict:
         """On B."""
         if self.cannot is not None:
             return "cannot run"
-        if len(self.a_seconds) < LEAST_PAIRS:
-            return "no verdict"
-        return verdict_of(self.ratio, margin)
+        return "no verdict" if len(self.a_seconds) < LEAST_PAIRS else verdict_of(self.ratio, margin)
+
+    def cut(self, number: int) -> list[AbRow]:
+        """The row as so many rows, each of as many pairs that followed each other; pairs that are over are left out."""
+        pairs = len(self.a_seconds) // number
+        parts = [slice(start, start + pairs) for start in range(0, number * pairs, pairs)] if pairs else []
+        return [AbRow(self.title, self.a_seconds[part], self.b_seconds[part]) for part in parts]
 
 
 class AbRecord(Part):
@@ -96,12 +110,11 @@ class AbRecord(Part):
     @property
     def mean(self) -> Ratio | None:
         """The geometric mean of all rows, over the pairs that measured each of them; None where one has no pair."""
-        rows = [row for row in self.rows if row.cannot is None]
-        pairs = min((len(row.a_seconds) for row in rows), default=0)
+        ratios = [row.ratios for row in self.rows if row.cannot is None]
+        pairs = min(map(len, ratios), default=0)
         if not pairs:
             return None
-        logs = [np.log(row.b_seconds[:pairs]) - np.log(row.a_seconds[:pairs]) for row in rows]
-        return mean_of_cases(np.exp(np.mean(logs, axis=0)).tolist())
+        return mean_of_cases(np.exp(np.mean([np.log(of_row[:pairs]) for of_row in ratios], axis=0)).tolist())
 
 
 def verdict_of(ratio: Ratio, margin: float) -> Verdict:
@@ -146,92 +159,89 @@ def side_of(word: str) -> Iterator[Side]:
             yield Side(word, sys.executable, Path(folder))
 
 
-class SideProcess:
-    """A process of a side."""
+@contextmanager
+def process_of(side: Side, place: str) -> Iterator[Ask]:
+    """A process of a side in a folder, as what asks it; that raises UnavailableError where the process has ended."""
+    here = Path(__file__).with_name("ab_side.py").read_text(encoding="utf-8")
+    path = {} if side.folder is None else {"PYTHONPATH": str(side.folder)}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([side.python, "-c", here], cwd=place, env={**os.environ, **path}, **pipes)
 
-    def __init__(self, side: Side, place: str) -> None:
-        here = Path(__file__).with_name("ab_side.py").read_text(encoding="utf-8")
-        path = {} if side.folder is None else {"PYTHONPATH": str(side.folder)}
-        self._name = side.name
-        self._process = subprocess.Popen(
-            [side.python, "-c", here],
-            cwd=place,  # which holds nothing that could be imported
-            env={**os.environ, **path},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, **words: Any) -> dict[str, Any]:
-        """Its answer; raises UnavailableError where it has ended."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
+    def ask(**words: Any) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            stdin.write(json.dumps(words) + "\n")
-            stdin.flush()
-            answer: dict[str, Any] = json.loads(stdout.readline())
+            process.stdin.write(json.dumps(words) + "\n")
+            process.stdin.flush()
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
         except (OSError, ValueError):
-            raise UnavailableError(f"The process of '{self._name}' ended before its time.") from None
+            raise UnavailableError(f"The process of '{side.name}' ended before its time.") from None
         return answer
 
-    def close(self) -> None:
-        """Let it end."""
-        self._process.communicate()
+    try:
+        yield ask
+    finally:
+        process.communicate()
 
 
 # --- pairs --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """How many pairs of processes there are."""
+def compare_sides(
+    a: Side,
+    b: Side,
+    cases: Sequence[AbCase],
+    seconds: float,
+    *,
+    exactly: int | None = None,
+    planted: float = 0.0,
+    told: Callable[[int, str], None] = lambda settled, note: None,
+) -> AbRecord:
+    """Pairs of processes until every row is settled, or the time is up and each row has one.
 
-    seconds: float
-    """After which no row gets a further one; each has the first."""
-    exactly: int | None = None
-    """So many for each row, however long that takes."""
-    planted: float = 0.0
-    """By how much B is made slower on purpose."""
-    told: Callable[[int, str], None] = lambda settled, note: None
-    """Hears how many rows are settled, and which pair this is."""
-    clock: Clock = time.monotonic
-
-
-def compare_sides(a: Side, b: Side, cases: Sequence[AbCase], pairs: Pairs) -> AbRecord:
-    """Pairs of processes until every row is settled or the time is up."""
-    rows = [AbRow(case.title, [], [], []) for case in cases]
-    end = pairs.clock() + pairs.seconds
+    With `exactly` each row gets so many, however long that takes. B is made slower by `planted`. `told` hears how many
+    rows are settled, and which pair this is.
+    """
+    rows = [AbRow(case.title, [], []) for case in cases]
+    end = time.monotonic() + seconds
+    share = min(ROW_SECONDS, seconds / (LEAST_PAIRS * len(cases)))
 
     def wants(row: AbRow) -> bool:
-        if row.cannot is not None or pairs.exactly is not None:
-            return row.cannot is None and len(row.a_seconds) < (pairs.exactly or 0)
-        return not row.a_seconds or (pairs.clock() < end and not row.is_settled)
+        pairs = len(row.a_seconds)
+        if row.cannot is not None or exactly is not None:
+            return row.cannot is None and pairs < (exactly or 0)
+        return not pairs or (time.monotonic() < end and (pairs < LEAST_PAIRS or row.half_width >= HALF_WIDTH))
 
     while any(map(wants, rows)):
         with ExitStack() as stack:
-            place = stack.enter_context(tempfile.TemporaryDirectory())
-            processes = [stack.enter_context(closing(SideProcess(side, place))) for side in (a, b)]
+            place = stack.enter_context(tempfile.TemporaryDirectory())  # which holds nothing that could be imported
+            asks = {name: stack.enter_context(process_of(side, place)) for name, side in (("A", a), ("B", b))}
             for case, row in zip(cases, rows, strict=True):
                 if wants(row):
-                    _measure_row(processes, case, row, pairs.planted)
-                    pairs.told(sum(not wants(each) for each in rows), f"pair {len(row.a_seconds)}")
+                    _measure_row(asks, case, row, planted, share)
+                    told(sum(not wants(each) for each in rows), f"pair {len(row.a_seconds)}")
     measured = {case.device for case, row in zip(cases, rows, strict=True) if row.cannot is None}
     machine = {device: get_device(device).describe() for device in sorted(measured)}
-    return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=pairs.planted, rows=rows)
+    return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=planted, rows=rows)
 
 
-def _measure_row(processes: Sequence[SideProcess], case: AbCase, row: AbRow, planted: float) -> None:
+def _measure_row(asks: dict[str, Ask], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
     """A pair more for a row."""
-    for name, process, slower in zip("AB", processes, (0.0, planted), strict=True):
-        answer = process.ask(case={**asdict(case), "slower": slower})
+    found: dict[str, list[float]] = {name: [] for name in asks}
+    for name, ask in asks.items():
+        answer = ask(case={**asdict(case), "slower": planted if name == "B" else 0.0})
         if "cannot" in answer:
             row.cannot = f"{name}: {answer['cannot']}"
             return
-    found: dict[str, list[float]] = {"A": [], "B": [], "copy": []}
-    for name in TURNS:
-        answer = processes["AB".index(name)].ask(seconds=TURN_SECONDS)
-        found[name] += answer["samples"]
-        found["copy"] += answer["copy"]
-    for seconds, name in ((row.a_seconds, "A"), (row.b_seconds, "B"), (row.copy_seconds, "copy")):
-        seconds.append(float(f"{np.percentile(found[name], PERCENTILE):.6g}"))
+    end = time.monotonic() + seconds
+    while len(found["A"]) < LEAST_ROUNDS * 2 or (time.monotonic() < end and _error(found) > TURNS_ERROR):
+        for name in TURNS:
+            found[name].append(asks[name](turn=TURN_SECONDS)["seconds"])
+    row.a_seconds.append(found["A"])
+    row.b_seconds.append(found["B"])
+
+
+def _error(found: dict[str, list[float]]) -> float:
+    """The standard error of the median of B / A by its quartiles, as of a normal distribution."""
+    low, high = np.percentile(np.log(found["B"]) - np.log(found["A"]), (25, 75))
+    return float(0.93 * (high - low) / np.sqrt(len(found["A"])))

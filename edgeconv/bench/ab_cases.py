@@ -7,7 +7,7 @@ size = [512, "1080x1920"]      # height x width, or height x width x channels
 dtype = ["uint8"]
 filter = ["sobel", "random-whole", "bank-c3-k16", "grey-kirsch"]    # as in a grid of `bench`
 channels = ["mix"]
-stride = [1]                   # and whatever else `convolve` takes by name
+stride = [1]                   # and whatever else `convolve` takes by name, or as an option of a method
 
 [[sample]]                     # cases of the grid `surface`, drawn with a seed
 device = ["cpu"]
@@ -17,28 +17,24 @@ cases = 200
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from edgeconv.bench.grid import Draw, named_grid
+from edgeconv.bench.grid import Draw, named_grid, read_toml
 from edgeconv.bench.surface import drawn_cases
-from edgeconv.bench.synthetic import BANK_NAME, GREY_PREFIX, RANDOM_FILTERS, bench_channels, bench_filter
+from edgeconv.bench.synthetic import GREY_PREFIX, bench_channels, bench_filter
 from edgeconv.core.choices import DEVICES
+from edgeconv.core.filters import filter_names
 from edgeconv.errors import UsageError, one_line
-from edgeconv.io.files import SMALL_BYTES, read_text, reason_of
-from edgeconv.methods.options import Options
 
-GUARD = Path(__file__).parent / "guard.toml"
+GUARD = Path(__file__).with_name("guard.toml")
 """What no change may slow: the rows that stand where none are named."""
 CALLS = ("plan", "convolve", "canny")
-HERE = {"call": ("plan",), "device": DEVICES, "size": (2048,), "dtype": ("uint8",)}
+HERE = {"call": "plan", "device": DEVICES, "size": 2048, "dtype": "uint8"}
 """What says where and on what; every other word is one of the call's own."""
-OPTIONS = tuple(entry.name for entry in fields(Options))
-"""Words that a call takes as `options=`."""
 
 
 @dataclass(frozen=True)
@@ -51,33 +47,25 @@ class AbCase:
     shape: tuple[int, ...]
     dtype: str
     words: dict[str, Any]
-    """Arguments by name; a filter that has no name is its weights."""
-    options: dict[str, Any]
+    """By name, those of a method's options among them; a filter that has no name is its weights."""
 
 
-def chosen(path: Path, words: str | None) -> list[AbCase]:
-    """The rows of a file whose title holds all words; raises UsageError where none does."""
-    rows = [case for case in read_rows(path) if set((words or "").split()) <= set(case.title.split())]
-    if not rows:
-        raise UsageError(f"--only '{words}' fits no row of '{path.name}'.")
-    return rows
+def chosen(path: Path, only: str | None) -> list[AbCase]:
+    """The rows of a file whose title holds all words of `only`, each once, small pictures first.
 
-
-def read_rows(path: Path) -> list[AbCase]:
-    """All rows of a file, each once, small pictures first; raises UsageError naming what is wrong in it."""
+    Raises UsageError that names what is wrong in the file, or that no row fits.
+    """
+    content = read_toml(path)
     try:
-        content = tomllib.loads(read_text(path, SMALL_BYTES))
         found = [case for part in content.pop("rows", []) for case in _product(part)]
         found += [case for part in content.pop("sample", []) for case in _sample(**part)]
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"'{path}' is not TOML: {error}.") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The rows of '{path}' cannot be read: {reason_of(error)}.") from None
-    except (AttributeError, TypeError, RecursionError) as error:
-        raise UsageError(f"'{path}' does not hold rows: {one_line(error)}.") from None
+    except (AttributeError, TypeError, ValueError, UsageError) as error:
+        raise UsageError(f"'{path}' does not hold rows: {one_line(error)}") from None
     if content or not found:
         raise UsageError(f"'{path}' needs rows under [[rows]] or [[sample]], and nothing else.")
-    once = {case.title: case for case in found}
+    once = {case.title: case for case in found if set((only or "").split()) <= set(case.title.split())}
+    if not once:
+        raise UsageError(f"--only '{only}' fits no row of '{path.name}'.")
     return sorted(once.values(), key=lambda case: case.shape[0] * case.shape[1])
 
 
@@ -86,39 +74,35 @@ def _product(part: Mapping[str, Any]) -> Iterator[AbCase]:
     for values in product(*axes.values()):
         words = dict(zip(axes, values, strict=True))
         call, device, size, dtype = (words.pop(name) for name in HERE)
-        if call not in CALLS or device not in DEVICES:
-            raise ValueError(f"'{call}' on '{device}' is not one of {', '.join(CALLS)} on {' or '.join(DEVICES)}")
         sides = tuple(map(int, str(size).split("x")))
         yield _case(call, device, sides if len(sides) > 1 else 2 * sides, dtype, words)
 
 
 def _sample(seed: int, cases: int, device: Sequence[str]) -> Iterator[AbCase]:
     grid = replace(named_grid("surface"), draw=Draw(seed, cases))
-    for each, place in product(drawn_cases(grid), device):
-        if place not in DEVICES:
-            raise ValueError(f"device '{place}' is not one of a list of {' and '.join(DEVICES)}")
+    for drawn, place in product(drawn_cases(grid).values(), device):
         words = {
-            "filter": each.case.filter,
-            "channels": each.case.channels,
-            "stride": each.case.stride,
-            "padding": int(each.padding) if each.padding.isdecimal() else each.padding,
-            "border": each.border,
-            "output_mode": each.output_mode,
+            "filter": drawn.case.filter,
+            "channels": drawn.case.channels,
+            "stride": drawn.case.stride,
+            "padding": int(drawn.padding) if drawn.padding.isdecimal() else drawn.padding,
+            "border": drawn.border,
+            "output_mode": drawn.output_mode,
         }
-        yield _case("plan", place, (each.height, each.width), each.case.dtype, words)
+        yield _case("plan", place, (drawn.height, drawn.width), drawn.case.dtype, words)
 
 
 def _case(call: str, device: str, shape: tuple[int, ...], dtype: str, words: dict[str, Any]) -> AbCase:
-    options = {name: words.pop(name) for name in OPTIONS if name in words}
-    said = [value for name, value in words.items() if name != "stride"]
+    if call not in CALLS or device not in DEVICES:
+        raise UsageError(f"'{call}' on '{device}' is not one of {', '.join(CALLS)} on {' or '.join(DEVICES)}.")
+    said = [value if isinstance(value, str) else f"{name}={value}" for name, value in words.items() if name != "stride"]
     said += [f"s{words['stride']}"] if words.get("stride", 1) != 1 else []
-    said += [f"{name}={value}" for name, value in options.items()]
-    title = " ".join(map(str, [call, device, "x".join(map(str, shape)), dtype, *said]))
-    name = words.get("filter")
-    if isinstance(name, str):
+    title = " ".join([call, device, "x".join(map(str, shape)), dtype, *said])
+    if "filter" in words:
+        name = words["filter"]
         shape = shape if len(shape) > 2 else (*shape, bench_channels(name))
         plain = name.removeprefix(GREY_PREFIX)
-        words = {**words, "filter": plain}
-        if plain in RANDOM_FILTERS or BANK_NAME.fullmatch(name) or ";" in name:
-            words["filter"] = bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
-    return AbCase(title, call, device, shape, dtype, {**words, "device": device}, options)
+        is_named = plain in filter_names()
+        weights = plain if is_named else bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
+        words = {**words, "filter": weights}
+    return AbCase(title, call, device, shape, dtype, {**words, "device": device})

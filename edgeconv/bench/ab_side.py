@@ -1,7 +1,7 @@
 """One side of `edgeconv bench ab`: a process with one version of the package, asked by lines of JSON.
 
-    {"case": {...}}      set a case up: {"done": true}, or {"cannot": "why"}
-    {"seconds": 0.05}    run it for so long: {"samples": [...], "copy": [...]}, seconds of one run each
+    {"case": {...}}      set a case up: {}, or {"cannot": "why"}
+    {"turn": 0.01}       run it for so many seconds: {"seconds": ...}, the tenth percentile of its runs
 
 A case that is asked to be `slower` by 0.07 does 7 % more than its work: so it is seen what a comparison notices.
 
@@ -9,12 +9,13 @@ It runs as text in any interpreter (`python -c`), and uses the public calls alon
 `out=`, so that a version from before this file can be measured too.
 
 On the CPU a sample is a run, or several where one is short. On a GPU `plan` is captured as one graph of runs over so
-many pairs of arrays that they exceed the last cache `CACHES` times, so that each finds it cold and no launch is timed;
-a copy of as many bytes is captured likewise. Other calls, which allocate, run over the same pairs by the host's clock.
+many pairs of arrays that they exceed the last cache `CACHES` times, so that each finds it cold and no launch is timed.
+Other calls, which allocate, run over the same pairs by the host's clock.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import signal
 import sys
@@ -28,6 +29,7 @@ SEED = 20_261_124
 CACHES = 4
 LEAST_SECONDS = 2e-4
 """Of a sample, so that the clock's own time is far below it."""
+PERCENTILE = 10
 CANNY_LIMITS = (100, 200)
 PLANTED_RUNS = 100
 """Of a graph, at least, in which a share of them is run again."""
@@ -49,10 +51,12 @@ def caller(case: dict[str, Any]) -> tuple[Callable[[Any, Any], Any], tuple[int, 
     import edgeconv
 
     words = dict(case["words"])
-    if "filter" in words and not isinstance(words["filter"], str):
+    known = inspect.signature(edgeconv.Options).parameters
+    options = {name: words.pop(name) for name in case["words"] if name in known}
+    if options:
+        words["options"] = edgeconv.Options(**options)
+    if isinstance(words.get("filter"), list):
         words["filter"] = np.array(words["filter"], np.float32)
-    if case["options"]:
-        words["options"] = edgeconv.Options(**case["options"])
     shape, dtype = tuple(case["shape"]), case["dtype"]
     if case["call"] == "canny":
         return (lambda image, out: edgeconv.canny(image, *CANNY_LIMITS, out=out, **words)), shape[:2], "uint8"
@@ -77,12 +81,10 @@ def several(run: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> T
     return lambda: timed(times)
 
 
-def on_cpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
-    """The case and the copy of its bytes, by NumPy in one thread."""
+def on_cpu(case: dict[str, Any]) -> Timed:
+    """The case, over the same arrays."""
     call, out_shape, out_dtype = caller(case)
     image, out = noise(tuple(case["shape"]), case["dtype"]), np.empty(out_shape, out_dtype)
-    half = (image.nbytes + out.nbytes) // 2
-    source, target = np.ones(half, np.uint8), np.zeros(half, np.uint8)
 
     def run() -> None:
         started = time.perf_counter()
@@ -92,46 +94,34 @@ def on_cpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
             while time.perf_counter() < until:
                 pass
 
-    return several(run), several(lambda: np.copyto(target, source))
+    return several(run)
 
 
-def on_gpu(case: dict[str, Any]) -> tuple[Timed, Timed]:
-    """The case and the copy of its bytes, each with a cold cache."""
+def on_gpu(case: dict[str, Any]) -> Timed:
+    """The case with a cold cache."""
     import cupy
 
     call, out_shape, out_dtype = caller(case)
     one = cupy.asarray(noise(tuple(case["shape"]), case["dtype"]))
-    out = cupy.empty(out_shape, out_dtype)
-    pair_bytes = one.nbytes + out.nbytes
-    pairs = [(one, out)]
+    pairs = [(one, cupy.empty(out_shape, out_dtype))]
+    pair_bytes = sum(array.nbytes for array in pairs[0])
     for _ in range(CACHES * cupy.cuda.Device().attributes["L2CacheSize"] // pair_bytes + 1):
         pairs.append((one.copy(), cupy.empty(out_shape, out_dtype)))
-    half = -(-pair_bytes // 2048) * 1024  # of whole kilobytes: of others the copy itself is slower
-    halves = [cupy.zeros((2, half), cupy.uint8) for _ in pairs]
-    stream = cupy.cuda.Stream(non_blocking=True)
-
-    def copies() -> None:
-        for source, target in halves:
-            target.data.copy_from_device_async(source.data, half, stream)
-
     order = pairs * (-(-PLANTED_RUNS // len(pairs)) if case["slower"] else 1)
     again = order[: round(case["slower"] * len(order))]
+    stream = cupy.cuda.Stream(non_blocking=True)
 
     def runs() -> None:
         for image, result in [*order, *again]:
             call(image, result)
 
     with stream:
-        if case["call"] == "plan":
-            timed = graph(stream, runs, len(order))
-        else:
-            over_all = several(runs, stream.synchronize)
-            timed = lambda: over_all() / len(order)  # noqa: E731
-        return timed, graph(stream, copies, len(pairs))
+        over_all = graph(stream, runs) if case["call"] == "plan" else several(runs, cupy.cuda.Device().synchronize)
+    return lambda: over_all() / len(order)
 
 
-def graph(stream: Any, put: Callable[[], None], runs: int) -> Timed:
-    """`put` captured as a graph: device time of one of its runs."""
+def graph(stream: Any, put: Callable[[], None]) -> Timed:
+    """`put` captured as a graph: its time on the device."""
     import cupy
 
     put()  # compiles, loads and allocates before the capture
@@ -146,37 +136,36 @@ def graph(stream: Any, put: Callable[[], None], runs: int) -> Timed:
         captured.launch(stream)
         end.record(stream)
         end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / runs
+        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
 
     timed()
     return timed
 
 
-def for_a_while(timed: Timed, seconds: float) -> list[float]:
-    """Samples for so long, and one at least; the first is not among them: the other side had the machine."""
+def turn(timed: Timed, seconds: float) -> float:
+    """The tenth percentile of samples for so long; the first is not among them: the other side had the machine."""
     timed()
     end, samples = time.perf_counter() + seconds, [timed()]
     while time.perf_counter() < end:
         samples.append(timed())
-    return samples
+    return float(f"{np.percentile(samples, PERCENTILE):.6g}")
 
 
 def main() -> None:
     """Answer until the questions end; whoever asks decides when, also at Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    timings: tuple[Timed, ...] = ()
+    timed: Timed | None = None
     for line in sys.stdin:
         asked = json.loads(line)
-        if "case" in asked:
-            timings = ()  # the arrays of the case before are given up first
-            try:
-                timings = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
-                answer: dict[str, Any] = {"done": True}
-            except Exception as error:  # of any version of the package, which may not know a word of the case
-                answer = {"cannot": (str(error).strip().splitlines() or [""])[0] or type(error).__name__}
+        answer: dict[str, Any] = {}
+        if timed is not None and "turn" in asked:
+            answer["seconds"] = turn(timed, asked["turn"])
         else:
-            (timed, copy), seconds = timings, asked["seconds"]
-            answer = {"samples": for_a_while(timed, seconds), "copy": for_a_while(copy, seconds / 4)}
+            timed = None  # the arrays of the case before are given up first
+            try:
+                timed = (on_gpu if asked["case"]["device"] == "cuda" else on_cpu)(asked["case"])
+            except Exception as error:  # of any version of the package, which may not know a word of the case
+                answer["cannot"] = (str(error).strip().splitlines() or [""])[0] or type(error).__name__
         print(json.dumps(answer), flush=True)
 
 

@@ -2,17 +2,14 @@
 
     ratio      median(new) / median(base)
     interval   the middle `CONFIDENCE` of the ratios of `RESAMPLES` pairs of resamples (with replacement, each as long
-               as its series), percentile method
-    few        a series of fewer than `LEAST_SAMPLES` (core/timing.py) cannot be resampled, and it is what a case gets
-               that became slow: then Student's t for the difference of the mean logarithms, with one spread pooled
-               from both series, laid around the ratio
+               as its series), percentile method; of fewer than `LEAST_SAMPLES` (core/timing.py) nothing is known
     lead       who is how much faster is said only of enough samples and an interval of at most `WIDEST` (`doubt`)
 
 The samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can show: an
 interval is too narrow by what changes from run to run. `bench ab` runs pairs of processes for that (ab.py).
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13; Student, The probable error of a mean,
-Biometrika 1908 (the two-sample form with pooled variance, in any textbook).
+Biometrika 1908.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ STUDENT_T = (
 
 @dataclass(frozen=True)
 class Ratio:
-    """new / base, and where it lies with `CONFIDENCE`; (0, inf) where there is one sample of each."""
+    """new / base, and where it lies with `CONFIDENCE`; (0, inf) where there are too few samples to say."""
 
     ratio: float
     low: float
@@ -51,9 +48,7 @@ class Ratio:
     """Of the shorter series."""
 
     def __str__(self) -> str:
-        if self.high == float("inf"):
-            return f"{digits_text(self.ratio, 4)} (few samples)"
-        return f"{digits_text(self.ratio, 4)} {self.interval}"
+        return f"{digits_text(self.ratio, 4)} {'(few samples)' if self.high == np.inf else self.interval}"
 
     @property
     def interval(self) -> str:
@@ -72,13 +67,17 @@ def ratio_interval(base: Sequence[float], new: Sequence[float]) -> Ratio:
     """The ratio of the medians of two series of times, with its interval."""
     ratio, samples = float(np.median(new) / np.median(base)), min(len(base), len(new))
     if samples < LEAST_SAMPLES:
-        width = _student_width(base, new)
-        return Ratio(ratio, ratio / width, ratio * width, samples)
+        return Ratio(ratio, 0.0, float("inf"), samples)
     rng = np.random.default_rng(SEED)
-    ratios = _resampled(new, rng) / _resampled(base, rng)
+    news, bases = (_resampled_medians(np.asarray(series, np.float64), rng) for series in (new, base))
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(ratios, (tail, 1 - tail))
+    low, high = np.quantile(news / bases, (tail, 1 - tail))
     return Ratio(ratio, float(low), float(high), samples)
+
+
+def _resampled_medians(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    picks = rng.integers(0, len(samples), (RESAMPLES, len(samples)))
+    return np.asarray(np.median(samples[picks], axis=1))
 
 
 def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
@@ -92,29 +91,11 @@ def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
 
 
 def mean_of_cases(ratios: Sequence[float]) -> Ratio:
-    """The geometric mean of a ratio of each of some cases that were drawn, and where that of all cases may lie."""
+    """The geometric mean of some ratios out of many, and where that of all may lie, by Student's t."""
     logs = np.log(ratios)
-    error = np.std(logs, ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.inf
-    mean, width = np.exp(logs.mean()), np.exp(_student(max(1, len(logs) - 1)) * error)
-    return Ratio(float(mean), float(mean / width), float(mean * width), len(logs))
-
-
-def _student(freedom: int) -> float:
-    return STUDENT_T[min(freedom, len(STUDENT_T)) - 1]
-
-
-def _student_width(base: Sequence[float], new: Sequence[float]) -> float:
-    """The factor by which the ratio of two few samples may be off, either way; inf where nothing shows a spread."""
-    freedom = len(base) + len(new) - 2
-    if freedom < 1:
-        return float("inf")
-    logs = np.log(base), np.log(new)
-    pooled = sum(float(((log - log.mean()) ** 2).sum()) for log in logs) / freedom
-    error = np.sqrt(pooled * (1 / len(base) + 1 / len(new)))
-    return float(np.exp(_student(freedom) * error))
-
-
-def _resampled(samples: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-    values = np.asarray(samples, np.float64)
-    picks = rng.integers(0, len(values), (RESAMPLES, len(values)))
-    return np.asarray(np.median(values[picks], axis=1))
+    freedom = len(logs) - 1
+    mean, width = float(np.exp(logs.mean())), float("inf")
+    if freedom:
+        t = STUDENT_T[min(freedom, len(STUDENT_T)) - 1]
+        width = float(np.exp(t * np.std(logs, ddof=1) / np.sqrt(len(logs))))
+    return Ratio(mean, mean / width, mean * width, len(logs))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from edgeconv.bench.intervals import Ratio, ratio_interval
 from edgeconv.bench.peers import PEERS
-from edgeconv.bench.record import BenchRecord, BenchRow, FilesPart
+from edgeconv.bench.record import BenchRecord, BenchRow, Kind
 
 _WRITTEN = frozenset(entry.name for entry in PEERS if entry.written)
 """Peers whose arithmetic a person writes."""
@@ -44,10 +44,8 @@ class Group:
 
     def row(self, candidate: str, size: int) -> BenchRow | None:
         """The row of a candidate at a size."""
-        for row in self.rows:
-            if row.candidate == candidate and row.case.size == size:
-                return row
-        return None
+        found = (row for row in self.rows if row.candidate == candidate and row.case.size == size)
+        return next(found, None)
 
 
 @dataclass(frozen=True)
@@ -70,20 +68,23 @@ def groups(record: BenchRecord) -> list[Group]:
         case = row.case
         key = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
         found.setdefault(key, []).append(row)
-    return [Group(*key, rows=tuple(rows)) for key, rows in found.items()]
+    return [Group(*key, tuple(rows)) for key, rows in found.items()]
 
 
 def winners(group: Group) -> list[Winner]:
     """One per size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
     found = []
     for size in group.sizes:
-        rows = [row for row in group.rows if row.case.size == size]
-        method = fastest(row for row in rows if row.kind == "method" and not is_reduced(row))
-        peers = [row for row in rows if row.kind == "peer" and not is_reduced(row)]
+        method, peers = fastest(_in_full(group.rows, "method", size)), _in_full(group.rows, "peer", size)
         peer, library = fastest(peers), fastest(row for row in peers if row.candidate not in _WRITTEN)
         if method is not None:
             found.append(Winner(method, peer, _ratio(method, peer), library, _ratio(method, library)))
     return found
+
+
+def _in_full(rows: Iterable[BenchRow], kind: Kind, size: int) -> list[BenchRow]:
+    """Those of a kind at a size, in full arithmetic."""
+    return [row for row in rows if row.kind == kind and row.case.size == size and not is_reduced(row)]
 
 
 def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
@@ -133,25 +134,15 @@ class Phases:
 
 def phases(record: BenchRecord, group: Group, size: int) -> Phases | None:
     """With the fastest method of the group at `size`; None where it, or what stands around it, was not timed."""
-    rows = [row for row in group.rows if row.case.size == size and row.kind == "method"]
-    method = fastest(row for row in rows if not is_reduced(row))
-    files = _files_of(record, group, size)
-    if method is None or files is None:
+    method = fastest(_in_full(group.rows, "method", size))
+    files = [entry for entry in record.files if method is not None and entry.named == method.case.named]
+    if method is None or not files:
         return None
-    seconds = {"decode": files.decode_seconds}
+    seconds = {"decode": files[0].decode_seconds}
     if method.bus is not None:
         seconds["host to device"] = method.bus.host_to_device_seconds
     seconds["convolve"] = median(method)
     if method.bus is not None:
         seconds["device to host"] = method.bus.device_to_host_seconds
-    seconds["encode"] = files.encode_seconds
+    seconds["encode"] = files[0].encode_seconds
     return Phases(method.candidate, seconds)
-
-
-def _files_of(record: BenchRecord, group: Group, size: int) -> FilesPart | None:
-    """What decoding and encoding took for a case of the group."""
-    for entry in record.files:
-        own = (entry.picture, entry.dtype, entry.filter, entry.channels, entry.stride, entry.size)
-        if own == (group.picture, group.dtype, group.filter, group.channels, group.stride, size):
-            return entry
-    return None

@@ -82,58 +82,47 @@ def cases_of(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case,
         return list(cases(grid, pictures))
     if pictures:
         raise UsageError(f"Grid '{grid.name}' draws its own pictures: leave {pictures[0]!r} out, or take another grid.")
-    (part,) = grid.parts
-    return [(drawn.case, part) for drawn in drawn_cases(grid)]
+    return [(case, grid.parts[0]) for case in drawn_cases(grid)]
 
 
 def drawn_case(grid: CaseGrid, case: Case) -> Drawn | None:
     """What was drawn for a case; None where the grid lists its cases."""
-    return None if grid.draw is None else {drawn.case: drawn for drawn in drawn_cases(grid)}[case]
+    return None if grid.draw is None else drawn_cases(grid)[case]
 
 
 @lru_cache(maxsize=4)
-def drawn_cases(grid: CaseGrid) -> tuple[Drawn, ...]:
+def drawn_cases(grid: CaseGrid) -> dict[Case, Drawn]:
     """Small pictures first, so that a bench that is stopped has the many quick ones."""
     assert grid.draw is not None
     rng = np.random.default_rng(grid.draw.seed)
-    (part,) = grid.parts
     found: dict[Case, Drawn] = {}
     while len(found) < grid.draw.cases:
-        drawn = _one(rng, part)
+        drawn = _one(rng, grid.parts[0])
         found.setdefault(drawn.case, drawn)
-    return tuple(sorted(found.values(), key=lambda drawn: drawn.height * drawn.width))
+    return dict(sorted(found.items(), key=lambda entry: entry[1].height * entry[1].width))
 
 
 def _one(rng: np.random.Generator, part: GridPart) -> Drawn:
-    dtype, filter_name, channels = (_pick(rng, axis) for axis in (part.dtypes, _weighted(part.filters), part.channels))
+    named = filter_names()
+    filters = [name for name in part.filters for _ in range(1 if name in named else WEIGHT_OF_FAMILY)]
+    dtype, name, channels = (_pick(rng, axis) for axis in (part.dtypes, filters, part.channels))
     stride = min(part.strides) if rng.random() < LEAST_STRIDE_SHARE else int(rng.choice(part.strides))
-    name = _filter(rng, filter_name)
+    if name in DRAWN_FILTERS:  # the rows of a kernel of one's own
+        kernel = rng.integers(-OWN_LARGEST, OWN_LARGEST, (KERNEL_SIZE, KERNEL_SIZE), endpoint=True)
+        below = f"/{int(rng.integers(2, 4 * OWN_LARGEST))}" if name == "own-fractions" else ""
+        name = ";".join(",".join(f"{weight}{below}" for weight in row) for row in kernel.tolist())
+    elif rng.random() < GREY_SHARE and name in bench_filter_names():
+        name = GREY_PREFIX + name
     height, width = _shape(rng, part, 2 * bench_channels(name) * np.dtype(dtype).itemsize)
     border = _pick(rng, BORDERS)
     mode = _pick(rng, ("abs", "clip", "raw") if np.dtype(dtype).kind == "u" else ("abs", "raw"))
     other = rng.random() < OTHER_PADDING_SHARE and min(height, width) >= KERNEL_SIZE
     padding = _pick(rng, OTHER_PADDINGS) if other else "same"
-    case = Case(None, max(height, width), stride, dtype, name, channels)
-    return Drawn(case, height, width, padding, border, mode)
+    return Drawn(Case(None, max(height, width), stride, dtype, name, channels), height, width, padding, border, mode)
 
 
 def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:
     return words[int(rng.integers(len(words)))]
-
-
-def _weighted(filters: Sequence[str]) -> list[str]:
-    named = filter_names()
-    return [name for name in filters for _ in range(1 if name in named else WEIGHT_OF_FAMILY)]
-
-
-def _filter(rng: np.random.Generator, name: str) -> str:
-    """A name, or the rows of a kernel of one's own."""
-    if name in DRAWN_FILTERS:
-        kernel = rng.integers(-OWN_LARGEST, OWN_LARGEST, (KERNEL_SIZE, KERNEL_SIZE), endpoint=True)
-        below = f"/{int(rng.integers(2, 4 * OWN_LARGEST))}" if name == DRAWN_FILTERS[1] else ""
-        return ";".join(",".join(f"{weight}{below}" for weight in row) for row in kernel.tolist())
-    is_grey = rng.random() < GREY_SHARE
-    return f"{GREY_PREFIX}{name}" if is_grey and name in bench_filter_names() else name
 
 
 def _shape(rng: np.random.Generator, part: GridPart, pixel_bytes: int) -> tuple[int, int]:
@@ -188,19 +177,19 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
             rows_of_case.setdefault(row.place, []).append(row)
     roof = record.roofs[device]  # type: ignore[index]  # a device of the record's own rows
     operand_bytes = roof.fma_flops_per_second / FLOPS_PER_MULTIPLY_ADD * FLOAT32_BYTES
-    found = []
-    timed = [row for row in record.rows if row.device == device and row.kind == "method" and row.lead_series]
+    timed = [row for rows in rows_of_case.values() for row in rows if row.kind == "method" and row.lead_series]
     start = min(map(median, timed), default=0.0)
+    found = []
     for rows in rows_of_case.values():
-        method = fastest(row for row in rows if row.kind == "method" and not is_reduced(row))
+        method, peer = (
+            fastest(row for row in rows if row.kind == kind and not is_reduced(row)) for kind in ("method", "peer")
+        )
         copy = fastest(row for row in rows if row.kind == "copy")
-        peer = fastest(row for row in rows if row.kind == "peer" and not is_reduced(row))
         if method is None or copy is None:
             continue
-        arithmetic = _operand_bytes(method) / operand_bytes
-        limit = max(median(copy), arithmetic)
-        bound = "arithmetic" if arithmetic > median(copy) else "memory"
-        found.append(Share(method, limit, "start" if start > limit else bound, peer))
+        limits = {"memory": median(copy), "arithmetic": _operand_bytes(method) / operand_bytes}
+        bound = max(limits, key=lambda name: limits[name])
+        found.append(Share(method, limits[bound], "start" if start > limits[bound] else bound, peer))
     return found
 
 
@@ -245,8 +234,7 @@ class Distribution:
 def distributions(found: Sequence[Share]) -> list[Distribution]:
     """Of all cases, and of those above one megapixel."""
     large = [share for share in found if share.pixels >= MEGAPIXEL]
-    parts = (("all", found), ("1 megapixel and more", large))
-    return [_distribution(what, part) for what, part in parts if part]
+    return [_distribution(what, part) for what, part in (("all", found), ("1 megapixel and more", large)) if part]
 
 
 def _distribution(what: str, part: Sequence[Share]) -> Distribution:

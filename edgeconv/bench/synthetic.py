@@ -6,6 +6,7 @@ Filters are added to the named ones (the pixels are those of core/noise.py):
     random-whole   whole weights from −8 to 8, which 8-bit arithmetic sums exactly
     bank-c3-k16    a bank of 16 random filters, each for all 3 channels; bank-c1-k16 is for a grey picture
     grey-NAME      a named filter, or one of the random ones, on a grey picture
+    own-whole, own-fractions   in a grid that is drawn: kernels that are drawn themselves (surface.py)
 
 In `each` and `luma`, and on a grey picture, the random ones are one 3×3 kernel, as a named filter is. A kernel of one's
 own is named by its rows, `0,1,0;1,-4,1;0,1,0`.
@@ -32,20 +33,17 @@ from edgeconv.core.filters import (
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import SEED
 
-LARGEST_WHOLE_WEIGHT = 8
-
-RANDOM_FILTERS = ("random", "random-whole")
+LARGEST_WEIGHTS = {"random": 1, "random-whole": 8}
 BANK_NAME = re.compile(r"bank-c([13])-k([1-9][0-9]{0,2})")
 GREY_PREFIX = "grey-"
 DRAWN_FILTERS = ("own-whole", "own-fractions")
-"""In a grid that is drawn: kernels of whole numbers and of fractions that are drawn themselves (surface.py)."""
-PATTERNS = ("bank-c1-kK", "bank-c3-kK", f"{GREY_PREFIX}NAME")
+FILTER_FAMILIES = ("bank-c1-kK", "bank-c3-kK", f"{GREY_PREFIX}NAME")
 """Names of families, as a person reads them."""
 
 
 def bench_filter_names() -> tuple[str, ...]:
-    """Every filter that a grid may name, but for those of the families `PATTERNS`."""
-    return (*RANDOM_FILTERS, *filter_names())
+    """Every filter that a grid may name, but for those of families and those that are drawn."""
+    return (*LARGEST_WEIGHTS, *filter_names())
 
 
 def is_bench_filter(name: str) -> bool:
@@ -53,12 +51,7 @@ def is_bench_filter(name: str) -> bool:
     bank = BANK_NAME.fullmatch(name)
     if bank is not None:
         return int(bank[2]) <= MOST_FILTERS
-    return name.removeprefix(GREY_PREFIX) in bench_filter_names()
-
-
-def bench_name_of_bank(in_channels: int, filters: int) -> str:
-    """The name of a random bank."""
-    return f"bank-c{in_channels}-k{filters}"
+    return name in DRAWN_FILTERS or name.removeprefix(GREY_PREFIX) in bench_filter_names()
 
 
 def bench_channels(name: str) -> int:
@@ -75,17 +68,15 @@ def bench_filter(name: str, channels: str) -> Filter:
         return parse_kernel(name)
     plain = name.removeprefix(GREY_PREFIX)
     bank = BANK_NAME.fullmatch(name)
-    if bank is None and plain not in RANDOM_FILTERS:
+    if bank is None and plain not in LARGEST_WEIGHTS:
         return named_filter(plain)
     outer: tuple[int, ...] = ()
     if bank is not None:
         outer = (int(bank[2]), int(bank[1]))
     elif channels == "mix" and plain == name:
         outer = (RGB_CHANNELS, RGB_CHANNELS)
-    shape = (1, *outer, KERNEL_SIZE, KERNEL_SIZE)
-    rng = np.random.default_rng(SEED)
-    largest = LARGEST_WHOLE_WEIGHT if plain == "random-whole" else 1
-    kernels = rng.uniform(-largest, largest, shape)
+    largest = LARGEST_WEIGHTS.get(plain, 1)
+    kernels = np.random.default_rng(SEED).uniform(-largest, largest, (1, *outer, KERNEL_SIZE, KERNEL_SIZE))
     if plain == "random-whole":
         kernels = np.rint(kernels)
     return Filter(name, kernels.astype(np.float32), "single", "random weights of the bench", f"PCG64, seed {SEED}")

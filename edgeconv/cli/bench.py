@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,6 @@ from edgeconv.options import (
     Filtering,
     GemmLadder,
     GridAxes,
-    Ladder,
     MethodOptions,
     Pairing,
     Reading,
@@ -50,7 +49,8 @@ def grid(
     'edgeconv bench ab', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or
     disqualified, and where none could be timed.
     """
-    from edgeconv.bench.arguments import chosen_grid, parse_rules
+    from edgeconv.bench.grid import chosen_grid
+    from edgeconv.bench.rules import parse_rules
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import export
@@ -95,7 +95,8 @@ def grid(
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
     _say_surface(record)
-    _say_notes(record, left_out)
+    for note in [*record.warnings, *left_out]:
+        say(f"edgeconv: {note}", err=True)
     methods = [row for row in record.rows if row.kind == "method"]
     none_timed = record.complete and methods and not any(row.timings for row in methods)
     if none_timed or any(row.status in ("wrong", "disqualified") for row in methods):
@@ -122,25 +123,15 @@ def _say_table(table: Table) -> None:
         say_drawn(terminal.draw([Tabled(table, 2)], width, has_colours(sys.stdout)))
 
 
-def _formats(text: str) -> tuple[list[str], dict[str, str]]:
-    """The formats that are wanted; and of `all` those that cannot be made here, with the reason. Raises UsageError."""
+def _formats(text: str) -> tuple[list[str], list[str]]:
+    """The formats that are wanted; and of `all` a note on each that cannot be made here. Raises UsageError."""
     from edgeconv.export import EXPORTERS, find_exporter
 
-    wanted = [item.strip() for item in text.split(",")]
-    for name in wanted if wanted != ["all"] else ():
-        find_exporter(name)
-    if wanted != ["all"]:
-        return wanted, {}
+    if text != "all":
+        return [find_exporter(item.strip()).name for item in text.split(",")], []
     reasons = {entry.name: entry.unavailable_reason() for entry in EXPORTERS}
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    return [name for name in reasons if name not in left_out], left_out
-
-
-def _say_notes(record: BenchRecord, left_out: dict[str, str]) -> None:
-    for warning in record.warnings:
-        say(f"edgeconv: {warning}", err=True)
-    for name, reason in left_out.items():
-        say(f"edgeconv: format {name} left out: {reason}", err=True)
+    notes = [f"format {name} left out: {reason}" for name, reason in reasons.items() if reason is not None]
+    return [name for name, reason in reasons.items() if reason is None], notes
 
 
 def _make_room(folder: Path, name: str, replace: bool) -> None:
@@ -159,27 +150,33 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
 
 def ab(
     a: Annotated[str, Positional("A source folder, a git revision, or the Python of another environment.")],
-    b: Annotated[str, Positional("The version in question.")],
     pairing: Pairing,
     replacing: Replacing,
+    b: Annotated[str | None, Positional("The version in question; none where A is a record to --cut.")] = None,
 ) -> None:
     """Time two versions by turns, over pairs of processes.
 
     Each row is a public call. B is slower where the whole interval of B / A is above the margin; then the command ends
     with 1, and where no row could run. Rows without a verdict need more time.
     """
-    from edgeconv.bench.ab import Pairs, compare_sides, side_of
+    from edgeconv.bench.ab import AbRecord, compare_sides, side_of
     from edgeconv.bench.ab_cases import GUARD, chosen
-    from edgeconv.bench.arguments import parse_share
     from edgeconv.bench.record import to_json
+    from edgeconv.bench.rules import parse_share
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import ab as shown
+    from edgeconv.io.records import read_record
     from edgeconv.run.progress import Progress
 
-    if not pairing.time_limit > 0 or (pairing.pairs is not None and pairing.pairs < 1):
-        raise UsageError("--time-limit must be above 0, and --pairs a whole number from 1.")
+    if not pairing.time_limit > 0 or any(number is not None and number < 1 for number in (pairing.pairs, pairing.cut)):
+        raise UsageError("--time-limit must be above 0, and --pairs and --cut whole numbers from 1.")
+    if (b is None) != (pairing.cut is not None):
+        raise UsageError("Name two versions, or with --cut one record of 'edgeconv bench ab'.")
     margin, planted = parse_share("--fail-on", pairing.fail_on), parse_share("--plant", pairing.plant)
+    if b is None or pairing.cut is not None:
+        _say_table(shown.cut_table(read_record(Path(a), {"ab": AbRecord}), pairing.cut or 1, margin))
+        return
     cases = chosen(pairing.rows or GUARD, pairing.only)
     outputs = Outputs((str(pairing.rows),), replacing.overwrite)
     if pairing.output is not None:
@@ -187,8 +184,9 @@ def ab(
     line = Progress(len(cases), "rows")
     try:
         with side_of(a) as first, side_of(b) as second:
-            pairs = Pairs(pairing.time_limit, pairing.pairs, planted, line.update)
-            record = compare_sides(first, second, cases, pairs)
+            record = compare_sides(
+                first, second, cases, pairing.time_limit, exactly=pairing.pairs, planted=planted, told=line.update
+            )
     finally:
         line.close()
     if pairing.output is not None:
@@ -206,12 +204,8 @@ def gemm(ladder: GemmLadder, replacing: Replacing) -> None:
     From one thread per element to cuBLAS; ends with 1 where one is wrong.
     """
     from edgeconv.bench.ladders.gemm_kernels import REALS
-    from edgeconv.errors import UsageError
 
-    chosen = [word.strip() for word in ladder.dtypes.split(",")]
-    if not set(chosen) <= set(REALS):
-        raise UsageError(f"--dtypes '{ladder.dtypes}' is not {' or '.join(REALS)}, or both with a comma.")
-    _climb("gemm", ladder, ladder.sizes, chosen, ladder.output, replacing)
+    _climb("gemm", ladder, "--dtypes", ladder.dtypes, REALS, replacing)
 
 
 def conv(ladder: ConvLadder, replacing: Replacing) -> None:
@@ -220,18 +214,14 @@ def conv(ladder: ConvLadder, replacing: Replacing) -> None:
     From the textbook kernel to the method itself; ends with 1 where one is wrong.
     """
     from edgeconv.bench.ladders.conv_kernels import STRIDES
-    from edgeconv.errors import UsageError
 
-    chosen = [int(word) if word.strip().isdecimal() else 0 for word in ladder.strides.split(",")]
-    if not set(chosen) <= set(STRIDES):
-        raise UsageError(f"--strides '{ladder.strides}' are not some of {', '.join(map(str, STRIDES))}.")
-    _climb("conv", ladder, ladder.sizes, chosen, ladder.output, replacing)
+    _climb("conv", ladder, "--strides", ladder.strides, STRIDES, replacing)
 
 
 def _climb(
-    name: str, ladder: Ladder, sizes_text: str, others: Sequence[Any], output: Path, replacing: Replacing
+    name: str, ladder: GemmLadder | ConvLadder, flag: str, text: str, known: Iterable[Any], replacing: Replacing
 ) -> None:
-    """Measure a ladder at all sizes, and each of `others` (types or strides); write the record and show it."""
+    """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
     from importlib import import_module
 
     from edgeconv.diff.outputs import Outputs
@@ -239,10 +229,13 @@ def _climb(
     from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
     from edgeconv.io.resize import parse_sizes
 
-    sizes, seconds = parse_sizes(sizes_text), ladder.time_limit
-    if not seconds > 0:
+    sizes, of_word = parse_sizes(ladder.sizes), {str(each): each for each in known}
+    words = [word.strip() for word in text.split(",")]
+    if not set(words) <= set(of_word):
+        raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
+    if not ladder.time_limit > 0:
         raise UsageError("--time-limit must be above 0.")
-    Outputs((), replacing.overwrite).reserve_file(output)
+    Outputs((), replacing.overwrite).reserve_file(ladder.output)
     reason = cuda_unavailable_reason()
     if reason is not None:
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
@@ -255,16 +248,17 @@ def _climb(
     from edgeconv.runtime.devices import get_device
 
     steps = import_module(f"edgeconv.bench.ladders.{name}")
-    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)
-    line = Progress(len(sizes) * len(others), "cases")
+    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
+    line = Progress(len(sizes) * len(words), "cases")
     try:
         device, watch = get_device("cuda"), Watch("cuda", gpu_reader())
+        others = [of_word[word] for word in words]
         record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, line.update)
     finally:
         line.close()
-    write_bytes_atomically(output, to_json(record))
+    write_bytes_atomically(ladder.output, to_json(record))
     _say_table(ladders.every_row(record))
-    say(output)
+    say(ladder.output)
     if not all(row.right for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
