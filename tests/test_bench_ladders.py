@@ -61,7 +61,7 @@ def test_figures_of_convolutions_are_those_of_the_formulas() -> None:
     assert other.share_of_floor == pytest.approx(0.1)
     assert (second.share_of_floor, second.gain) == (0.5, pytest.approx(4.0))  # over the usual blocks
     assert {row.l2_state for row in made.rows} == {"cold"}
-    assert "| stride 2 | 16 | pixel | 16×16 | 200 µs | 0.05184 | 4.00 × | 50% |" in as_text(every_row(made))
+    assert "| stride 2 | 16 | pixel | 16×16 | 200 µs | 0.05184 | 4.00 × | 50 % |" in as_text(every_row(made))
 
 
 def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
