@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from pathlib import Path
 
 import pytest
 from cpu_problems import RANDOM, Case
-from kernel_work import CONV_STEP, Work, run_on_cpu, sanitizer_library
+from kernel_work import CONV_STEP, Work, all_right, assert_detected, sanitizer_library
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 from selection import few_then_slow
 
@@ -19,7 +17,6 @@ from edgeconv.bench.ladders.conv_kernels import (
     step,
 )
 from edgeconv.errors import UsageError
-from edgeconv.hardware.cuda.kernels import FOLDER
 
 OWN = [entry for entry in STEPS if entry.name not in ("textbook", "sliding")]
 """The others are methods, which have tests of their own."""
@@ -58,13 +55,11 @@ needs_sanitizers = pytest.mark.skipif(
 @pytest.mark.parametrize("stride", few_then_slow(STRIDES))
 @pytest.mark.parametrize("entry", few_then_slow(OWN), ids=lambda entry: entry.name)
 def test_a_step_on_the_cpu(libraries: Path, entry, stride: int) -> None:
-    works = [
-        Work(CONV_STEP, case(stride, shape), words=(entry.name, block))
-        for block in entry.blocks_for(stride)[:2]
-        for shape in SHAPES
-    ]
-    ended = run_on_cpu(works, libraries)
-    assert ended.code == 0, ended.text
+    blocks = entry.blocks_for(stride)[:2]
+    all_right(
+        [Work(CONV_STEP, case(stride, shape), words=(entry.name, block)) for block in blocks for shape in SHAPES],
+        libraries,
+    )
 
 
 FAULTS = (
@@ -78,17 +73,9 @@ FAULTS = (
 @needs_sanitizers
 @pytest.mark.parametrize("fault", few_then_slow(FAULTS), ids=[fault[0] for fault in FAULTS])
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, str, str, str]) -> None:
-    name, pattern, instead, shows = fault
-    sources = tmp_path / "sources"
-    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    source = sources / "bench/ladders/conv_kernels.cu"
-    faulty, changes = re.subn(pattern, instead, source.read_text(encoding="utf-8"))
-    assert changes, f"nothing matches {pattern}"
-    source.write_text(faulty, encoding="utf-8")
-    works = [Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))]
-    ended = run_on_cpu(works, libraries, sources)
-    assert ended.code != 0, f"it was not detected: {ended.text}"
-    assert re.search(shows, ended.text), ended.text
+    name, *change = fault
+    work = Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))
+    assert_detected(tmp_path / "sources", libraries, work, "bench/ladders/conv_kernels.cu", *change)
 
 
 @pytest.mark.gpu
