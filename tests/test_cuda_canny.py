@@ -141,7 +141,7 @@ def test_kernels_on_the_cpu(libraries: Path, cases: tuple[CannyCase, ...]) -> No
 
 
 @needs_sanitizers
-@pytest.mark.parametrize("seed", few_then_slow(range(8)))
+@pytest.mark.parametrize("seed", few_then_slow(range(4)))
 def test_random_pictures_on_the_cpu(libraries: Path, seed: int) -> None:
     all_right(random_cases(10, seed), libraries)
 
