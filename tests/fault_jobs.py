@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -259,6 +260,8 @@ def child(call: Callable[[], None]) -> int:
 
 def end_at_every_call(each: FaultJob, folder: Path) -> int:
     """How many calls there were to be ended at; AssertionError where something did not hold after one."""
+    if each.needs is not None:
+        import_module(each.needs)  # once, in place of once in each fork
     folder.mkdir()
     place, template, told = folder / "job", folder / "template", folder / "told"
 

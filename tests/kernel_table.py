@@ -13,9 +13,9 @@ A weight of zero hides what is read beside the window, so weights are random, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import cycle, product
 
 from cpu_problems import DIRECTED, NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
 from kernel_work import (
@@ -30,6 +30,7 @@ from kernel_work import (
     TEXTBOOK,
     Work,
 )
+from selection import covering
 
 from edgeconv.bench.ladders import conv_kernels
 from edgeconv.core.choices import BORDERS
@@ -111,6 +112,15 @@ DOUBLES = (
     Case(RANDOM, "mix", "float64", "raw", 5, filters=16),
 )
 """Grey pictures, banks and float64."""
+
+
+def few_of(cases: Sequence[Case]) -> list[Case]:
+    """Cases in which each property occurs that does at all: for a kernel that makes no more of a bank than a loop."""
+    rows = [
+        (c.dtype, c.output_mode, c.channels, c.stride, c.border, c.in_channels, c.filters > 1, c.shape) for c in cases
+    ]
+    return [cases[number] for number in sorted(covering(rows, together=1))]
+
 
 MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
 
@@ -234,8 +244,11 @@ def every_tile(problem: Problem) -> list[tuple[int, StripTile]]:
 
 
 def strip_works(sums: WayToSum) -> Iterator[Work]:
-    """At each stride every start of a window and every tile; at one of them every alignment that occurs."""
-    for stride in sums.strides:
+    """At each stride every start of a window and every tile; at one of them every alignment that occurs.
+
+    What shares its reads is taken at the first and the last stride.
+    """
+    for stride in sums.strides if sums.everywhere else dict.fromkeys((sums.strides[0], sums.strides[-1])):
         rules = replace(sums.rules, stride=stride)
         first, *others = dict.fromkeys(tile for _, tile in reversed(every_tile(rules.problem())))
         places: set[int] = set()
@@ -255,17 +268,19 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
             yield from (Work(STRIPS, alignments_of(rules)[0], words=(tile,)) for tile in others)
 
 
-def rows_anywhere(turn: int = 0) -> Iterator[Work]:
+def rows_anywhere() -> list[Work]:
     """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile.
 
-    Each kind of sums with one of the three starts in turn, by another `turn` with another.
+    Any two of a type, a kind of sums, a stride, a border and a start that meet at all meet in one of them.
     """
-    for number, (sums, border) in enumerate(zip(SUMS, cycle(BORDERS))):
+    works, properties = [], []
+    for sums, border in product(SUMS, BORDERS):
         strides = sums.strides if sums.strides == (1,) else (*sums.strides[-2:], APART)
-        starts = list(zip(cycle(strides), (1, 0, 40), STARTS, strict=False))
-        stride, padding, (width, offset) = starts[(number + turn) % len(starts)]
-        rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
-        yield Work(LARGE_SLIDING, rules, offset_samples=offset)
+        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40), STARTS, strict=False):
+            rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
+            works.append(Work(LARGE_SLIDING, rules, offset_samples=offset))
+            properties.append((rules.dtype, sums.name.split()[0], stride, border, width))
+    return [works[number] for number in sorted(covering(properties))]
 
 
 APART = 5
@@ -275,13 +290,16 @@ STARTS = ((3, 1), (131, 0), (261, 5))
 
 
 def bulk_works() -> list[Work]:
-    """The strips with rows that copy engines move: output rows only where they are whole chunks."""
+    """The strips with rows that copy engines move: output rows only where they are whole chunks.
+
+    Of the kinds of sums that share their reads with another none is here: how rows come makes no difference to them.
+    """
     works = []
     for sums in SUMS:
-        for stride in sums.strides if sums.everywhere else sums.strides[:1]:
+        for stride in sums.strides if sums.everywhere else ():
             rules = replace(sums.rules, stride=stride)
             _, tile = tiles_of(rules.problem(), aligned=True)[-1]
-            cases = [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
+            cases = alignments_of(rules)
             works += [Work(STRIPS, case, words=(tile,)) for case in cases[: 2 if stride == 2 else 1]]
     return works
 
@@ -331,7 +349,7 @@ def library_works() -> Iterator[Work]:
 def groups() -> dict[str, list[Work]]:
     """The whole table, in parts that take some seconds each; a kernel that is asked for twice is compiled once."""
     parts = {sums.name: list(strip_works(sums)) for sums in SUMS if sums.everywhere}
-    parts["rows anywhere"] = list(rows_anywhere())
+    parts["rows anywhere"] = rows_anywhere()
     parts["other sums"] = [work for sums in SUMS if not sums.everywhere for work in strip_works(sums)]
     return {**parts, "implicit": list(implicit_works()), "around a library": list(library_works())}
 

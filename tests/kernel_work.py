@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import re
@@ -148,43 +149,52 @@ def sanitizer_library() -> str | None:
     return str(path.resolve()) if path.is_absolute() and path.exists() else None
 
 
-def run_on_cpu(
-    works: list[Any],
-    libraries: Path,
-    sources: Path | None = None,
-    bulk: bool = False,
-) -> Ended:
+@dataclass(frozen=True)
+class Job:
+    """What run_on_cpu.py does in one process: a list of whatever it takes, and the environment of that process."""
+
+    works: list[Any]
+    environment: dict[str, str]
+
+
+@cache
+def _runner() -> subprocess.Popen[bytes]:
+    """The process with the sanitizers, one for all tests of this one."""
+    environment = {
+        **os.environ,
+        **SANITIZER_OPTIONS,
+        "LD_PRELOAD": sanitizer_library() or "",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    runner = subprocess.Popen(
+        (sys.executable, str(PROGRAM)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    atexit.register(runner.communicate)
+    return runner
+
+
+def run_on_cpu(works: Sequence[Any], libraries: Path, sources: Path = FOLDER, bulk: bool = False) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
     `works` is a list of whatever run_on_cpu.py takes. `bulk` compiles them as for a GPU that has bulk copies (compute
     capability 9.0).
     """
-    environment = {
-        **os.environ,
-        **SANITIZER_OPTIONS,
-        "LD_PRELOAD": sanitizer_library() or "",
-        "HOST_CUDA_LIBRARIES": str(libraries),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    if sources is not None:
-        environment["HOST_CUDA_SOURCES"] = str(sources)
+    environment = {"HOST_CUDA_LIBRARIES": str(libraries), "HOST_CUDA_SOURCES": str(sources)}
     if bulk:
         environment["HOST_CUDA_BULK"] = "1"
-    done = subprocess.run(
-        (sys.executable, str(PROGRAM)),
-        input=pickle.dumps(works),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        check=False,
-    )
-    return Ended(done.returncode, done.stdout.decode(errors="replace"))
+    runner = _runner()
+    assert runner.stdin is not None
+    assert runner.stdout is not None
+    pickle.dump(Job(list(works), environment), runner.stdin)
+    runner.stdin.flush()
+    ended: Ended = pickle.load(runner.stdout)
+    return ended
 
 
 def all_right(works: Sequence[Any], libraries: Path, bulk: bool = False) -> None:
     """Run all of it; a failure shows what was printed."""
-    ended = run_on_cpu(list(works), libraries, bulk=bulk)
+    ended = run_on_cpu(works, libraries, bulk=bulk)
     assert ended.code == 0, ended.text
 
 

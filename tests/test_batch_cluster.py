@@ -158,10 +158,12 @@ class Deadly(PictureWorker):
 
 @pytest.mark.slow
 def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
+    """Also where no worker starts again as soon as Dask would have it."""
     work, tasks = work_of(Deadly, photos, photos.parent / "out")
     settled: list[PictureResult] = []
+    impatient = {"distributed.scheduler.allowed-failures": 1, "distributed.deploy.lost-worker-timeout": 0}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set(impatient),
         local_cluster.local_cluster(TWO_WORKERS) as engine,
     ):
         list(engine.run(work, tasks, lambda: False, settled.append))
@@ -334,6 +336,25 @@ def test_an_absence_is_said_once_and_is_over_with_the_first_worker() -> None:
         assert (absence.is_over_long(threads), len(told)) == (over_long, lines), seconds
     assert told[0] == "no worker is left in the cluster; waiting 55 s for one (--worker-timeout)"
     assert told[1] == "the cluster has workers again"
+
+
+def test_a_worker_that_nobody_saw_ends_an_absence() -> None:
+    """A picture that terminates its workers does so between two looks; the next picture waits for a worker anew."""
+    engine, now = Cluster.__new__(Cluster), 0.0
+
+    def over(calls: Any) -> Any:
+        nonlocal now
+        now, found = next(looks)
+        return found
+
+    engine._absence = Absence(60.0, lambda text: None, lambda: now)
+    engine._over, engine._threads = over, lambda: 0
+    given_up, done = {"first": (RuntimeError("killed"), None)}, {"second": (None, "reply")}
+    looks = iter([(0.0, {}), (50.0, given_up), (70.0, {}), (100.0, {}), (129.0, done), (140.0, {}), (200.0, {})])
+    assert engine._finished(["first"], lambda: False) == given_up
+    assert engine._finished(["second"], lambda: False) == done
+    assert engine._finished(["third"], lambda: False) is None
+    assert next(looks, None) is None
 
 
 class Silent:

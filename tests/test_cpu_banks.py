@@ -22,7 +22,7 @@ FILTERS = st.one_of(st.integers(1, 9), st.integers(10, 40), st.sampled_from([64,
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["cached", "streaming"])
 @pytest.mark.parametrize("name", method_names("cpu"))
-@pytest.mark.parametrize("examples", few_then_slow([8, 17]))
+@pytest.mark.parametrize("examples", few_then_slow([8, 12]))
 def test_any_problem_is_right(name: str, streaming: bool, examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(data=st.data())

@@ -126,10 +126,9 @@ CASES = (
     ),
     (CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3, padding_samples=5),),
     tuple(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
-    tuple(CannyCase(kind, (200, 150), CannySettings(100, 300)) for kind in ("spiral", "comb")),
-    tuple(CannyCase(kind, (131, 193), CannySettings(100, 300)) for kind in ("spiral", "comb", "noise")),
+    (CannyCase("spiral", (200, 150), CannySettings(100, 300)), CannyCase("comb", (131, 193), CannySettings(100, 300))),
 )
-LARGE = 2
+LARGE = 1
 """Of the last cases."""
 
 
@@ -142,7 +141,7 @@ def test_kernels_on_the_cpu(libraries: Path, cases: tuple[CannyCase, ...]) -> No
 
 
 @needs_sanitizers
-@pytest.mark.parametrize("seed", few_then_slow(range(16)))
+@pytest.mark.parametrize("seed", few_then_slow(range(4)))
 def test_random_pictures_on_the_cpu(libraries: Path, seed: int) -> None:
     all_right(random_cases(10, seed), libraries)
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
-from command import edgeconv
+from command import PROJECT, edgeconv, edgeconv_process
+from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.hardware.cuda import probe
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS
 from edgeconv.runtime import doctor
 
@@ -32,3 +38,27 @@ def test_what_to_install_for_cuda_is_said_once(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(module, "cuda_unavailable_reason", lambda: "CuPy is not installed")
         monkeypatch.setattr(module, "cuda_remedy", lambda: probe.INSTALL_CUPY)
     assert doctor.text().count(probe.INSTALL_CUPY) == 1
+
+
+OPEN_A_DEVICE = (
+    "doctor",
+    "run photo.png --device cuda -o edges.png",
+    "batch photo.png --device cuda -o out",
+    "run photo.tif --device cuda --tile 16 -o edges.tif",
+    "compare photo.png",
+    "bench --sizes 8 --strides 1 --devices cuda --methods sliding --peers none -o out",
+    "bench conv --sizes 8 -o out",
+    "bench gemm --sizes 8 -o out",
+)
+
+
+@pytest.mark.parametrize("words", few_then_slow(OPEN_A_DEVICE, 3))
+def test_a_gpu_without_memory_left_is_one_line(words: str, tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "tests" / "host_cuda" / "full_gpu.py", tmp_path / "cupy.py")
+    for name in ("photo.png", "photo.tif"):
+        write_image(random_image(20, 30, "uint8"), tmp_path / name)
+    done = edgeconv_process(*words.split(), cwd=tmp_path)
+    assert done.code == 5
+    (line,) = done.error_lines
+    assert "The memory of the GPU is full (cudaErrorMemoryAllocation: out of memory)" in line
+    assert "--device cpu" in line

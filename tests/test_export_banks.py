@@ -45,8 +45,8 @@ def test_limits_shares_and_leads_by_hand(record: BenchRecord) -> None:
     assert table.header[1:] == ("memory", "arithmetic", "`ours`", "`theirs`", "of the limit", "lead over libraries")
     # 0.256 µs and 0.864 µs for one filter, 0.320 µs and 1.728 µs for two, of which our 4 µs are 22 % and 43 %
     assert table.rows == (
-        ("1", "0.256", "0.864", "4", "10", "22%", "2.5 [2.5, 2.5]"),
-        ("2", "0.32", "1.73", "4", "10", "43%", "2.5 [2.5, 2.5]"),
+        ("1", "0.256", "0.864", "4", "10", "22 %", "2.5 [2.5, 2.5]"),
+        ("2", "0.32", "1.73", "4", "10", "43 %", "2.5 [2.5, 2.5]"),
     )
 
 

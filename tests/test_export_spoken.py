@@ -61,13 +61,13 @@ def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyP
         lambda done, total, note: order.append(note),
         lambda rows: order.append(case_line(rows)),
     )
-    told = "quick 2 ms, 4 × [4, 4] faster than rival, 50% of the floor (hasty wrong)"
+    told = "quick 2 ms, 4 × [4, 4] faster than rival, 50 % of the floor (hasty wrong)"
     assert order == [f"{size} s1 float32 random mix on cpu{end}" for size in (8, 16) for end in ("", f": {told}")]
 
 
 def test_a_case_without_a_peer_or_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = measured(monkeypatch, TimedMethod("quick", [2e-3]))
-    assert case_line(alone.rows[:2]) == "8 s1 float32 random mix on cpu: quick 2 ms, 50% of the floor"
+    assert case_line(alone.rows[:2]) == "8 s1 float32 random mix on cpu: quick 2 ms, 50 % of the floor"
     wrong = measured(monkeypatch, WrongMethod("hasty", [1e-6]))
     assert case_line(wrong.rows[:2]) == "8 s1 float32 random mix on cpu: no method was timed (hasty wrong)"
 
@@ -78,7 +78,7 @@ def test_a_summary_has_a_line_for_each_kind_of_case(monkeypatch: pytest.MonkeyPa
     assert head.startswith("6 rows timed in ")
     assert line == (
         "CPU, float32, random, mix, stride 1: quick, 4 × [4, 4] faster than the fastest peer "
-        "(geometric mean of 2 sizes), 50% of the floor"
+        "(geometric mean of 2 sizes), 50 % of the floor"
     )
     assert lead_lines(record) == [
         "CPU, float32, random, mix, stride 1, the fastest method: 4 × [4, 4] faster than the fastest peer "

@@ -280,7 +280,7 @@ def form_problems(draw: st.DrawFn) -> Problem:
 
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["cached", "streaming"])
-@pytest.mark.parametrize("examples", few_then_slow([12, 28]))
+@pytest.mark.parametrize("examples", few_then_slow([12, 20]))
 def test_every_form_is_the_plain_sum(streaming: bool, examples: int) -> None:
     """To the bit where sums are exact integers, else within the bound; like im2col, which takes no form."""
 

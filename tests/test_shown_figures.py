@@ -221,11 +221,11 @@ def test_the_sums_of_a_batch_by_hand() -> None:
 def test_the_bars_of_the_stages_follow_each_other_to_scale() -> None:
     """Forty columns for all stages together."""
     shown = waterfall({"read": 1.0, "decode": 2.0, "set_up": 0.0, "convolve": 5.0, "write": 2.0})
-    assert [line.split()[:4] for line in shown] == [
-        ["read", "1", "s", "10%"],
-        ["decode", "2", "s", "20%"],
-        ["convolve", "5", "s", "50%"],
-        ["write", "2", "s", "20%"],
+    assert [line.split()[:5] for line in shown] == [
+        ["read", "1", "s", "10", "%"],
+        ["decode", "2", "s", "20", "%"],
+        ["convolve", "5", "s", "50", "%"],
+        ["write", "2", "s", "20", "%"],
     ]
     bars = [(line.index("#") - shown[0].index("#"), line.count("#")) for line in shown]
     assert bars == [(0, 4), (4, 8), (12, 20), (32, 8)]

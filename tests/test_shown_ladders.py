@@ -103,10 +103,10 @@ def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
     assert medians["waves"] == {"1024": "–", "4096": "8 µs"}
     assert rates["pixel"] == {"1024": "–", "4096": "6,096"}
     assert len(every.rows) == len(conv.rows)
-    assert every.rows[2] == ("stride 1", "1024", "textbook", "8×8", "2 µs", "5", "–", "2%", "3e-07")
-    assert every.rows[3] == ("stride 1", "1024", "pixel", "16×16", "WRONG", "–", "–", "3%", "infinite")
+    assert every.rows[2] == ("stride 1", "1024", "textbook", "8×8", "2 µs", "5", "–", "2 %", "3e-07")
+    assert every.rows[3] == ("stride 1", "1024", "pixel", "16×16", "WRONG", "–", "–", "3 %", "infinite")
     (products,) = [table for table in ladders.shown(gemm) if table.title == "Every row"]
-    assert products.rows[3][2:] == ("double_buffer", "64×64×8", "12 ms", "1,324", "38%", "19%", "3e-07")
+    assert products.rows[3][2:] == ("double_buffer", "64×64×8", "12 ms", "1,324", "38 %", "19 %", "3e-07")
 
 
 def test_each_column_of_the_spreadsheet(conv: ConvRecord, gemm: GemmRecord) -> None:

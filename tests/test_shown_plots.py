@@ -122,7 +122,7 @@ def test_shares_of_the_floor(record: BenchRecord) -> None:
     assert np.allclose(axis.images[0].get_array(), expected, rtol=1e-12)
     assert axis.images[0].get_clim() == (0, 1)
     cells = {text.get_position(): text.get_text() for text in axis.texts}
-    shown = [["31%", "31%", "3.1%", "1.6%"], ["62%", "62%", "6.2%", "3.1%"]]
+    shown = [["31 %", "31 %", "3.1 %", "1.6 %"], ["62 %", "62 %", "6.2 %", "3.1 %"]]
     assert cells == {(x, y): shown[y][x] for y in range(2) for x in range(4)}
     assert ticks(axis.get_yticklabels()) == ["own", "peer"]
     assert ticks(axis.get_xticklabels()) == ["8\ns1", "16\ns1", "8\ns2", "16\ns2"]
@@ -216,7 +216,7 @@ def test_the_plots_of_runs(reports: list[RunReport]) -> None:
 
     (axis,) = shares.figure.axes
     assert [bar.get_width() for bar in axis.patches] == pytest.approx([0.2, 0.4, 0.3, 0.6])
-    assert [text.get_text() for text in axis.texts] == ["20%", "40%", "30%", "60%"]
+    assert [text.get_text() for text in axis.texts] == ["20 %", "40 %", "30 %", "60 %"]
     assert legend_of(shares) == ["of the memory floor", "of the roofline"]
 
 

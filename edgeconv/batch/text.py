@@ -43,7 +43,7 @@ def waterfall(stage_seconds: dict[str, float]) -> list[str]:
         if seconds > 0:
             start, before = int(before / total * WATERFALL_WIDTH), before + seconds
             bar = "#" * max(1, int(before / total * WATERFALL_WIDTH) - start)
-            took = f"{seconds_text(seconds):>8} {share_text(seconds / total):>6}  "
+            took = f"{seconds_text(seconds):>8} {share_text(seconds / total):>7}  "
             lines.append(f"{stage.replace('_', ' '):<15}{took}{' ' * start}{bar}")
     return lines
 

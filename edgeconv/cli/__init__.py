@@ -12,6 +12,7 @@ from edgeconv.cli.ending import leave, prepare
 from edgeconv.cli.mistakes import explained
 from edgeconv.cli.printing import say
 from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
+from edgeconv.hardware.cuda.probe import cuda_failure
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -59,4 +60,6 @@ def _run() -> int:
         parser_error: Any = error
         if hasattr(error, "format_message"):
             raise UsageError(explained(parser_error, arguments)) from None
+        if (failure := cuda_failure(error)) is not None:
+            raise failure from error
         raise

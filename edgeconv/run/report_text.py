@@ -8,7 +8,7 @@ from __future__ import annotations
 from edgeconv.core.chains import Chain
 from edgeconv.core.output import threshold_text
 from edgeconv.core.text_rows import TextRow, Tone
-from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, ProblemPart, RunReport, ThroughputPart
 
 NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
@@ -66,18 +66,14 @@ def _speed_text(report: RunReport) -> str:
     rate = f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS"
     if speed.memory_floor_share is None:
         return rate
-    return f"{rate}, {_share(speed.memory_floor_share)} of a copy's speed"
+    return f"{rate}, {share_text(speed.memory_floor_share)} of a copy's speed"
 
 
 def _throughput_text(rates: ThroughputPart) -> str:
     """Of a chain: pixels, and how near it comes to a copy."""
     rate = f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
-    return rate if rates.memory_floor_share is None else f"{rate}, {_share(rates.memory_floor_share)} of a copy's speed"
-
-
-def _share(share: float) -> str:
-    """`0.88 %`, `14 %`, `120 %`."""
-    return f"{digits_text(100 * share, 2 if share < 1 else 3)} %"
+    share = rates.memory_floor_share
+    return rate if share is None else f"{rate}, {share_text(share)} of a copy's speed"
 
 
 def _verdict(report: RunReport) -> TextRow:
@@ -208,8 +204,8 @@ def _speed_rows(report: RunReport) -> list[tuple[str, str]]:
     roof, share, memory = speed.roof, speed.roofline_share, speed.memory_floor_share
     if roof is not None:
         copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
-        of_memory = "" if memory is None else f", memory {_share(memory)}"
-        shares = NO_LIMIT if share is None else f"{_share(share)} (bound by {speed.bound_by}){of_memory}"
+        of_memory = "" if memory is None else f", memory {share_text(memory)}"
+        shares = NO_LIMIT if share is None else f"{share_text(share)} (bound by {speed.bound_by}){of_memory}"
         rows.append(("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
     return [*rows, ("workspace", f"{workspace:,} bytes")]
 

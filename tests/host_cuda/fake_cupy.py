@@ -169,9 +169,7 @@ def _runtime() -> tuple[str, ...]:
 @cache
 def load(variant: Any) -> Kernel:
     """kernels.load for the CPU: `variant` compiled by g++ from the file itself."""
-    from edgeconv.hardware.cuda.kernels import FOLDER
-
-    sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
+    sources = Path(os.environ["HOST_CUDA_SOURCES"])
     macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
     bulk = "HOST_CUDA_BULK" in os.environ
     macros += ("-DHOST_CUDA_BULK",) if bulk else ()

@@ -1,19 +1,23 @@
 """Run CUDA plans and kernels on the CPU, in a separate process (kernel_work.run_on_cpu starts it).
 
-Standard input is a pickled list of `Work`, `CannyCase`, `FloorWords` and `FuzzCase`. Each plan is prepared once and run
-with the threads of a block in both orders, into poisoned memory between guard zones, and compared with the oracle. Each
-that is wrong is printed; what a sanitizer stops ends it.
+It has imported everything once: to load that under the sanitizers takes longer than most work. Standard input brings
+one `Job` after another; each runs in a child of this process. Each plan is prepared once and run with the threads of a
+block in both orders, into poisoned memory between guard zones, and compared with the oracle. Each that is wrong is
+printed; what a sanitizer stops ends the child.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import pickle
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, NoReturn
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "host_cuda"), str(TESTS / "fuzz"), str(TESTS), str(TESTS.parent)]
@@ -26,7 +30,7 @@ import numpy as np  # noqa: E402
 from canny_pictures import CannyCase  # noqa: E402
 from cases import FuzzCase  # noqa: E402
 from fuzzing import Fuzzed, run_one  # noqa: E402
-from kernel_work import FloorWords, Work, make_plan  # noqa: E402
+from kernel_work import Ended, FloorWords, Job, Work, make_plan  # noqa: E402
 from problems import image_of  # noqa: E402
 
 from edgeconv.core.chains import chain_problem, make_chain  # noqa: E402
@@ -110,11 +114,15 @@ def run_floor(words: FloorWords) -> None:
                 assert np.array_equal(target, words.expected(variant.entry)), (variant.entry, words)
 
 
+METHODS = [import_module(f"edgeconv.methods.cuda.{name}") for name in ("sliding", "textbook", "im2col", "implicit")]
+CUDNN = import_module("edgeconv.methods.cuda.cudnn")
+
+
 def run_fuzz(case: FuzzCase) -> None:
     """A case of the fuzzer, by a method that takes this for its GPU."""
-    import_module("edgeconv.methods.cuda.libcudnn").unavailable_reason = lambda: None
-    for name in ("sliding", "textbook", "im2col", "implicit", "cudnn"):
-        import_module(f"edgeconv.methods.cuda.{name}").cuda_unavailable_reason = lambda: None
+    CUDNN.libcudnn.unavailable_reason = lambda: None
+    for method in (*METHODS, CUDNN):
+        method.cuda_unavailable_reason = lambda: None
     found = Fuzzed()
     run_one(case, found)
     assert not found.failures, found.failures[0]["what"]
@@ -128,10 +136,10 @@ RUN: dict[type, Callable[[Any], None]] = {
 }
 
 
-def main() -> int:
+def run(job: Job) -> int:
     """Run all of it; 1 where something was wrong."""
     code = 0
-    for case in pickle.load(sys.stdin.buffer):
+    for case in job.works:
         print(case, flush=True)
         try:
             RUN[type(case)](case)
@@ -141,5 +149,32 @@ def main() -> int:
     return code
 
 
+def be_the_child(job: Job, output: int) -> NoReturn:
+    """Run it with `output` in the place of what this process prints to, and end."""
+    code = 1
+    try:
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        os.environ.update(job.environment)
+        code = run(job)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    """Answer each job with how it ended, until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    while sys.stdin.buffer.peek(1):
+        job = pickle.load(sys.stdin.buffer)
+        with TemporaryFile() as output:
+            child = os.fork() or be_the_child(job, output.fileno())
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            output.seek(0)
+            pickle.dump(Ended(status, output.read().decode(errors="replace")), answers)
+            answers.flush()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

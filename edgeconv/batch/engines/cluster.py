@@ -297,14 +297,16 @@ class Cluster(Engine):
     def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, Result] | None:
         """What came of the calls that are over; waits for the first.
 
-        None where there is no worker, and no wish to wait longer.
+        None where there is no worker, and no wish to wait longer. A call that is over had a worker, whether anybody
+        saw it or not: a picture that terminates its workers does so between two looks.
         """
         while True:
             over = self._over(calls)
+            threads = len(over) or self._threads()
+            too_long = self._absence.is_over_long(threads)
             if over:
                 return over
-            threads = self._threads()
-            if self._absence.is_over_long(threads) or (stopped() and not threads):
+            if too_long or (stopped() and not threads):
                 return None
 
     def _over(self, calls: Iterable[Any]) -> dict[Any, Result]:

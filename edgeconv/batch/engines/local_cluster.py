@@ -26,6 +26,9 @@ from edgeconv.hardware.threads import usable_threads
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 LOOPBACK = "127.0.0.1"
+NEVER = "1000 days"
+"""When Dask gives up a seat whose worker has terminated and is not back: by itself after 15 s, which a start on a busy
+machine may take, and then nobody would start it again. How long a batch waits is for `--worker-timeout` to say."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ def worker_class(*words: Any, **options: Any) -> Any:
 @contextmanager
 def local_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[Cluster]:
     """An engine of one process a seat, ended with the block. Raises as `connected` does."""
+    import dask
     from distributed import Nanny, Scheduler, SpecCluster
 
     security = temporary_security()
@@ -107,6 +111,7 @@ def local_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator
     threads = sum(seat.threads for seat in seats)
     with (
         quiet(),
+        dask.config.set({"distributed.deploy.lost-worker-timeout": NEVER}),
         SpecCluster(
             workers={number: {"cls": Nanny, "options": options(seat)} for number, seat in enumerate(seats)},
             scheduler={"cls": _without_http(Scheduler, "LoopbackScheduler"), "options": {"dashboard": False, **here}},

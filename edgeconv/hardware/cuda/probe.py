@@ -1,4 +1,4 @@
-"""Can this machine run CUDA through CuPy? Asked before any method imports CuPy in earnest."""
+"""Can this machine run CUDA through CuPy, and what did CUDA mean? CuPy is imported only to ask for a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from edgeconv.core.optional import install
-from edgeconv.errors import one_line
+from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError, one_line
 
 INSTALL_CUPY = f"{install('cuda13')}; cuda12 for older drivers"
 """What `edgeconv doctor` advises where there is no CuPy. Reasons do not repeat it: they stand in every report."""
@@ -49,3 +49,24 @@ def cuda_missing_reason() -> str | None:
 def cuda_remedy() -> str | None:
     """What to install where CUDA needs no more than that; None where nothing, or something else, is missing."""
     return INSTALL_CUPY if find_spec("cupy") is None else None
+
+
+OUT_OF_MEMORY = 2
+"""cudaErrorMemoryAllocation of the runtime, and CUDA_ERROR_OUT_OF_MEMORY of the driver."""
+
+
+def cuda_failure(error: BaseException) -> EdgeconvError | None:
+    """What an error of the CUDA runtime or driver tells the user; None for any other error.
+
+    A GPU whose memory others have taken fails at the first call of all: it has no room for CUDA's own context.
+    """
+    if (cupy := sys.modules.get("cupy")) is None:
+        return None
+    if not isinstance(error, (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)):
+        return None
+    if error.status == OUT_OF_MEMORY:
+        return MemoryLimitError(
+            f"The memory of the GPU is full ({one_line(error)}): end other programs that use it, which nvidia-smi "
+            "lists, or use --device cpu."
+        )
+    return UnavailableError(f"The CUDA device failed: {one_line(error)}. Try --device cpu.")

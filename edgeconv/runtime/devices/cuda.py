@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
-from edgeconv.errors import MemoryLimitError, UnavailableError, one_line
+from edgeconv.errors import MemoryLimitError, one_line
 from edgeconv.hardware import nvml
 from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, WORD_BYTES, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_failure
 from edgeconv.hardware.cuda.roof import (
     FMA_BLOCKS_PER_MULTIPROCESSOR,
     FMA_CHAINS,
@@ -215,8 +216,8 @@ class CudaDevice(Device):
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
-        make_current(cupy.cuda.runtime.getDevice())
         try:
+            make_current(cupy.cuda.runtime.getDevice())
             yield
         except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
             cupy.get_default_memory_pool().free_all_blocks()
@@ -224,7 +225,7 @@ class CudaDevice(Device):
                 f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({one_line(error)}). "
                 "Lower --workspace-limit, use --method sliding, or --device cpu."
             ) from None
-        except cupy.cuda.runtime.CUDARuntimeError as error:
+        except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
             raise self.failure(error) from error
 
     def memory_taken_by(self, run: Callable[[], Any]) -> int:
@@ -233,7 +234,7 @@ class CudaDevice(Device):
         return int(taken.taken_bytes)
 
     def failure(self, error: Exception) -> Exception:
-        return UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.")
+        return cuda_failure(error) or error
 
     def _flush(self, enqueue_seconds: float = 0.0) -> None:
         """Overwrite more than the L2 holds, again and again for `enqueue_seconds` at least."""
