@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import cycle
 
 import jsonschema
@@ -61,7 +62,7 @@ def test_figures_of_convolutions_are_those_of_the_formulas() -> None:
     assert other.share_of_floor == pytest.approx(0.1)
     assert (second.share_of_floor, second.gain) == (0.5, pytest.approx(4.0))  # over the usual blocks
     assert {row.l2_state for row in made.rows} == {"cold"}
-    assert "| stride 2 | 16 | pixel | 16×16 | 200 µs | 0.05184 | 4.00 × | 50% |" in as_text(every_row(made))
+    assert "| right | stride 2 | 16 | pixel | 16×16 | 200 µs | 0.05184 | 50 % | 4.00 × |" in as_text(every_row(made))
 
 
 def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
@@ -70,7 +71,7 @@ def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
     _, first, second = made.rows
     assert (first.right, first.timing, first.gflops, first.relative_error) == (False, None, None, None)
     assert (second.right, second.gain) == (True, None)
-    assert f"| {FIRST} | 16×16 | WRONG | – |" in as_text(every_row(made))
+    assert f"| {FIRST} | 16×16 | – | – |" in as_text(every_row(made))
 
 
 def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
@@ -130,7 +131,7 @@ def test_a_wrong_product_gets_no_time(name: str) -> None:
     assert (found[name].right, found[name].timing, found[name].gflops) == (False, None, None)
     assert found[VENDOR].right
     text = as_text(every_row(GemmRecord(**described(FakeDevice(), ROOF), kind=gemm.KIND, rows=list(found.values()))))
-    assert f"| {name} | 8×8×8 | WRONG | – |" in text
+    assert re.search(rf"\| WRONG .* {name} \| 8×8×8 \| – \| – \|", text)
     assert "infinite" in text or name == "sloppy"
 
 

@@ -9,8 +9,9 @@ from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.cost import Roof
-from edgeconv.export import figures
 from edgeconv.export.banks import bank_map, bank_series
+from edgeconv.export.drawing import Lines
+from edgeconv.export.figures import of_bench
 
 SIDE = 4
 
@@ -45,25 +46,24 @@ def test_limits_shares_and_leads_by_hand(record: BenchRecord) -> None:
     assert table.header[1:] == ("memory", "arithmetic", "`ours`", "`theirs`", "of the limit", "lead over libraries")
     # 0.256 µs and 0.864 µs for one filter, 0.320 µs and 1.728 µs for two, of which our 4 µs are 22 % and 43 %
     assert table.rows == (
-        ("1", "0.256", "0.864", "4", "10", "22%", "2.5 [2.5, 2.5]"),
-        ("2", "0.32", "1.73", "4", "10", "43%", "2.5 [2.5, 2.5]"),
+        ("1", "0.256", "0.864", "4", "10", "22 %", "2.5 [2.5, 2.5]"),
+        ("2", "0.32", "1.73", "4", "10", "43 %", "2.5 [2.5, 2.5]"),
     )
 
 
 def test_a_plot_has_every_candidate_under_both_limits(record: BenchRecord) -> None:
-    (drawing,) = figures.banks(record)
-    grey, colour = drawing.figure.axes
-    lines = {line.get_label(): [float(value) for value in line.get_ydata()] for line in colour.get_lines()}
+    grey, colour = of_bench(record)
+    assert isinstance(colour, Lines)
     operations = [16 * 18 * 3 * filters for filters in (1, 2)]
-    assert list(lines) == ["limit: memory", "limit: arithmetic", "ours", "theirs"]
-    assert lines["ours"] == pytest.approx([work / 4e-6 / 1e9 for work in operations])
-    assert lines["limit: arithmetic"] == pytest.approx([1.0, 1.0])
-    assert lines["limit: memory"] == pytest.approx([operations[0] / (16 * 4 * 4), operations[1] / (16 * 4 * 5)])
-    assert grey.get_title() == "grey float32"
+    found = {curve.label: list(curve.points.values()) for curve in colour.curves}
+    assert list(found) == ["limit: memory", "limit: arithmetic", "ours", "theirs"]
+    assert found["ours"] == pytest.approx([work / 4e-6 / 1e9 for work in operations])
+    assert found["limit: arithmetic"] == pytest.approx([1.0, 1.0])
+    assert found["limit: memory"] == pytest.approx([operations[0] / (16 * 4 * 4), operations[1] / (16 * 4 * 5)])
+    assert grey.title == "Filter banks, grey float32, 4×4, stride 1, CPU"
 
 
-def test_a_record_without_banks_has_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_without_banks_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, TimedMethod("ours", [4e-6]))
     plain = runner.run(runner.BenchRun(grid(8), FEW))
     assert bank_series(plain) == []
-    assert figures.banks(plain) == []

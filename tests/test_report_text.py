@@ -52,10 +52,10 @@ def test_figures_have_separators_from_a_thousand_on_and_are_never_rounded_to_zer
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.0, "0%"),
-        (0.00012, "0.012%"),
-        (0.0488, "4.9%"),
-        (0.996, "100%"),
+        (0.0, "0 %"),
+        (0.00012, "0.012 %"),
+        (0.0488, "4.9 %"),
+        (0.996, "100 %"),
     ],
 )
 def test_a_share_has_two_digits_and_only_none_is_zero(share: float, text: str) -> None:

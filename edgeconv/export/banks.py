@@ -7,7 +7,7 @@ limit          the longer of both; where they cross, the roofline bends
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -107,30 +107,30 @@ def _limits(row: BenchRow, roof: Roof) -> tuple[float, float]:
 
 
 def bank_map(series: BankSeries) -> Table:
-    """One line for each number of filters: the limits, every candidate's time, the fastest method's share and lead."""
+    """One line for each number of filters, in µs: the limits, every candidate's time, the fastest method's share of the
+    limit and its lead over libraries.
+    """
     candidates = series.candidates
-    return Table(series.title, bank_header(candidates), tuple(bank_line(point, candidates) for point in series.points))
-
-
-def bank_header(candidates: Sequence[str]) -> tuple[str, ...]:
-    """The headings above `bank_line`."""
+    lines = []
+    for point in series.points:
+        rows = [point.row(candidate) for candidate in candidates]
+        ours = next((row for row in point.timed if row.kind == "method" and row.options.math == "fma"), None)
+        theirs = next((row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
+        lines.append(
+            (
+                str(point.filters),
+                _microseconds(point.memory_seconds),
+                _microseconds(point.arithmetic_seconds) if point.arithmetic_seconds else NOTHING,
+                *(NOTHING if row is None else _microseconds(median(row)) for row in rows),
+                NOTHING if ours is None else percent(point.limit_seconds / median(ours)),
+                NOTHING
+                if ours is None or theirs is None
+                else ratio_cell(ratio_interval(samples(ours), samples(theirs))),
+            )
+        )
     named = [f"`{candidate}`" for candidate in candidates]
-    return ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
-
-
-def bank_line(point: BankPoint, candidates: Sequence[str]) -> tuple[str, ...]:
-    """A point in µs: the limits, the candidates' times, the fastest method's share of the limit and its lead."""
-    times = [point.row(candidate) for candidate in candidates]
-    ours = next((row for row in point.timed if row.kind == "method" and row.options.math == "fma"), None)
-    theirs = next((row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
-    return (
-        str(point.filters),
-        _microseconds(point.memory_seconds),
-        _microseconds(point.arithmetic_seconds) if point.arithmetic_seconds else NOTHING,
-        *(NOTHING if row is None else _microseconds(median(row)) for row in times),
-        NOTHING if ours is None else percent(point.limit_seconds / median(ours)),
-        NOTHING if ours is None or theirs is None else ratio_cell(ratio_interval(samples(ours), samples(theirs))),
-    )
+    header = ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
+    return Table(series.title, header, tuple(lines))
 
 
 def _microseconds(seconds: float) -> str:

@@ -1,24 +1,24 @@
-"""What `edgeconv bench` prints: a line for each case as soon as it is measured, and a summary at the end.
+"""What `edgeconv bench` says: a line for each case as soon as it is measured, and a table at its end.
 
-2048 s1 float32 random mix on cuda: sliding 30.5 µs, 15.97 × [15.92, 16.08] faster than torch, 88% of the floor
-CUDA, float32, random, mix, stride 1: sliding, 7.41 × [7.32, 7.49] faster than the fastest peer (geometric mean of 5
-sizes)
+2048 s1 float32 random mix on cuda: sliding 30.5 µs, 15.97 × [15.92, 16.08] faster than torch, 88 % of copy speed
 
 A lead stands with its 99 % interval; where that is wide, or of few samples, there is none (bench/intervals.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from edgeconv.bench.intervals import Ratio, mean_ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Winner, groups, median, winners
-from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.bench.summary import Group, Winner, groups, is_reduced, median, winners
+from edgeconv.core.units import counted, digits_text, seconds_text
+from edgeconv.export import surface
+from edgeconv.export.tables import NOTHING, Table, median_and_spread, percent, times
 
-MOST_LINES = 25
-"""Of the summary: what a person takes in, and a terminal shows."""
+MOST_ROWS = 24
+"""Of the table at the end: what a person takes in, and a terminal shows."""
 
 
 def case_line(rows: Sequence[BenchRow]) -> str:
@@ -36,9 +36,9 @@ def case_line(rows: Sequence[BenchRow]) -> str:
         parts.append(lead_text(winner.ratio, winner.peer.candidate))
         if winner.library is not None and winner.library_ratio is not None and winner.library is not winner.peer:
             parts.append(lead_text(winner.library_ratio, winner.library.candidate))
-    metrics = winner.method.lead_metrics
-    if metrics is not None and metrics.floor_share is not None:
-        parts.append(f"{share_text(metrics.floor_share)} of the floor")
+    share = _copy_share(winner)
+    if share is not None:
+        parts.append(f"{percent(share)} of copy speed")
     refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))
     return f"{where}: {', '.join(parts)}" + (f" ({refused})" if refused else "")
 
@@ -56,41 +56,68 @@ def lead_text(ratio: Ratio, rival: str) -> str:
 
 
 def lead_lines(record: BenchRecord) -> list[str]:
-    """For each group with peers: by how much the fastest method is ahead of the fastest peer, as a geometric mean."""
-    lines = []
-    for group in groups(record):
-        lead = _lead(winners(group))
-        if lead is not None:
-            lines.append(f"{group.title}, the fastest method: {lead}")
-    return lines
+    """Of each kind of case: who is fastest, by how much ahead of peers or the next method, and how near a copy."""
+    return [line for group in groups(record) if (line := _group_line(group)) is not None]
 
 
 def summary_lines(record: BenchRecord) -> list[str]:
-    """The whole record in at most `MOST_LINES` lines."""
-    lines = [line for group in groups(record) if (line := _group_line(group)) is not None]
+    """How much was measured."""
     state = "" if record.complete else ", not complete: --resume goes on"
     timed = sum(bool(row.timings) for row in record.rows)
-    head = f"{counted(timed, 'row')} timed in {seconds_text(record.wall_seconds)}{state}"
-    most = MOST_LINES - 1
-    if len(lines) > most:
-        left = len(lines) - (most - 1)
-        lines = [*lines[: most - 1], f"and {left} more kinds of cases, which the tables have"]
-    return [head, *lines]
+    return [f"{counted(timed, 'row')} timed in {seconds_text(record.wall_seconds)}{state}"]
+
+
+def summary_tables(record: BenchRecord) -> list[Table]:
+    """What a bench ends with: each case's fastest first, at most `MOST_ROWS`; of drawn cases their distribution."""
+    if record.grid.draw is not None:
+        return surface.tables_of(record)
+    cases = [_at(group, size) for group in groups(record) for size in group.sizes]
+    total = sum(map(len, cases))
+    if total > MOST_ROWS:
+        cases = [_one_each(_at(group, max(group.sizes))) for group in groups(record)]
+    each = max(1, MOST_ROWS // max(1, len(cases)) - 1)
+    lines = [line for case in cases for line in _end_lines(case[:each])][:MOST_ROWS]
+    title = "ratios compare medians of interleaved runs" + (f"; {total} rows in all" if total > MOST_ROWS else "")
+    header = ("who", "median ± spread", "× fastest", "of copy speed")
+    return [Table(f"The fastest first; {title}", header, tuple(lines))]
+
+
+def _at(group: Group, size: int) -> list[BenchRow]:
+    """Everybody at a size but the copy, the fastest first, those without a time last."""
+    return sorted((row for row in group.rows if row.case.size == size and row.kind != "copy"), key=median)
+
+
+def _one_each(rows: Sequence[BenchRow]) -> list[BenchRow]:
+    """The fastest method, and of each peer its fastest form, in full arithmetic."""
+    found: dict[str, BenchRow] = {}
+    for row in rows:
+        if not is_reduced(row):
+            found.setdefault(row.candidate.partition(":")[0] if row.kind == "peer" else row.kind, row)
+    return list(found.values())
+
+
+def _end_lines(case: Sequence[BenchRow]) -> Iterator[tuple[str, ...]]:
+    """The case in a line, and a line for each."""
+    picture = f"{Path(case[0].case.picture).name} " if case[0].case.picture else ""
+    yield f"{picture}{case[0].case.named} on {case[0].device}", "", "", ""
+    for row in case:
+        if row.lead_series is None or row.lead_metrics is None:
+            yield f"  {row.candidate}", row.status, NOTHING, NOTHING
+        else:
+            behind, share = times(median(row) / median(case[0])), percent(row.lead_metrics.floor_share)
+            yield f"  {row.candidate}", median_and_spread(row.lead_series), behind, share
 
 
 def _group_line(group: Group) -> str | None:
     found = winners(group)
     if not found:
         return None
-    names = " or ".join(dict.fromkeys(winner.method.candidate for winner in found))
-    parts = [f"{group.title}: {names}"]
-    lead = _lead(found)
-    if lead is not None:
-        parts.append(lead)
-    shares = [share for winner in found if (share := _floor_share(winner)) is not None]
+    names = " or ".join(dict.fromkeys(winner.method.candidate.partition(":")[0] for winner in found))
+    parts = [f"{group.title}: {names}", *filter(None, [_lead(found) or _next(group, found)])]
+    shares = [share for winner in found if (share := _copy_share(winner)) is not None]
     if shares:
-        ends = dict.fromkeys(share_text(share) for share in (min(shares), max(shares)))
-        parts.append(f"{' to '.join(ends)} of the floor")
+        ends = dict.fromkeys(percent(share) for share in (min(shares), max(shares)))
+        parts.append(f"{' to '.join(ends)} of copy speed")
     return ", ".join(parts)
 
 
@@ -101,19 +128,29 @@ def _lead(found: Sequence[Winner]) -> str | None:
     mean, over_libraries = mean_ratio(ratios), mean_ratio(of_libraries)
     if mean is None:
         return None
+    if mean.doubt:
+        return f"no verdict against the fastest peer ({mean.doubt})"
     sizes = f" (geometric mean of {len(ratios)} sizes)" if len(ratios) > 1 else ""
     leads = [lead_text(mean, "the fastest peer")]
-    if over_libraries is not None and over_libraries != mean:
+    if over_libraries not in (None, mean) and not over_libraries.doubt:
         leads.append(lead_text(over_libraries, "the fastest library"))
     return f"{' and '.join(leads)}{sizes}"
 
 
-def _floor_share(winner: Winner) -> float | None:
+def _next(group: Group, found: Sequence[Winner]) -> str | None:
+    """Without peers: how far the next method is behind at the largest size that has one."""
+    for winner in reversed(found):
+        others = [row for row in _at(group, winner.method.case.size) if row.timings and not is_reduced(row)]
+        if len(others) > 1:
+            return f"{times(median(others[1]) / median(others[0]))} faster than {others[1].candidate}"
+    return None
+
+
+def _copy_share(winner: Winner) -> float | None:
     metrics = winner.method.lead_metrics
     return None if metrics is None else metrics.floor_share
 
 
 def _alone(rows: Sequence[BenchRow]) -> Group:
     case = rows[0].case
-    picture, device = case.picture, rows[0].device
-    return Group(device, picture, case.dtype, case.filter, case.channels, case.stride, tuple(rows))
+    return Group(rows[0].device, case.picture, case.dtype, case.filter, case.channels, case.stride, tuple(rows))

@@ -41,16 +41,16 @@ def test_each_line_of_the_speed_panel(record: RunReport) -> None:
         "p10 to p90": "1.1 ms to 3.3 ms",
         "cold": "9.9 ms",
         "end to end": "4.4 ms",
-        "memory": "98.77 GB/s, 41% of the floor",
-        "roofline": "63%, bound by memory",
+        "memory": "98.77 GB/s, 41 % of the floor",
+        "roofline": "63 %, bound by memory",
         "roof here": "321 GB/s, 6,543 GFLOPS",
-        "error": "right, largest 0.125 against float64 on 25%",
+        "error": "right, largest 0.125 against float64 on 25 %",
     }
 
 
 def test_what_was_not_measured_has_no_line(record: RunReport) -> None:
     changed(record.check, passed=False, max_abs_error=None, checked_share=1.0)
-    assert dict(speed_rows(record))["error"] == "WRONG, largest infinite against float64 on 100%"
+    assert dict(speed_rows(record))["error"] == "WRONG, largest infinite against float64 on 100 %"
     changed(record.timing, kernel=None, end_to_end=None)
     changed(record, speed=None, check=None)
     assert list(dict(speed_rows(record))) == ["cold"]
