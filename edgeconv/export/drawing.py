@@ -14,7 +14,7 @@ import io
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +36,8 @@ ROW = 20
 PNG_SCALE, PNG_SMOOTH = 2, 2
 """Pixels of a PNG for one of a drawing; and how much larger it is drawn before it is made smooth."""
 
+ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
+"""Of Pillow."""
 FONT_FILE = ("fonts", "ttf", "DejaVuSans.ttf")
 
 Anchor = Literal["start", "middle", "end"]
@@ -64,7 +66,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Word:
-    """Text; its middle height is that of the point."""
+    """Text, in the middle of whose height the point is."""
 
     point: Point
     text: str
@@ -172,81 +174,74 @@ class Bars(Drawing):
         return shapes, TOP + len(self.bars) * row + 6
 
 
-def within_page(drawing: Drawing, palette: Mapping[str, str]) -> str:
-    """The drawing as SVG below a heading that the page has."""
-    return _svg(drawing, *drawing.shapes(WIDTH, HEIGHT), WIDTH, palette)
-
-
-def svg(drawing: Drawing, palette: Mapping[str, str] = PALETTE, width: int = WIDTH, height: int = HEIGHT) -> str:
-    """The drawing as an SVG of its own, with its title."""
-    return _svg(drawing, *_titled(drawing, width, height), width, palette)
-
-
-def _titled(drawing: Drawing, width: int, height: int) -> tuple[list[Shape], int]:
-    """The shapes below the title."""
-    lines = textwrap.wrap(visible(drawing.title), int(width / LETTER) - 8)
+def svg(
+    drawing: Drawing,
+    palette: Mapping[str, str] = PALETTE,
+    width: int = WIDTH,
+    height: int = HEIGHT,
+    titled: bool = True,
+) -> str:
+    """The drawing as SVG; without its title below a heading that a page has."""
+    title = _title(drawing, width) if titled else []
     shapes, below = drawing.shapes(width, height)
-    words: list[Shape] = [Word((4, 12 + ROW * number), line, strong=True) for number, line in enumerate(lines)]
-    head = ROW * len(lines)
-    return [*words, *(_moved(shape, head) for shape in shapes)], head + below
-
-
-def _moved(shape: Shape, down: float) -> Shape:
-    match shape:
-        case Stroke(points):
-            return replace(shape, points=tuple((x, y + down) for x, y in points))
-        case Block((left, top)):
-            return replace(shape, corner=(left, top + down))
-        case Word((left, middle)):
-            return replace(shape, point=(left, middle + down))
-
-
-def _svg(drawing: Drawing, shapes: Sequence[Shape], height: int, width: int, palette: Mapping[str, str]) -> str:
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        f' role="img" aria-label="{_text(drawing.title)}" font-family="system-ui, sans-serif" font-size="{FONT}">'
-    ]
-    for shape in shapes:
-        colour = palette[shape.colour]
-        match shape:
-            case Stroke(points, _, thickness, dashed):
-                path = "L".join(f"{across:.1f} {down:.1f}" for across, down in points)
-                dashes = ' stroke-dasharray="6 5"' if dashed else ""
-                parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="{thickness}"{dashes}/>')
-            case Block((left, top), (across, down), _, corners):
-                rounded = f' rx="{corners}"' if corners else ""
-                box = f'x="{left:.1f}" y="{top:.1f}" width="{across:.1f}" height="{down}"'
-                parts.append(f'<rect {box}{rounded} fill="{colour}"/>')
-            case Word((across, down), text, _, anchor, strong):
-                weight = ' font-weight="600"' if strong else ""
-                place = f'x="{across:.1f}" y="{down + 0.35 * FONT:.1f}" text-anchor="{anchor}"'
-                parts.append(f'<text {place}{weight} fill="{colour}">{_text(text)}</text>')
+    head = ROW * len(title)
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {head + below}" width="{width}"'
+    label = f'height="{head + below}" role="img" aria-label="{_text(drawing.title)}"'
+    parts = [f'{start} {label} font-family="system-ui, sans-serif" font-size="{FONT}">']
+    parts += [_element(word, palette) for word in title]
+    parts += [f'<g transform="translate(0 {head})">', *(_element(shape, palette) for shape in shapes), "</g>"]
     return "\n".join((*parts, "</svg>", ""))
 
 
+def _title(drawing: Drawing, width: int) -> list[Shape]:
+    """In lines of their own, `ROW` apart."""
+    lines = textwrap.wrap(visible(drawing.title), int(width / LETTER) - 8)
+    return [Word((4, 12 + ROW * number), line, strong=True) for number, line in enumerate(lines)]
+
+
+def _element(shape: Shape, palette: Mapping[str, str]) -> str:
+    colour = palette[shape.colour]
+    match shape:
+        case Stroke(points, _, thickness, dashed):
+            path = "L".join(f"{across:.1f} {down:.1f}" for across, down in points)
+            dashes = ' stroke-dasharray="6 5"' if dashed else ""
+            return f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="{thickness}"{dashes}/>'
+        case Block((left, top), (across, down), _, corners):
+            rounded = f' rx="{corners}"' if corners else ""
+            place = f'x="{left:.1f}" y="{top:.1f}" width="{across:.1f}" height="{down}"'
+            return f'<rect {place}{rounded} fill="{colour}"/>'
+        case Word((across, down), text, _, anchor, strong):
+            weight = ' font-weight="600"' if strong else ""
+            place = f'x="{across:.1f}" y="{down + 0.35 * FONT:.1f}" text-anchor="{anchor}"'
+            return f'<text {place}{weight} fill="{colour}">{_text(text)}</text>'
+
+
 def png(drawing: Drawing) -> bytes:
-    """The drawing as PNG on white, in the font that comes with matplotlib."""
+    """The drawing below its title as PNG on white, in the font that comes with matplotlib."""
     from matplotlib import get_data_path
     from PIL import Image, ImageDraw, ImageFont
 
-    scale = PNG_SCALE * PNG_SMOOTH
-    shapes, height = _titled(drawing, WIDTH, HEIGHT)
-    image = Image.new("RGB", (WIDTH * scale, height * scale), "white")
+    scale, title = PNG_SCALE * PNG_SMOOTH, _title(drawing, WIDTH)
+    shapes, below = drawing.shapes(WIDTH, HEIGHT)
+    head = ROW * len(title)
+    image = Image.new("RGB", (WIDTH * scale, (head + below) * scale), "white")
     draw = ImageDraw.Draw(image, "RGBA")
     font = ImageFont.truetype(Path(get_data_path(), *FONT_FILE), FONT * scale)
-    anchors = {"start": "lm", "middle": "mm", "end": "rm"}
-    for shape in shapes:
+    for shape, offset in (*((word, 0) for word in title), *((shape, head) for shape in shapes)):
         colour = PALETTE[shape.colour]
         match shape:
-            case Stroke(points, _, width, _):
-                draw.line([(across * scale, down * scale) for across, down in points], colour, round(width * scale))
+            case Stroke(points, _, thickness, _):
+                path = [(across * scale, (down + offset) * scale) for across, down in points]
+                draw.line(path, colour, round(thickness * scale))
             case Block((left, top), (across, down), _, corners):
-                ends = [edge * scale for edge in (left, top, left + across, top + down)]
-                draw.rounded_rectangle(ends, corners * scale, colour)
+                ends = (left, top + offset, left + across, top + offset + down)
+                draw.rounded_rectangle([end * scale for end in ends], corners * scale, colour)
             case Word((across, down), text, _, anchor, _):
-                draw.text((across * scale, down * scale), visible(text), colour, font, anchors[anchor])
+                place = (across * scale, (down + offset) * scale)
+                draw.text(place, visible(text), colour, font, ANCHORS[anchor])
     data = io.BytesIO()
-    image.resize((WIDTH * PNG_SCALE, height * PNG_SCALE), Image.Resampling.LANCZOS).save(data, "PNG")
+    size = (WIDTH * PNG_SCALE, (head + below) * PNG_SCALE)
+    image.resize(size, Image.Resampling.LANCZOS).save(data, "PNG")
     return data.getvalue()
 
 

@@ -44,7 +44,7 @@ def of_bench(record: BenchRecord) -> list[Drawing]:
     """Of a grid, of filter banks, or of drawn cases."""
     if record.grid.draw is not None:
         return _distribution(record)
-    banks = [series for series in bank_series(record) if len(series.points) > 1]
+    banks = [series for series in bank_series(record) if len(series.rows) > 1]
     if banks:
         return [_bank(series) for series in banks[:MOST_PLOTS]]
     timed = [group for group in groups(record) if _shown(group)]
@@ -166,17 +166,17 @@ def _distribution(record: BenchRecord) -> list[Drawing]:
 
 def _bank(series: BankSeries) -> Drawing:
     """GFLOPS over the number of filters, under the two limits."""
-    work = {point.filters: point.rows[0].counts.nominal_flops / 1e9 for point in series.points}
-    memory = {point.filters: work[point.filters] / point.memory_seconds for point in series.points}
-    arithmetic = {
-        point.filters: work[point.filters] / point.arithmetic_seconds
-        for point in series.points
-        if point.arithmetic_seconds
-    }
+    memory, arithmetic = {}, {}
+    for filters, rows in series.rows.items():
+        work = rows[0].counts.nominal_flops / 1e9
+        by_memory, by_arithmetic = series.limits_seconds(filters)
+        memory[filters] = work / by_memory
+        if by_arithmetic:
+            arithmetic[filters] = work / by_arithmetic
     curves = [Curve("limit: memory", memory, "soft", True), Curve("limit: arithmetic", arithmetic, "soft", True)]
-    for name, colour in colours_of(_chosen(point.rows for point in series.points)).items():
-        rows = {point.filters: row for point in series.points if (row := point.row(name)) is not None}
-        curves.append(Curve(name, {filters: _gflops(row) for filters, row in rows.items()}, colour))
+    for name, colour in colours_of(_chosen(series.rows.values())).items():
+        found = {filters: row for filters, rows in series.rows.items() for row in rows if row.candidate == name}
+        curves.append(Curve(name, {filters: _gflops(row) for filters, row in found.items()}, colour))
     return Lines(
         f"banks_{series.device}_{series.dtype}_{series.size}_{series.stride}_c{series.in_channels}",
         f"Filter banks, {series.title}, {series.device.upper()}",

@@ -7,7 +7,7 @@ said a step stands with its usual thread blocks.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -34,12 +34,10 @@ L = TypeVar("L", bound=StepRow)
 
 def conv_steps(record: ConvRecord) -> Table:
     """Each step at 4096, stride 1: its idea, why it should help, what was predicted, and what came of it."""
-    rows = usual(record.rows, size=SIZE, stride=STRIDE)
     lines = []
-    for step in conv_kernels.STEPS:
-        row = rows[step.name]
+    for step, row, gain in _climbed(record):
         expected = NOTHING if step.expected_gain is None else f"{step.expected_gain:g} ×"
-        figures = (expected, _gain(row), _median(row), percent(row.share_of_floor))
+        figures = (expected, gain, _median(row), percent(row.share_of_floor))
         lines.append((f"`{step.name}`", step.idea, step.because, *figures))
     header = ("step", "idea", "why it should help", "predicted", "gain", "median", "of copy speed")
     return Table("The ladder", header, tuple(lines))
@@ -57,10 +55,8 @@ def conv_blocks(record: ConvRecord) -> Table:
 
 def gemm_steps(record: GemmRecord) -> Table:
     """Each step of the products at 4096 in float32: its idea, its gain, and how near it comes to the vendor's."""
-    rows = usual(record.rows, size=SIZE, dtype=DTYPE)
     lines = []
-    for step, gain in zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True):
-        row = rows[step.name]
+    for step, row, gain in _climbed(record):
         figures = (_rate(row), percent(row.share_of_vendor), percent(row.share_of_peak))
         lines.append((f"`{step.name}`", step.idea, row.block or NOTHING, gain, _median(row), *figures))
     header = ("step", "idea", "blocks", "gain", "median", "GFLOPS", "of cuBLAS", "of peak")
@@ -80,29 +76,31 @@ def gemm_sizes(record: GemmRecord) -> Table:
     return Table("Products by size", ("step", "type", *map(str, sizes)), tuple(lines))
 
 
-def conv_source(record: ConvRecord) -> list[str]:
-    """The steps as lines of a source's header: name, median, gain, idea."""
-    rows = usual(record.rows, size=SIZE, stride=STRIDE)
-    steps = [(step.name, _median(rows[step.name]), _gain(rows[step.name]), step.idea) for step in conv_kernels.STEPS]
-    return _source(record, f"stride {STRIDE}", steps, f"; a copy takes {_median(rows[COPY])}")
-
-
-def gemm_source(record: GemmRecord) -> list[str]:
-    """The same of the products."""
-    rows = usual(record.rows, size=SIZE, dtype=DTYPE)
-    gains = zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True)
-    return _source(record, DTYPE, [(step.name, _median(rows[step.name]), gain, step.idea) for step, gain in gains])
-
-
-def _source(record: LadderRecord, case: str, steps: Sequence[tuple[str, ...]], more: str = "") -> list[str]:
-    """Aligned columns, the last of them wrapped, and where they were measured."""
+def source(record: LadderRecord) -> list[str]:
+    """The steps as lines of a source's header: name, median, gain, and the idea, which is wrapped."""
+    steps = [(step.name, _median(row), gain, step.idea) for step, row, gain in _climbed(record)]
     widths = [max(len(step[column]) for step in steps) for column in range(3)]
     lines = []
     for name, median, gain, idea in steps:
         head = f"  {name:<{widths[0]}}  {median:>{widths[1]}}  {gain:>{widths[2]}}  "
         lines += textwrap.wrap(idea, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
+    case, more = DTYPE, ""
+    if isinstance(record, ConvRecord):
+        case = f"stride {STRIDE}"
+        more = f"; a copy takes {_median(usual(record.rows, size=SIZE, stride=STRIDE)[COPY])}"
     where = f"{record.machine.name}, {SIZE} × {SIZE}, {case}, cold L2{more}"
     return [*lines, f"Medians and gains over the step before on one {where}."]
+
+
+def _climbed(record: LadderRecord) -> list[tuple[Any, Any, str]]:
+    """Each step, its row, and its gain over the step before, at `SIZE` and the case that documents show."""
+    if isinstance(record, ConvRecord):
+        rows, steps = usual(record.rows, size=SIZE, stride=STRIDE), conv_kernels.STEPS
+        return [(step, rows[step.name], _gain(rows[step.name])) for step in steps]
+    products = usual(record.rows, size=SIZE, dtype=DTYPE)
+    seconds = [products[step.name].median_seconds for step in gemm_kernels.STEPS]
+    gains = (f"{before / after:.2f} ×" if before and after else NOTHING for before, after in pairwise(seconds))
+    return [(step, products[step.name], gain) for step, gain in zip(gemm_kernels.STEPS, (NOTHING, *gains), strict=True)]
 
 
 # --- for reports ----------------------------------------------------------------------------------------------------
@@ -192,10 +190,3 @@ def _median(row: StepRow) -> str:
 
 def _gain(row: ConvRow) -> str:
     return NOTHING if row.gain is None else f"{row.gain:.2f} ×"
-
-
-def _gemm_gains(rows: Mapping[str, GemmRow]) -> list[str]:
-    """Of each step over the one before."""
-    seconds = [rows[step.name].median_seconds for step in gemm_kernels.STEPS]
-    gains = (f"{before / after:.2f} ×" if before and after else NOTHING for before, after in pairwise(seconds))
-    return [NOTHING, *gains]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edgeconv.export.colours import PAGE
 from edgeconv.export.document import documents
-from edgeconv.export.drawing import within_page
+from edgeconv.export.drawing import svg
 from edgeconv.export.kinds import AnyRecord
 from edgeconv.export.run_pictures import run_pictures
 from edgeconv.page import data_address, page
@@ -31,7 +31,7 @@ def export(records: Sequence[AnyRecord], folders: Sequence[Path] = ()) -> dict[s
                 "document": document,
                 "prefix": f"r{number}-",
                 "place": f", {number}" if len(found) > 1 else "",
-                "plots": [(drawing, within_page(drawing, PAGE)) for drawing in document.drawings],
+                "plots": [(drawing, svg(drawing, PAGE, titled=False)) for drawing in document.drawings],
                 "pictures": [(picture.title, data_address("image/webp", picture.webp)) for picture in shown],
                 "missing": names,
             }
