@@ -639,7 +639,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "conv-ladder": lambda: shown(ladders.conv_steps(conv())),
     "conv-blocks": lambda: shown(ladders.conv_blocks(conv())),
     "gemm-ladder": lambda: shown(ladders.gemm_steps(gemm())),
-    "gemm-sizes": lambda: shown(ladders.gemm_sizes(gemm())),
+    "gemm-sizes": lambda: shown(ladders.by_size(gemm())),
     "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.source(conv())),
     "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.source(gemm())),
     "reader-fuzz": reader_fuzz,

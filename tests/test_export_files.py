@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured_once
-from command import edgeconv, shell
+from command import PROJECT, edgeconv, shell
 
 from edgeconv.bench import record
+from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.record import BusPart
 from edgeconv.bench.summary import fastest, groups, phases, winners
+from edgeconv.core.records import as_type
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.export import Exporter, find_exporter
+from edgeconv.export import Exporter, find_exporter, terminal
+from edgeconv.export.document import documents
+from edgeconv.export.kinds import read
 from edgeconv.export.spoken import case_line, lead_lines
 from edgeconv.run.report import DeviceFacts
 
@@ -212,3 +216,33 @@ def test_a_pipe_is_written_to_and_needs_no_leave_to_be_replaced(result, tmp_path
     (tmp_path / "a.json").write_bytes(record.to_json(result))
     done = shell('"$0" -m edgeconv report a.json --csv /dev/stdout | cat', tmp_path)
     assert done.text.startswith("created_utc,"), done.err
+
+
+# --- a terminal, and `bench ab` ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_nothing_breaks_inside_a_word_and_no_column_goes_silently(columns: int) -> None:
+    (table, *_) = next(documents([read(PROJECT / "docs/results/bench/h200/gpu.json.xz")])).tables
+    text = terminal.draw(table, columns, colours=False)
+    assert max(map(len, text.splitlines())) <= columns
+    found = re.search(r"No room for: (.*)\.", text, re.DOTALL)
+    named = found[1].replace("\n", " ").split(", ") if found else []
+    shown = len(table.header) - len(named)
+    assert named == list(table.header[shown:])
+    for words in (*table.header[:shown], *(cell for row in table.rows for cell in row[:shown])):
+        assert set(words.split()) <= set(text.split())
+
+
+def test_a_record_of_bench_ab_is_shown_again(tmp_path: Path) -> None:
+    row = {"title": "sliding", "a_seconds": [1e-3] * 5, "b_seconds": [2e-3] * 5, "copy_seconds": [5e-4] * 5}
+    head = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "now", "kind": "ab"}
+    made = as_type({**head, "a": "old", "b": "new", "machine": {}, "planted": 0.0, "rows": [row]}, AbRecord)
+    (tmp_path / "ab.json").write_bytes(record.to_json(made))
+    done = edgeconv("report", "ab.json", "--html", "ab.html", "--csv", "ab.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    shown = "1 row: 1 slower; geometric mean of B / A 2 [2, 2]"
+    assert shown in (tmp_path / "ab.html").read_text(encoding="utf-8")
+    printed = edgeconv("report", "ab.json", cwd=tmp_path).text
+    assert shown in printed
+    assert "| slower | sliding | 1 ms | 2 ms | 2 [2, 2] | 5 | 0.25 |" in printed

@@ -18,7 +18,6 @@ from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.core.records import as_type
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
-from edgeconv.export.tables import Table
 
 CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
 GEMM = [step.name for step in gemm_kernels.STEPS]
@@ -76,11 +75,6 @@ def gemm() -> GemmRecord:
                 figures["share_of_peak"] = number / 16 if dtype == "float32" else None
                 rows.append(row(step, None if step == "cublas" else "64×64×8", 1e3 * 2 ** (5 - number) * by, **figures))
     return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
-
-
-def cells(table: Table) -> dict[str, dict[str, str]]:
-    """By the first cell of a row and the name of a column."""
-    return {line[0]: dict(zip(table.header[1:], line[1:], strict=True)) for line in table.rows}
 
 
 def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:

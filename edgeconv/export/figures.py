@@ -78,7 +78,7 @@ def _over_size(group: Group, number: int) -> Drawing:
 
 def _lines(curves: Iterable[Curve]) -> tuple[Curve, ...]:
     """Those that are lines: one dot on a logarithmic axis says nothing."""
-    return tuple(curve for curve in curves if len(curve.points) > 1)
+    return tuple(curve for curve in curves if len(curve.points) > 1 and min(curve.points.values()) > 0)
 
 
 def _curve(group: Group, candidate: str, colour: str) -> Curve:

@@ -63,19 +63,6 @@ def gemm_steps(record: GemmRecord) -> Table:
     return Table("The ladder of products", header, tuple(lines))
 
 
-def gemm_sizes(record: GemmRecord) -> Table:
-    """GFLOPS of every step, type and size, and the share of the vendor's."""
-    sizes = sorted({row.size for row in record.rows})
-    lines = []
-    for dtype in gemm_kernels.REALS:
-        found = {size: usual(record.rows, size=size, dtype=dtype) for size in sizes}
-        for step in gemm_kernels.STEPS:
-            rows = (found[size].get(step.name) for size in sizes)
-            cells = (NOTHING if row is None else f"{_rate(row)} ({percent(row.share_of_vendor)})" for row in rows)
-            lines.append((f"`{step.name}`", dtype, *cells))
-    return Table("Products by size", ("step", "type", *map(str, sizes)), tuple(lines))
-
-
 def source(record: LadderRecord) -> list[str]:
     """The steps as lines of a source's header: name, median, gain, and the idea, which is wrapped."""
     steps = [(step.name, _median(row), gain, step.idea) for step, row, gain in _climbed(record)]
@@ -137,13 +124,13 @@ def panels(record: LadderRecord) -> list[tuple[str, dict[str, Any]]]:
 
 
 def by_size(record: LadderRecord) -> Table:
-    """GFLOPS of every step over size, with its usual thread blocks."""
+    """GFLOPS of every step over size, with its usual thread blocks; of products the share of the vendor's behind it."""
     sizes = sorted({row.size for row in record.rows})
     lines = []
     for words, case in panels(record):
         found = {size: usual(record.rows, size=size, **case) for size in sizes}
         for step in dict.fromkeys(row.step for row in record.rows if row.step != COPY):
-            cells = (_rate(found[size][step]) if step in found[size] else NOTHING for size in sizes)
+            cells = (_rate_and_share(found[size].get(step)) for size in sizes)
             lines.append((step, words, *cells))
     return Table("GFLOPS over the side", ("step", "case", *map(str, sizes)), tuple(lines))
 
@@ -182,6 +169,12 @@ def _shares(row: StepRow) -> tuple[float | None, float | None]:
 
 def _rate(row: StepRow) -> str:
     return NOTHING if row.gflops is None else digits_text(row.gflops, 4)
+
+
+def _rate_and_share(row: StepRow | None) -> str:
+    if row is None or row.gflops is None:
+        return NOTHING
+    return f"{_rate(row)} ({percent(row.share_of_vendor)})" if isinstance(row, GemmRow) else _rate(row)
 
 
 def _median(row: StepRow) -> str:
