@@ -14,7 +14,7 @@ drawn (`LOOKED_FOR`), then the fastest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from edgeconv.bench.ladders.conv import COPY
@@ -38,6 +38,7 @@ LOOKED_FOR = ("sliding", "torch", "cudnn", "jax", "opencv-filter2d", "triton", "
 SIDE = "side of the picture, pixels"
 RATE = "GFLOPS (nominal)"
 LIMIT = "limit: a plain copy"
+NEAR = "share of copy speed"
 
 
 def of_bench(record: BenchRecord) -> list[Drawing]:
@@ -119,30 +120,21 @@ def _chosen(cases: Iterable[Sequence[BenchRow]]) -> list[str]:
 
 def _of_all_kinds(found: Sequence[Group]) -> list[Drawing]:
     """Of each kind of case at its largest size: the lead over the fastest peer, and the share of a copy's speed."""
-    leads, near = [], []
+    leads, near = {}, {}
     for group in found:
         for winner in winners(group)[-1:]:
-            label = f"{group.title}, {winner.method.case.size}"
-            metrics = winner.method.lead_metrics
-            if winner.ratio is not None:
-                text = f"{times(winner.ratio.ratio)} {winner.peer.candidate if winner.peer else ''}"
-                leads.append(Bar(label, winner.ratio.ratio, text))
+            label, metrics = f"{group.title}, {winner.method.case.size}", winner.method.lead_metrics
+            if winner.ratio is not None and winner.peer is not None:
+                leads[f"{label}, over {winner.peer.candidate}"] = winner.ratio.ratio
             if metrics is not None and metrics.floor_share is not None:
-                near.append(Bar(label, metrics.floor_share, share_text(metrics.floor_share)))
-    words = "Each kind of case at its largest size."
-    drawn = (
-        ("lead", "Lead of the fastest method over the fastest peer", "the peer's time / the method's", leads),
-        ("copy_speed", "How near the fastest method is to a copy", "share of copy speed", near),
-    )
+                near[label] = metrics.floor_share
+    if len(found) < 2:
+        return []
+    words, title = "Each kind of case at its largest size.", "Lead of the fastest method over the fastest peer"
     return [
-        Bars(name, title, words + _first(bars), across, tuple(bars[:MOST_BARS]))
-        for name, title, across, bars in drawn
-        if len(bars) > 1
+        *_bars("lead", title, "the peer's time / the method's", words, leads, times),
+        *_bars("copy_speed", "How near the fastest method is to a copy", NEAR, words, near, share_text),
     ]
-
-
-def _first(bars: Sequence[Bar]) -> str:
-    return f" The first {MOST_BARS} of {len(bars)}." if len(bars) > MOST_BARS else ""
 
 
 def _distribution(record: BenchRecord) -> list[Drawing]:
@@ -206,7 +198,7 @@ def of_ladder(record: LadderRecord) -> list[Drawing]:
             lines.append(Lines(f"{kind}_{number}", f"GFLOPS of each step, {title}", caption, "side", RATE, curves))
         largest = [(step, rates[step][sizes[-1]]) for step in steps if sizes[-1] in rates[step]]
         if largest:
-            shown = tuple(Bar(step, rate, digits_text(rate, 3)) for step, rate in largest)
+            shown = tuple(Bar(step, rate, _rate(rate)) for step, rate in largest)
             words = f"Each step of edgeconv {record.kind}, {sizes[-1]}×{sizes[-1]}, {title}, {record.machine.name}"
             caption = "Every step with its usual thread blocks; from the top, as they are built up."
             bars.append(Bars(f"{kind}_bars_{number}", words, caption, "GFLOPS", shown))
@@ -221,22 +213,31 @@ def of_runs(reports: Sequence[RunReport]) -> list[Drawing]:
         phases = tuple(Bar(phase.replace("_", " "), found[phase], seconds_text(found[phase])) for phase in had)
         caption = "The one pass whose output was saved, from the start of the process to the written file."
         return [Bars("run_phases", "Where the time went", caption, "seconds of each phase", phases)]
-    rates, near, whole = [], [], []
-    for name, report in zip(labels(reports), reports, strict=True):
-        speed = report.speed
-        share = share_of_limit(None if speed is None else speed.memory_floor_share)
-        if speed is not None:
-            rates.append(Bar(name, speed.kernel_gflops, digits_text(speed.kernel_gflops, 3)))
-        if share is not None:
-            near.append(Bar(name, share, share_text(share)))
-        whole.append(Bar(name, report.whole_run_seconds, seconds_text(report.whole_run_seconds)))
-    drawn = (
-        ("run_gflops", "GFLOPS of the kernel", RATE, "Medians of timed runs.", rates),
-        ("run_roof", "Share of copy speed", "share of copy speed", "Runs whose data lie in a cache have no bar.", near),
-        ("run_whole", "Whole run", "seconds", "From the start of the process to the written file.", whole),
-    )
+    named = list(zip(labels(reports), reports, strict=True))
+    timed = [(name, report.speed) for name, report in named if report.speed is not None]
+    rates = {name: speed.kernel_gflops for name, speed in timed}
+    near = {name: share for name, speed in timed if (share := share_of_limit(speed.memory_floor_share)) is not None}
+    whole = {name: report.whole_run_seconds for name, report in named}
     return [
-        Bars(name, title, words + _first(bars), across, tuple(bars[:MOST_BARS]))
-        for name, title, across, words, bars in drawn
-        if bars
+        *_bars(
+            "run_gflops",
+            "GFLOPS of the kernel",
+            RATE,
+            "Medians of timed runs.",
+            rates,
+            lambda rate: digits_text(rate, 3),
+        ),
+        *_bars(
+            "run_roof", "Share of copy speed", NEAR, "Runs whose data lie in a cache have no bar.", near, share_text
+        ),
+        *_bars("run_whole", "Whole run", "seconds", "From the start of the process to the file.", whole, seconds_text),
     ]
+
+
+def _bars(
+    name: str, title: str, across: str, words: str, values: Mapping[str, float], text: Callable[[float], str]
+) -> list[Drawing]:
+    """Bars of the first `MOST_BARS`; none of nothing."""
+    shown = tuple(Bar(label, value, text(value)) for label, value in [*values.items()][:MOST_BARS])
+    more = f" The first {MOST_BARS} of {len(values)}." if len(values) > MOST_BARS else ""
+    return [Bars(name, title, words + more, across, shown)] if shown else []
