@@ -218,20 +218,19 @@ def of_runs(reports: Sequence[RunReport]) -> list[Drawing]:
     rates = {name: speed.kernel_gflops for name, speed in timed}
     near = {name: share for name, speed in timed if (share := share_of_limit(speed.memory_floor_share)) is not None}
     whole = {name: report.whole_run_seconds for name, report in named}
+    cached, from_start = (
+        "Runs whose data lie in a cache have no bar.",
+        "From the start of the process to the written file.",
+    )
     return [
-        *_bars(
-            "run_gflops",
-            "GFLOPS of the kernel",
-            RATE,
-            "Medians of timed runs.",
-            rates,
-            lambda rate: digits_text(rate, 3),
-        ),
-        *_bars(
-            "run_roof", "Share of copy speed", NEAR, "Runs whose data lie in a cache have no bar.", near, share_text
-        ),
-        *_bars("run_whole", "Whole run", "seconds", "From the start of the process to the file.", whole, seconds_text),
+        *_bars("run_gflops", "GFLOPS of the kernel", RATE, "Medians of timed runs.", rates, _rate),
+        *_bars("run_roof", "Share of copy speed", NEAR, cached, near, share_text),
+        *_bars("run_whole", "Whole run", "seconds", from_start, whole, seconds_text),
     ]
+
+
+def _rate(value: float) -> str:
+    return digits_text(value, 3)
 
 
 def _bars(
