@@ -102,7 +102,7 @@ def test_a_kernel_written_by_hand_leaves_the_lead_over_libraries_to_be_told(resu
     assert "faster than triton, 2 × [2, 2] faster than peer" in case_line(
         [row for row in group.rows if row.case.size == 8]
     )
-    ahead = "1.5 × [1.5, 1.5] faster than the fastest peer and 2 × [2, 2] faster than the fastest library"
+    ahead = "1.5 × [1.5, 1.5] faster than the fastest peer, 2 × [2, 2] faster than the fastest library"
     assert f"{ahead} (geometric mean of 2 sizes)" in "\n".join(lead_lines(result))
 
 

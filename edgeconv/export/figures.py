@@ -128,8 +128,6 @@ def _of_all_kinds(found: Sequence[Group]) -> list[Drawing]:
                 leads[f"{label}, over {winner.peer.candidate}"] = winner.ratio.ratio
             if metrics is not None and metrics.floor_share is not None:
                 near[label] = metrics.floor_share
-    if len(found) < 2:
-        return []
     words, title = "Each kind of case at its largest size.", "Lead of the fastest method over the fastest peer"
     return [
         *_bars("lead", title, "the peer's time / the method's", words, leads, times),
@@ -236,7 +234,7 @@ def _rate(value: float) -> str:
 def _bars(
     name: str, title: str, across: str, words: str, values: Mapping[str, float], text: Callable[[float], str]
 ) -> list[Drawing]:
-    """Bars of the first `MOST_BARS`; none of nothing."""
+    """Bars of the first `MOST_BARS`; one alone says nothing."""
     shown = tuple(Bar(label, value, text(value)) for label, value in [*values.items()][:MOST_BARS])
     more = f" The first {MOST_BARS} of {len(values)}." if len(values) > MOST_BARS else ""
-    return [Bars(name, title, words + more, across, shown)] if shown else []
+    return [Bars(name, title, words + more, across, shown)] if len(shown) > 1 else []

@@ -30,23 +30,16 @@ def case_line(rows: Sequence[BenchRow]) -> str:
     if not found:
         reasons = "; ".join(f"{row.candidate} {row.status}" for row in rows if row.kind != "copy")
         return f"{where}: no method was timed ({reasons})"
-    (winner,) = found
-    parts = [f"{winner.method.candidate} {seconds_text(median(winner.method))}"]
-    if winner.peer is not None and winner.ratio is not None:
-        parts.append(lead_text(winner.ratio, winner.peer.candidate))
-        if winner.library is not None and winner.library_ratio is not None and winner.library is not winner.peer:
-            parts.append(lead_text(winner.library_ratio, winner.library.candidate))
-    share = _copy_share(winner)
-    if share is not None:
-        parts.append(f"{percent(share)} of copy speed")
     refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))
-    return f"{where}: {', '.join(parts)}" + (f" ({refused})" if refused else "")
+    method = found[0].method
+    parts = [f"{method.candidate} {seconds_text(median(method))}", _lead(found), _copy_shares(found)]
+    return f"{where}: {', '.join(filter(None, parts))}" + (f" ({refused})" if refused else "")
 
 
 def lead_text(ratio: Ratio, rival: str) -> str:
     """`7.41 × [7.32, 7.49] faster than torch`, a rival's time over one's own; or why there is no verdict."""
     if ratio.doubt:
-        return f"no verdict against {rival} ({ratio.doubt}: a longer --time-limit takes more)"
+        return f"no verdict against {rival} ({ratio.doubt})"
     if ratio.low <= 1 <= ratio.high:
         return f"as fast as {rival} ({ratio})"
     if ratio.ratio > 1:
@@ -61,10 +54,12 @@ def lead_lines(record: BenchRecord) -> list[str]:
 
 
 def summary_lines(record: BenchRecord) -> list[str]:
-    """How much was measured."""
+    """How much was measured, and what to do where that was too little."""
     state = "" if record.complete else ", not complete: --resume goes on"
     timed = sum(bool(row.timings) for row in record.rows)
-    return [f"{counted(timed, 'row')} timed in {seconds_text(record.wall_seconds)}{state}"]
+    doubt = any(winner.ratio and winner.ratio.doubt for group in groups(record) for winner in winners(group))
+    more = ["Where there is no verdict, a longer --time-limit takes more samples."] if doubt else []
+    return [f"{counted(timed, 'row')} timed in {seconds_text(record.wall_seconds)}{state}", *more]
 
 
 def summary_tables(record: BenchRecord) -> list[Table]:
@@ -79,7 +74,7 @@ def summary_tables(record: BenchRecord) -> list[Table]:
     lines = [line for case in cases for line in _end_lines(case[:each])][:MOST_ROWS]
     title = "ratios compare medians of interleaved runs" + (f"; {total} rows in all" if total > MOST_ROWS else "")
     header = ("who", "median ± spread", "× fastest", "of copy speed")
-    return [Table(f"The fastest first; {title}", header, tuple(lines))]
+    return [Table(f"The fastest first; {title}", header, tuple(lines))] if lines else []
 
 
 def _at(group: Group, size: int) -> list[BenchRow]:
@@ -113,42 +108,38 @@ def _group_line(group: Group) -> str | None:
     if not found:
         return None
     names = " or ".join(dict.fromkeys(winner.method.candidate.partition(":")[0] for winner in found))
-    parts = [f"{group.title}: {names}", *filter(None, [_lead(found) or _next(group, found)])]
-    shares = [share for winner in found if (share := _copy_share(winner)) is not None]
-    if shares:
-        ends = dict.fromkeys(percent(share) for share in (min(shares), max(shares)))
-        parts.append(f"{' to '.join(ends)} of copy speed")
-    return ", ".join(parts)
+    parts = [names, _lead(found) or _next(group, found), _copy_shares(found)]
+    return f"{group.title}: {', '.join(filter(None, parts))}"
 
 
-def _lead(found: Sequence[Winner]) -> str | None:
+def _lead(found: Sequence[Winner]) -> str:
     """Over the fastest peer, and over the fastest library where a peer that is written by hand is ahead of that."""
-    ratios = [winner.ratio for winner in found if winner.ratio is not None]
-    of_libraries = [winner.library_ratio for winner in found if winner.library_ratio is not None]
-    mean, over_libraries = mean_ratio(ratios), mean_ratio(of_libraries)
-    if mean is None:
-        return None
-    if mean.doubt:
-        return f"no verdict against the fastest peer ({mean.doubt})"
-    sizes = f" (geometric mean of {len(ratios)} sizes)" if len(ratios) > 1 else ""
-    leads = [lead_text(mean, "the fastest peer")]
-    if over_libraries not in (None, mean) and not over_libraries.doubt:
-        leads.append(lead_text(over_libraries, "the fastest library"))
-    return f"{' and '.join(leads)}{sizes}"
+    peers = [(winner.ratio, winner.peer) for winner in found if winner.ratio and winner.peer]
+    libraries = [(winner.library_ratio, winner.library) for winner in found if winner.library_ratio and winner.library]
+    leads = []
+    for rivals, words in ((peers, "the fastest peer"), (libraries, "the fastest library")):
+        mean = mean_ratio([ratio for ratio, _ in rivals])
+        if mean is not None and (rivals is peers or [row for _, row in rivals] != [row for _, row in peers]):
+            leads.append(lead_text(mean, words if len(found) > 1 else rivals[0][1].candidate))
+    sizes = f" (geometric mean of {len(peers)} sizes)" if len(peers) > 1 else ""
+    return f"{', '.join(leads)}{sizes}" if leads else ""
 
 
-def _next(group: Group, found: Sequence[Winner]) -> str | None:
+def _next(group: Group, found: Sequence[Winner]) -> str:
     """Without peers: how far the next method is behind at the largest size that has one."""
     for winner in reversed(found):
         others = [row for row in _at(group, winner.method.case.size) if row.timings and not is_reduced(row)]
         if len(others) > 1:
             return f"{times(median(others[1]) / median(others[0]))} faster than {others[1].candidate}"
-    return None
+    return ""
 
 
-def _copy_share(winner: Winner) -> float | None:
-    metrics = winner.method.lead_metrics
-    return None if metrics is None else metrics.floor_share
+def _copy_shares(found: Sequence[Winner]) -> str:
+    """`72 % to 92 % of copy speed`, the least and the most."""
+    metrics = [winner.method.lead_metrics for winner in found]
+    shares = sorted(each.floor_share for each in metrics if each is not None and each.floor_share is not None)
+    ends = dict.fromkeys(percent(share) for share in (*shares[:1], *shares[-1:]))
+    return f"{' to '.join(ends)} of copy speed" if ends else ""
 
 
 def _alone(rows: Sequence[BenchRow]) -> Group:

@@ -24,6 +24,8 @@ from edgeconv.run.report import SeriesPart
 NOTHING = "–"
 MOST = 9
 LONG = 26
+GOOD = ("faster", "met", "right", "fastest")
+BAD = ("slower", "MISSED", "wrong", "WRONG", "failed", "disqualified")
 FIGURE = re.compile(r"[≥≤±]? ?[\d.,+−-]+(e[+-]?\d+)?( ?[%×]| [µm]?s)?( [\[(±].*| ⚑)?")
 """What stands under its like: columns of these are set to the right."""
 
@@ -38,6 +40,11 @@ class Table:
     folded: bool = False
     """Whether a page shows it only when asked."""
     most: ClassVar[int] = MOST
+
+    @staticmethod
+    def tone(verdict: str) -> Literal["good", "bad", ""]:
+        """How a row that begins with it is coloured."""
+        return "good" if verdict in GOOD else "bad" if verdict in BAD else ""
 
     @cached_property
     def kinds(self) -> tuple[Literal["figure", "short", "words"], ...]:

@@ -25,10 +25,7 @@ from edgeconv.export.tables import Table
 Justify = Literal["left", "right"]
 BETWEEN = 3
 """Blanks between two columns."""
-TONES = {
-    **dict.fromkeys(("slower", "wrong", "WRONG", "MISSED", "failed", "disqualified"), "red"),
-    **dict.fromkeys(("faster", "met", "right", "fastest"), "green"),
-}
+TONES = {"good": "green", "bad": "red", "": ""}
 
 
 def drawn(records: Sequence[AnyRecord], columns: int, colours: bool) -> str:
@@ -78,7 +75,7 @@ def _table(table: Table, columns: int) -> Iterator[RenderableType]:
         drawn.add_column(Text(visible(name)), justify=justify, width=width, overflow="fold")
     for row in table.rows:
         first, *rest = (Text(visible(cell)) for cell in row[: len(widths)])
-        first.stylize(TONES.get(row[0], ""))
+        first.stylize(TONES[table.tone(row[0])])
         drawn.add_row(first, *rest)
     yield Text(visible(table.title), style="bold")
     yield drawn
