@@ -40,17 +40,6 @@ BARS = (
 )
 
 
-def entry(algorithm: str, seconds: float | None, workspace: int, skipped: str | None = None) -> dict[str, object]:
-    found = {"algorithm": algorithm, "math": "FMA", "status": 0, "time_seconds": seconds, "workspace_bytes": workspace}
-    return found if skipped is None else {**found, "skipped": skipped}
-
-
-RANKING = {
-    "ranked": [entry("FFT", None, 1234567, "status 3000"), entry("GEMM", None, 0)],
-    "measured": [entry("GEMM", 2e-3, 0), entry("IMPLICIT_GEMM", 1e-3, 4096)],
-}
-
-
 def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
     """Two sizes on a CPU, and one row of a GPU; each candidate has other figures, and each figure its own value."""
     peer = TimedMethod("peer", [4e-3])
@@ -75,7 +64,7 @@ def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
         if row.kind == "peer":
             row.differs = "rounds <down> | up"
     on_gpu = copy.deepcopy(next(row for row in made.rows if row.candidate == "honest" and row.case.size == 8))
-    changed(on_gpu, device="cuda", choice=RANKING, workspace_bytes=54321, moved_bytes=None)
+    changed(on_gpu, device="cuda", workspace_bytes=54321, moved_bytes=None)
     on_gpu.bus = BusPart(host_to_device_seconds=1e-5, device_to_host_seconds=2e-5)
     changed(made, rows=[*made.rows, on_gpu], complete=False, wall_seconds=12.6, created_utc="2001-02-03T04:05:06+00:00")
     made.machine["cuda"] = DeviceFacts(name="made-up GPU", compute_capability="9.0")
@@ -99,14 +88,13 @@ def one_run() -> RunReport:
     made.speed.roof = Roof(4.5e12, 6e13, "measured <here>")
     changed(made.input, file="a <b> | c.png", width=30, height=20, channels=3, dtype="uint8")
     changed(made.output, file="out.png", width=15, height=10, channels=1, dtype="uint16")
-    made.method.choice = RANKING
     made.check.passed = True
     return made
 
 
 def runs() -> list[RunReport]:
     right, wrong = one_run(), one_run()
-    wrong.problem.stride, wrong.check.passed, wrong.method.choice = 3, False, {}
+    wrong.problem.stride, wrong.check.passed = 3, False
     wrong.created_utc = "2001-02-03T04:05:05+00:00"
     del wrong.phases_seconds["encode"]
     return [right, wrong]

@@ -15,15 +15,13 @@ from command import PROJECT, edgeconv, shell
 
 from edgeconv.bench import record
 from edgeconv.bench.ab import AbRecord
-from edgeconv.bench.record import BusPart
-from edgeconv.bench.summary import fastest, groups, phases, winners
+from edgeconv.bench.summary import fastest, groups, winners
 from edgeconv.core.records import as_type
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import Exporter, find_exporter, terminal
 from edgeconv.export.document import documents
 from edgeconv.export.kinds import read
 from edgeconv.export.spoken import case_line, lead_lines
-from edgeconv.run.report import DeviceFacts
 
 NASTY = "<script>alert('x')</script> & | pipe"
 
@@ -44,33 +42,8 @@ def result() -> record.BenchRecord:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    """The page of that record with a GPU."""
-    return text_of(with_a_gpu(made()), "html")
-
-
-def with_a_gpu(result: record.BenchRecord) -> record.BenchRecord:
-    """The same with a GPU that is faster by far, behind a bus that costs more than the CPU takes at size 8."""
-    both = copy.deepcopy(result)
-    both.machine["cuda"] = DeviceFacts(name="made-up GPU")
-    both.roofs["cuda"] = both.roofs["cpu"]
-    for row in result.rows:
-        twin = copy.deepcopy(row)
-        twin.device = "cuda"
-        for series in twin.timings.values():
-            series.median_seconds /= 100
-        slow = 2e-3 if row.case.size == 8 else 1e-5
-        twin.bus = BusPart(host_to_device_seconds=slow, device_to_host_seconds=slow)
-        twin.choice = {
-            "ranked": [line("FFT", None, "status 3000"), line("GEMM", None, None)],
-            "measured": [line("GEMM", 2e-3, None), line("IMPLICIT_GEMM", 1e-3, None)],
-        }
-        both.rows.append(twin)
-    return both
-
-
-def line(algorithm: str, seconds: float | None, skipped: str | None) -> dict[str, object]:
-    entry = {"algorithm": algorithm, "math": "FMA", "status": 0, "time_seconds": seconds, "workspace_bytes": 0}
-    return entry if skipped is None else {**entry, "skipped": skipped}
+    """The page of that record."""
+    return text_of(made(), "html")
 
 
 def text_of(result: record.BenchRecord, name: str) -> str:
@@ -117,16 +90,6 @@ def test_the_fastest_row_is_that_of_the_least_median_of_those_that_have_one(resu
     rows = [row for row in result.rows if row.case.size == 8]
     assert fastest([row for row in rows[::-1] if row.candidate != "copy"]).candidate == "honest"
     assert fastest([row for row in rows if not row.timings]) is None
-
-
-def test_phases_and_the_size_from_which_a_gpu_pays(result) -> None:
-    both = with_a_gpu(result)
-    cpu, cuda = groups(both)
-    found = phases(both, cuda, 8)
-    assert found.method == "honest"
-    assert list(found.seconds) == ["decode", "host to device", "convolve", "device to host", "encode"]
-    assert found.seconds["convolve"] == pytest.approx(2e-5)
-    assert list(phases(both, cpu, 8).seconds) == ["decode", "convolve", "encode"]
 
 
 def test_csv_has_a_line_a_row_and_state(result) -> None:

@@ -23,7 +23,7 @@ from edgeconv.run.report import SeriesPart
 
 NOTHING = "–"
 MOST = 9
-LONG = 26
+LONG = 32
 GOOD = ("faster", "met", "right", "fastest")
 BAD = ("slower", "MISSED", "wrong", "WRONG", "failed", "disqualified")
 FIGURE = re.compile(r"[≥≤±]? ?[\d.,+−-]+(e[+-]?\d+)?( ?[%×]| [µm]?s)?( [\[(±].*| ⚑)?")
