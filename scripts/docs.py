@@ -4,23 +4,18 @@
     python3 scripts/docs.py --check    writes nothing; exit 1 where something is out of date
 
 A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`, in a source behind `// `; `TABLES`, at the end,
-says in which document and what makes it. The README's figure is drawn here: one record gives the same bytes everywhere.
-Other plots are drawn by matplotlib, whose versions draw other bytes: each ends with the hash of its record, which is
-what --check compares.
+says in which document and what makes it. One record gives the same plot everywhere, to the byte.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from html import escape
-from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
@@ -41,6 +36,8 @@ from edgeconv.core.option import Option, listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders, surface
 from edgeconv.export.banks import bank_map, bank_series
+from edgeconv.export.document import documents as documents_of
+from edgeconv.export.drawing import Curve, Lines, svg
 from edgeconv.export.kinds import read as read_shown
 from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.methods import METHODS
@@ -442,91 +439,41 @@ THEMES = {
     "dark": ("#e6edf3", "#30363d", ("#8b949e", "#58a6ff", "#3fb950", "#f0883e", "#bc8cff", "#ff7b72")),
 }
 """Text, grid, and the lines in their order."""
-WIDTH, HEIGHT = 860, 400
-LEFT, RIGHT, TOP, BOTTOM = 66, 176, 34, 46
-LABEL_GAP = 17
-"""Least distance between the middles of two labels."""
+FIGURE_SIZE = (860, 400)
 
 
 def figure(text: str, grid: str, colours: Sequence[str]) -> str:
     """GFLOPS over size as SVG, both axes logarithmic, lines labelled at their ends."""
     drawn = [(label, fastest_of(names)) for _, names, label in LINES if label]
     sides = sorted(set.intersection(*(set(seconds) for _, seconds in drawn)))
-    curves = [(label, {side: gflops(side, seconds) for side in sides}) for label, seconds in drawn]
-    every = [value for _, curve in curves for value in curve.values()]
-    low, high = 10.0 ** math.floor(math.log10(min(every))), max(every) * 1.4
-
-    def x(side: float) -> float:
-        return LEFT + math.log(side / sides[0]) / math.log(sides[-1] / sides[0]) * (WIDTH - LEFT - RIGHT)
-
-    def y(rate: float) -> float:
-        return HEIGHT - BOTTOM - math.log(rate / low) / math.log(high / low) * (HEIGHT - TOP - BOTTOM)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-        f' role="img" font-family="system-ui, sans-serif" font-size="13" fill="{text}">',
-        "<title>GFLOPS over the side of the picture on one NVIDIA H200; float32, 3→3 channels, stride 1</title>",
-        f'<text x="{LEFT}" y="18" font-weight="600">GFLOPS (nominal), float32, 3→3 channels, stride 1</text>',
-    ]
-    for exponent in range(round(math.log10(low)), math.floor(math.log10(high)) + 1):
-        height = y(10**exponent)
-        parts.append(f'<path d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}" stroke="{grid}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{height + 4:.1f}" text-anchor="end">{10**exponent:,}</text>')
-    for side in sides:
-        parts.append(f'<path d="M{x(side):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{grid}"/>')
-        parts.append(f'<text x="{x(side):.1f}" y="{HEIGHT - BOTTOM + 19}" text-anchor="middle">{side}</text>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">side of the picture, pixels</text>')
-    places = _apart([y(curve[sides[-1]]) for _, curve in curves])
-    for (label, curve), colour, place in zip(curves, colours, places, strict=True):
-        points = [(x(side), y(curve[side])) for side in sides]
-        path = "L".join(f"{across:.1f} {down:.1f}" for across, down in points)
-        dashes = ' stroke-dasharray="6 5"' if label.startswith("limit") else ""
-        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2.2"{dashes}/>')
-        if not dashes:
-            parts += [f'<circle cx="{across:.1f}" cy="{down:.1f}" r="3.2" fill="{colour}"/>' for across, down in points]
-        end_x, end_y = points[-1]
-        parts.append(f'<path d="M{end_x + 5:.1f} {end_y:.1f}L{end_x + 14:.1f} {place:.1f}" stroke="{colour}"/>')
-        parts.append(f'<text x="{end_x + 18:.1f}" y="{place + 4:.1f}" fill="{colour}">{escape(label)}</text>')
-    return "\n".join((*parts, "</svg>", ""))
-
-
-def _apart(places: list[float]) -> list[float]:
-    """The places of labels, moved down as far as they would cover each other."""
-    order = sorted(range(len(places)), key=lambda index: places[index])
-    for above, below in pairwise(order):
-        places[below] = max(places[below], places[above] + LABEL_GAP)
-    return places
+    palette = {"ink": text, "grid": grid, **{label: colour for (label, _), colour in zip(drawn, colours, strict=True)}}
+    curves = tuple(
+        Curve(label, {side: gflops(side, seconds) for side in sides}, label, limit=label.startswith("limit"))
+        for label, seconds in drawn
+    )
+    title = "GFLOPS over the side of the picture on one NVIDIA H200; float32, 3→3 channels, stride 1"
+    of = "GFLOPS (nominal), float32, 3→3 channels, stride 1"
+    return svg(
+        Lines("gflops", title, title, "side of the picture, pixels", of, curves), palette, *FIGURE_SIZE, titled=False
+    )
 
 
 # ---- plots of records
 
 PLOTS = {
     "plots/bench_conv_h200_bench_conv_bars_1.svg": "bench_conv_h200.json.xz",
-    "bench/h200/plots/bank_banks_cuda_float32_2048_1.svg": "bench/h200/bank.json.xz",
+    "bench/h200/plots/bank_banks_cuda_float32_2048_1_c1.svg": "bench/h200/bank.json.xz",
+    "bench/h200/plots/bank_banks_cuda_float32_2048_1_c3.svg": "bench/h200/bank.json.xz",
 }
 """Below docs/results: what pages show, by the name that `edgeconv report` gives it, and its record."""
 
 
-def stale_plots(plots: Mapping[str, str], results: Path) -> Iterator[tuple[Path, Path, bytes]]:
-    """Plots that are missing or not of their record, each with its record and the line that it must end with."""
-    for name, of in plots.items():
-        plot, source = results / name, results / of
-        mark = f"<!-- drawn from {source.name}, sha256 {hashlib.sha256(source.read_bytes()).hexdigest()} -->\n".encode()
-        if not plot.exists() or not plot.read_bytes().endswith(mark):
-            yield plot, source, mark
-
-
-def draw_plots(plots: Mapping[str, str], results: Path) -> None:
-    """Draw anew what is stale."""
-    from edgeconv.export.plot import export
-
-    for plot, source, mark in stale_plots(plots, results):
-        drawn = {f"{source.name.partition('.')[0]}{ending}": of for ending, of in export([read_shown(source)]).items()}
-        if plot.name not in drawn:
-            raise stopped(f"{source} has no plot {plot.name}: {', '.join(drawn)}.")
-        plot.parent.mkdir(exist_ok=True)
-        plot.write_bytes(drawn[plot.name] + mark)
+@cache
+def drawings(of: str) -> dict[str, str]:
+    """Every plot of a record as SVG, by the name of its file."""
+    start = Path(of).name.partition(".")[0]
+    documents = tuple(documents_of([read_shown(RESULTS / of)]))
+    return {f"{start}_{drawing.name}.svg": svg(drawing) for each in documents for drawing in each.drawings}
 
 
 # ---- all of it
@@ -571,9 +518,9 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.conv_steps(CONV()))),
     ("docs/kernels.md", "conv-blocks", lambda: shown(ladders.conv_blocks(CONV()))),
     ("docs/kernels.md", "gemm-ladder", lambda: shown(ladders.gemm_steps(GEMM()))),
-    ("docs/kernels.md", "gemm-sizes", lambda: shown(ladders.gemm_sizes(GEMM()))),
-    (KERNELS.format("conv"), "conv-ladder-source", lambda: "\n".join(ladders.conv_source(CONV())) + "\n"),
-    (KERNELS.format("gemm"), "gemm-ladder-source", lambda: "\n".join(ladders.gemm_source(GEMM())) + "\n"),
+    ("docs/kernels.md", "gemm-sizes", lambda: shown(ladders.by_size(GEMM()))),
+    (KERNELS.format("conv"), "conv-ladder-source", lambda: "\n".join(ladders.source(CONV())) + "\n"),
+    (KERNELS.format("gemm"), "gemm-ladder-source", lambda: "\n".join(ladders.source(GEMM())) + "\n"),
     ("docs/reading.md", "reader-fuzz", reader_fuzz),
     ("docs/tiles.md", "tiles", tiles),
     ("docs/diff.md", "diff-cost", lambda: table(record("diff/two-core-epyc")["pairs"].items(), DIFF)),
@@ -591,12 +538,18 @@ def renewed(text: str, marker: str, lines: str) -> str:
 
 
 def made() -> dict[Path, str]:
-    """What every document with a table, and every figure should be."""
+    """What every document with a table, every figure and every plot should be."""
     texts: dict[Path, str] = {}
     for document, marker, make in TABLES:
         path = PROJECT / document
         texts[path] = renewed(texts.get(path) or path.read_text(encoding="utf-8"), marker, make())
+    texts |= {RESULTS / name: drawings(of)[Path(name).name] for name, of in PLOTS.items()}
     return texts | {PROJECT / f"docs/pictures/gflops_{name}.svg": figure(*theme) for name, theme in THEMES.items()}
+
+
+def stale() -> dict[Path, str]:
+    """What is out of date, as it should be."""
+    return {path: text for path, text in made().items() if not path.exists() or path.read_text("utf-8") != text}
 
 
 def main() -> int:
@@ -604,16 +557,13 @@ def main() -> int:
     parser = Arguments(__doc__)
     parser.add_argument("--check", action="store_true", help="Write nothing; 1 where something is out of date.")
     asked = parser.parse_args()
-    stale = {path: text for path, text in made().items() if not path.exists() or path.read_text("utf-8") != text}
-    if asked.check:
-        late = [plot for plot, *_ in stale_plots(PLOTS, RESULTS)]
-        names = ", ".join(path.relative_to(PROJECT).as_posix() for path in (*stale, *late))
-        if names:
-            print(f"Out of date: {names}. Run python3 scripts/docs.py.", file=sys.stderr)
-        return 1 if names else 0
-    for path, text in stale.items():
+    late = stale()
+    if asked.check and late:
+        names = ", ".join(path.relative_to(PROJECT).as_posix() for path in late)
+        print(f"Out of date: {names}. Run python3 scripts/docs.py.", file=sys.stderr)
+        return 1
+    for path, text in late.items():
         path.write_text(text, encoding="utf-8", newline="\n")
-    draw_plots(PLOTS, RESULTS)
     return 0
 
 

@@ -22,7 +22,8 @@ from edgeconv.core.forms import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
-from edgeconv.export import html, markdown
+from edgeconv.export import markdown
+from edgeconv.export.page import export as page_of
 from edgeconv.export.schemas import schema
 from edgeconv.export.surface import tables_of
 from edgeconv.options import GridAxes
@@ -120,7 +121,7 @@ def test_the_worst_come_first_and_those_of_the_start_not_at_all(monkeypatch: pyt
 def test_the_tables_name_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     record = made_up(monkeypatch, seconds=2e-3, peer_seconds=5e-3)
     first, _ = shown = tables_of(record)
-    page = html.export([record])[".html"].decode()
+    page = page_of([record])[".html"].decode()
     assert [table.title in page for table in shown] == [bool(table.rows) for table in shown]
     assert first.title == "Share of the limit, 5 cases drawn from seed 3"
     assert first.rows[0][:3] == ("cpu", "all", "5")

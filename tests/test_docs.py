@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import lzma
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, measured_once
 from command import PROJECT, script
 from test_layers import LAYERS
 
 import edgeconv
-from edgeconv.bench import record
 
 PAGES = sorted(
     path.relative_to(PROJECT).as_posix()
@@ -122,22 +119,8 @@ def test_links_become_those_of_the_site() -> None:
 # --- plots of docs/ are of the records beside them -----------------------------------------------------------------
 
 
-def test_committed_plots_are_of_their_records_and_shown() -> None:
-    assert list(docs.stale_plots(docs.PLOTS, docs.RESULTS)) == [], "run python3 scripts/docs.py"
+def test_documents_figures_and_plots_are_of_their_records_and_shown() -> None:
+    assert list(docs.stale()) == [], "run python3 scripts/docs.py"
     found = {path.relative_to(docs.RESULTS).as_posix() for path in docs.RESULTS.rglob("*.svg")}
     linked = {link.removeprefix("results/") for page in PAGES for link in LINK.findall(text_of(page)) if ".svg" in link}
     assert found == set(docs.PLOTS) == linked
-
-
-@pytest.mark.slow
-def test_a_record_that_changed_makes_its_plots_stale(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "lab.json.xz"
-    content = record.to_json(measured_once(TimedMethod("own", [1e-3])))
-    path.write_bytes(lzma.compress(content))
-    plots = {f"plots/lab_{figure}_cpu_float32_random_mix.svg": path.name for figure in ("gflops", "time")}
-    assert len(list(docs.stale_plots(plots, tmp_path))) == 2
-    docs.draw_plots(plots, tmp_path)
-    assert list(docs.stale_plots(plots, tmp_path)) == []
-    path.write_bytes(lzma.compress(content + b"\n"))
-    assert len(list(docs.stale_plots(plots, tmp_path))) == 2

@@ -18,7 +18,6 @@ from command import PROJECT, edgeconv, unmeasured
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import random_image
-from undrawn import undrawn
 
 from edgeconv.bench import record
 from edgeconv.core.safe_text import cell, markup, visible, visible_lines
@@ -158,11 +157,7 @@ class Names(HTMLParser):
 
 @POSIX
 @pytest.mark.parametrize("what", COMMANDS)
-def test_no_output_of_any_command_holds_what_would_be_obeyed(
-    folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if what == "report":
-        undrawn(monkeypatch)
+def test_no_output_of_any_command_holds_what_would_be_obeyed(folder: Path, what: str) -> None:
     said = []
     for words in COMMANDS[what]:
         done = edgeconv(*words)

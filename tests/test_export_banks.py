@@ -9,8 +9,9 @@ from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.cost import Roof
-from edgeconv.export import figures
 from edgeconv.export.banks import bank_map, bank_series
+from edgeconv.export.drawing import Lines
+from edgeconv.export.figures import of_bench
 
 SIDE = 4
 
@@ -36,11 +37,13 @@ def test_limits_shares_and_leads_by_hand(record: BenchRecord) -> None:
     """16 pixels: 4·C bytes in and 4·K out, 18·C·K operations for each, at a byte and an operation per nanosecond."""
     grey, colour = bank_series(record)
     assert (grey.title, colour.title) == ("grey float32, 4×4, stride 1", "RGB float32, 4×4, stride 1")
-    found = {(point.in_channels, point.filters): point for series in (grey, colour) for point in series.points}
-    for (channels, filters), point in found.items():
-        assert point.memory_seconds == pytest.approx(16 * 4 * (channels + filters) * 1e-9)
-        assert point.arithmetic_seconds == pytest.approx(16 * 18 * channels * filters * 1e-9)
-    assert list(found) == [(1, 1), (1, 2), (3, 1), (3, 2)]
+    for series in (grey, colour):
+        channels = series.in_channels
+        assert list(series.rows) == [1, 2]
+        for filters in series.rows:
+            memory, arithmetic = series.limits_seconds(filters)
+            assert memory == pytest.approx(16 * 4 * (channels + filters) * 1e-9)
+            assert arithmetic == pytest.approx(16 * 18 * channels * filters * 1e-9)
     table = bank_map(colour)
     assert table.header[1:] == ("memory", "arithmetic", "`ours`", "`theirs`", "of the limit", "lead over libraries")
     # 0.256 µs and 0.864 µs for one filter, 0.320 µs and 1.728 µs for two, of which our 4 µs are 22 % and 43 %
@@ -51,19 +54,18 @@ def test_limits_shares_and_leads_by_hand(record: BenchRecord) -> None:
 
 
 def test_a_plot_has_every_candidate_under_both_limits(record: BenchRecord) -> None:
-    (drawing,) = figures.banks(record)
-    grey, colour = drawing.figure.axes
-    lines = {line.get_label(): [float(value) for value in line.get_ydata()] for line in colour.get_lines()}
+    grey, colour = of_bench(record)
+    assert isinstance(colour, Lines)
     operations = [16 * 18 * 3 * filters for filters in (1, 2)]
-    assert list(lines) == ["limit: memory", "limit: arithmetic", "ours", "theirs"]
-    assert lines["ours"] == pytest.approx([work / 4e-6 / 1e9 for work in operations])
-    assert lines["limit: arithmetic"] == pytest.approx([1.0, 1.0])
-    assert lines["limit: memory"] == pytest.approx([operations[0] / (16 * 4 * 4), operations[1] / (16 * 4 * 5)])
-    assert grey.get_title() == "grey float32"
+    found = {curve.label: list(curve.points.values()) for curve in colour.curves}
+    assert list(found) == ["limit: memory", "limit: arithmetic", "ours", "theirs"]
+    assert found["ours"] == pytest.approx([work / 4e-6 / 1e9 for work in operations])
+    assert found["limit: arithmetic"] == pytest.approx([1.0, 1.0])
+    assert found["limit: memory"] == pytest.approx([operations[0] / (16 * 4 * 4), operations[1] / (16 * 4 * 5)])
+    assert grey.title == "Filter banks, grey float32, 4×4, stride 1, CPU"
 
 
-def test_a_record_without_banks_has_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_without_banks_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, TimedMethod("ours", [4e-6]))
     plain = runner.run(runner.BenchRun(grid(8), FEW))
     assert bank_series(plain) == []
-    assert figures.banks(plain) == []

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured_once
-from command import edgeconv, shell
-from undrawn import undrawn
+from command import PROJECT, edgeconv, shell
 
 from edgeconv.bench import record
-from edgeconv.bench.record import BusPart
-from edgeconv.bench.summary import fastest, groups, phases, winners
+from edgeconv.bench.ab import AbRecord
+from edgeconv.bench.summary import fastest, groups, winners
+from edgeconv.core.records import as_type
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.export import Exporter, find_exporter
-from edgeconv.export.spoken import case_line, summary_lines
-from edgeconv.run.report import DeviceFacts
+from edgeconv.export import Exporter, find_exporter, terminal
+from edgeconv.export.document import documents
+from edgeconv.export.kinds import read
+from edgeconv.export.spoken import case_line, lead_lines
 
 NASTY = "<script>alert('x')</script> & | pipe"
 
@@ -41,34 +42,8 @@ def result() -> record.BenchRecord:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    """The page of that record with a GPU, the only one that is drawn."""
-    pytest.importorskip("matplotlib")
-    return text_of(with_a_gpu(made()), "html")
-
-
-def with_a_gpu(result: record.BenchRecord) -> record.BenchRecord:
-    """The same with a GPU that is faster by far, behind a bus that costs more than the CPU takes at size 8."""
-    both = copy.deepcopy(result)
-    both.machine["cuda"] = DeviceFacts(name="made-up GPU")
-    both.roofs["cuda"] = both.roofs["cpu"]
-    for row in result.rows:
-        twin = copy.deepcopy(row)
-        twin.device = "cuda"
-        for series in twin.timings.values():
-            series.median_seconds /= 100
-        slow = 2e-3 if row.case.size == 8 else 1e-5
-        twin.bus = BusPart(host_to_device_seconds=slow, device_to_host_seconds=slow)
-        twin.choice = {
-            "ranked": [line("FFT", None, "status 3000"), line("GEMM", None, None)],
-            "measured": [line("GEMM", 2e-3, None), line("IMPLICIT_GEMM", 1e-3, None)],
-        }
-        both.rows.append(twin)
-    return both
-
-
-def line(algorithm: str, seconds: float | None, skipped: str | None) -> dict[str, object]:
-    entry = {"algorithm": algorithm, "math": "FMA", "status": 0, "time_seconds": seconds, "workspace_bytes": 0}
-    return entry if skipped is None else {**entry, "skipped": skipped}
+    """The page of that record."""
+    return text_of(made(), "html")
 
 
 def text_of(result: record.BenchRecord, name: str) -> str:
@@ -100,9 +75,8 @@ def test_a_kernel_written_by_hand_leaves_the_lead_over_libraries_to_be_told(resu
     assert "faster than triton, 2 × [2, 2] faster than peer" in case_line(
         [row for row in group.rows if row.case.size == 8]
     )
-    ahead = "1.5 × [1.5, 1.5] faster than the fastest peer and 2 × [2, 2] faster than the fastest library"
-    told = f"{ahead} (geometric mean of 2 sizes)"
-    assert told in "\n".join(summary_lines(result))
+    ahead = "1.5 × [1.5, 1.5] faster than the fastest peer, 2 × [2, 2] faster than the fastest library"
+    assert f"{ahead} (geometric mean of 2 sizes)" in "\n".join(lead_lines(result))
 
 
 def test_lesser_arithmetic_does_not_win(result) -> None:
@@ -116,16 +90,6 @@ def test_the_fastest_row_is_that_of_the_least_median_of_those_that_have_one(resu
     rows = [row for row in result.rows if row.case.size == 8]
     assert fastest([row for row in rows[::-1] if row.candidate != "copy"]).candidate == "honest"
     assert fastest([row for row in rows if not row.timings]) is None
-
-
-def test_phases_and_the_size_from_which_a_gpu_pays(result) -> None:
-    both = with_a_gpu(result)
-    cpu, cuda = groups(both)
-    found = phases(both, cuda, 8)
-    assert found.method == "honest"
-    assert list(found.seconds) == ["decode", "host to device", "convolve", "device to host", "encode"]
-    assert found.seconds["convolve"] == pytest.approx(2e-5)
-    assert list(phases(both, cpu, 8).seconds) == ["decode", "convolve", "encode"]
 
 
 def test_csv_has_a_line_a_row_and_state(result) -> None:
@@ -153,7 +117,7 @@ def test_a_format_that_cannot_be_made_is_refused_with_its_reason(monkeypatch) ->
         find_exporter("none")
 
 
-# --- drawings and the page: need matplotlib ---------------------------------------------------------------------
+# --- the page and the command -----------------------------------------------------------------------------------
 
 
 def test_the_page_asks_for_nothing_and_says_everything(page: str) -> None:
@@ -164,15 +128,14 @@ def test_the_page_asks_for_nothing_and_says_everything(page: str) -> None:
         assert "".join(used) in identifiers
 
 
-def test_the_report_command_makes_a_page_from_records(result, tmp_path, monkeypatch) -> None:
-    undrawn(monkeypatch)
+def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:
     (tmp_path / "a.json").write_bytes(record.to_json(result))
     done = edgeconv("report", "a.json", "a.json", "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
     assert done.code == 0, done.err
     assert (tmp_path / "r.html").read_text(encoding="utf-8").count("<figure><h3>GFLOPS") == 2
     assert list((tmp_path / "p").glob("bench_1_gflops*.svg"))
     printed = edgeconv("report", "a.json", cwd=tmp_path)
-    assert printed.text.startswith("# Bench 'test'")
+    assert printed.text.startswith("# edgeconv bench 'test'")
     (tmp_path / "b.json").write_text("{}", encoding="utf-8")
     refused = edgeconv("report", "b.json", cwd=tmp_path)
     assert (refused.code, len(refused.error_lines)) == (2, 1)
@@ -189,10 +152,9 @@ def test_a_report_never_takes_the_place_of_its_record(result, tmp_path, output: 
     assert (tmp_path / "keep.json").read_bytes() == kept
 
 
-def test_what_is_there_is_replaced_only_when_asked_and_then_all_of_it(result, tmp_path, monkeypatch) -> None:
-    undrawn(monkeypatch)
+def test_what_is_there_is_replaced_only_when_asked_and_then_all_of_it(result, tmp_path) -> None:
     (tmp_path / "a.json").write_bytes(record.to_json(result))
-    plot = tmp_path / "p" / "bench_gflops_cpu_float32_random_mix.svg"
+    plot = tmp_path / "p" / "bench_gflops_1.svg"
     for path, option, says in (
         (tmp_path / "r.md", ("--markdown", "r.md"), "Output 'r.md' exists: pass --overwrite to replace it"),
         (plot, ("--plots", "p"), "--overwrite"),
@@ -217,3 +179,33 @@ def test_a_pipe_is_written_to_and_needs_no_leave_to_be_replaced(result, tmp_path
     (tmp_path / "a.json").write_bytes(record.to_json(result))
     done = shell('"$0" -m edgeconv report a.json --csv /dev/stdout | cat', tmp_path)
     assert done.text.startswith("created_utc,"), done.err
+
+
+# --- a terminal, and `bench ab` ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_nothing_breaks_inside_a_word_and_no_column_goes_silently(columns: int) -> None:
+    (table, *_) = next(documents([read(PROJECT / "docs/results/bench/h200/gpu.json.xz")])).tables
+    text = terminal.draw(table, columns, colours=False)
+    assert max(map(len, text.splitlines())) <= columns
+    found = re.search(r"No room for: (.*)\.", text, re.DOTALL)
+    named = found[1].replace("\n", " ").split(", ") if found else []
+    shown = len(table.header) - len(named)
+    assert named == list(table.header[shown:])
+    for words in (*table.header[:shown], *(cell for row in table.rows for cell in row[:shown])):
+        assert set(words.split()) <= set(text.split())
+
+
+def test_a_record_of_bench_ab_is_shown_again(tmp_path: Path) -> None:
+    row = {"title": "sliding", "a_seconds": [1e-3] * 5, "b_seconds": [2e-3] * 5, "copy_seconds": [5e-4] * 5}
+    head = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "now", "kind": "ab"}
+    made = as_type({**head, "a": "old", "b": "new", "machine": {}, "planted": 0.0, "rows": [row]}, AbRecord)
+    (tmp_path / "ab.json").write_bytes(record.to_json(made))
+    done = edgeconv("report", "ab.json", "--html", "ab.html", "--csv", "ab.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
+    shown = "1 row: 1 slower; geometric mean of B / A 2 [2, 2]"
+    assert shown in (tmp_path / "ab.html").read_text(encoding="utf-8")
+    printed = edgeconv("report", "ab.json", cwd=tmp_path).text
+    assert shown in printed
+    assert "| slower | sliding | 1 ms | 2 ms | 2 [2, 2] | 5 | 0.25 |" in printed

@@ -1,4 +1,4 @@
-"""What a person sees while and after a bench: a line for each case, and a short summary."""
+"""What a person sees while and after a bench: a line for each case, and a table at the end."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import copy
 from itertools import product
 
 import pytest
-from bench_records import FEW, TimedMethod, WrongMethod, changed, measured, measured_once, use
+from bench_records import FEW, TimedMethod, WrongMethod, changed, measured, use
 
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.summary import is_reduced
 from edgeconv.core.exactness import HALF, TWOFOLD_HALF, is_narrow
-from edgeconv.export.spoken import MOST_LINES, case_line, lead_lines, lead_text, summary_lines
+from edgeconv.export.spoken import MOST_ROWS, case_line, lead_lines, lead_text, summary_lines, summary_tables
 from edgeconv.export.tables import fastest
 
 
@@ -27,11 +27,8 @@ class Rival(TimedMethod):
         (Ratio(7.39, 7.3, 7.5, 9), "7.39 × [7.3, 7.5] faster than torch"),
         (Ratio(0.5, 0.49, 0.51, 9), "2 × [1.961, 2.041] slower than torch"),
         (Ratio(1.01, 0.98, 1.04, 9), "as fast as torch (1.01 [0.98, 1.04])"),
-        (
-            Ratio(203.4, 3.04, 13612.9, 7),
-            "no verdict against torch (interval [3.04, 13,613]: a longer --time-limit takes more)",
-        ),
-        (Ratio(0.5, 0.49, 0.51, 4), "no verdict against torch (4 samples: a longer --time-limit takes more)"),
+        (Ratio(203.4, 3.04, 13612.9, 7), "no verdict against torch (interval [3.04, 13,613])"),
+        (Ratio(0.5, 0.49, 0.51, 4), "no verdict against torch (4 samples)"),
     ],
 )
 def test_a_lead_has_an_interval_or_is_none(ratio: Ratio, text: str) -> None:
@@ -45,9 +42,10 @@ def test_no_lead_is_told_of_few_samples(monkeypatch: pytest.MonkeyPatch) -> None
         if row.case.size == 16 and row.kind == "peer":
             changed(row.lead_series, samples_seconds=[8e-3] * 4, n=4, p10_seconds=None, p90_seconds=None)
     told = [case_line([row for row in record.rows if row.case.size == size]) for size in (8, 16)]
-    leads = [*told, *lead_lines(record), summary_lines(record)[1], *(row[-1] for row in fastest(record).rows)]
-    assert ["no verdict" in lead for lead in leads] == [False, True, True, True, False, True]
-    assert ["faster" in lead for lead in leads] == [True, False, False, False, False, False]
+    leads = [*told, *lead_lines(record), *(row[0] for row in fastest(record).rows)]
+    assert ["no verdict" in lead for lead in leads] == [False, True, True, False, True]
+    assert ["faster" in lead for lead in leads] == [True, False, False, True, False]
+    assert summary_lines(record)[1] == "Where there is no verdict, a longer --time-limit takes more samples."
 
 
 def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,43 +59,65 @@ def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyP
         lambda done, total, note: order.append(note),
         lambda rows: order.append(case_line(rows)),
     )
-    told = "quick 2 ms, 4 × [4, 4] faster than rival, 50 % of the floor (hasty wrong)"
+    told = "quick 2 ms, 4 × [4, 4] faster than rival, 50 % of copy speed (hasty wrong)"
     assert order == [f"{size} s1 float32 random mix on cpu{end}" for size in (8, 16) for end in ("", f": {told}")]
 
 
 def test_a_case_without_a_peer_or_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = measured(monkeypatch, TimedMethod("quick", [2e-3]))
-    assert case_line(alone.rows[:2]) == "8 s1 float32 random mix on cpu: quick 2 ms, 50 % of the floor"
+    assert case_line(alone.rows[:2]) == "8 s1 float32 random mix on cpu: quick 2 ms, 50 % of copy speed"
     wrong = measured(monkeypatch, WrongMethod("hasty", [1e-6]))
     assert case_line(wrong.rows[:2]) == "8 s1 float32 random mix on cpu: no method was timed (hasty wrong)"
 
 
 def test_a_summary_has_a_line_for_each_kind_of_case(monkeypatch: pytest.MonkeyPatch) -> None:
     record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]))
-    head, line = summary_lines(record)
-    assert head.startswith("6 rows timed in ")
-    assert line == (
-        "CPU, float32, random, mix, stride 1: quick, 4 × [4, 4] faster than the fastest peer "
-        "(geometric mean of 2 sizes), 50 % of the floor"
-    )
     assert lead_lines(record) == [
-        "CPU, float32, random, mix, stride 1, the fastest method: 4 × [4, 4] faster than the fastest peer "
-        "(geometric mean of 2 sizes)"
+        "CPU, float32, random, mix, stride 1: quick, 4 × [4, 4] faster than the fastest peer "
+        "(geometric mean of 2 sizes), 50 % of copy speed"
     ]
+    assert summary_lines(record)[0].startswith("6 rows timed in ")
     record.complete = False
     assert summary_lines(record)[0].endswith(", not complete: --resume goes on")
 
 
-def test_a_summary_has_25_lines_at_most() -> None:
-    for strides, lines, last in ((24, 25, "stride 24: quick"), (30, 25, "and 7 more kinds of cases")):
-        record = measured_once(TimedMethod("quick", [2e-3]))
-        rows, record.rows = record.rows, []
-        for stride, row in product(range(1, strides + 1), rows):
-            record.rows.append(copy.deepcopy(row))
-            record.rows[-1].case.stride = stride
-        found = summary_lines(record)
-        assert len(found) == lines <= MOST_LINES
-        assert last in found[-1]
+def test_a_record_without_peers_has_a_summary_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), TimedMethod("slow", [3e-3]))
+    (line,) = lead_lines(record)
+    assert line == "CPU, float32, random, mix, stride 1: quick, 1.50 × faster than slow, 50 % of copy speed"
+
+
+def test_a_bench_ends_with_a_table_of_who_is_how_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), WrongMethod("hasty", [1e-6]), Rival("rival", [8e-3]))
+    (table,) = summary_tables(record)
+    assert table.header == ("who", "median ± spread", "× fastest", "of copy speed")
+    of_case = (
+        ("  quick", "2 ms ± 0", "1.00 ×", "50 %"),
+        ("  rival", "8 ms ± 0", "4.00 ×", "12 %"),
+        ("  hasty", "wrong", "–", "–"),
+    )
+    cases = [(f"{size} s1 float32 random mix on cpu", "", "", "") for size in (8, 16)]
+    assert table.rows == (cases[0], *of_case, cases[1], *of_case)
+    changed(record.rows[1].lead_series, p10_seconds=1.5e-3, p90_seconds=2.5e-3)
+    assert summary_tables(record)[0].rows[1][1] == "2 ms ± 0.5"
+
+
+def test_the_table_at_the_end_has_24_lines_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many cases the largest sizes, the fastest method of each and the fastest peer."""
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), TimedMethod("slow", [3e-3]), Rival("rival", [8e-3]))
+    rows, record.rows = record.rows, []
+    for stride, row in product(range(1, 9), rows):
+        record.rows.append(copy.deepcopy(row))
+        record.rows[-1].case.stride = stride
+    (table,) = summary_tables(record)
+    assert len(table.rows) == MOST_ROWS
+    assert [row[0] for row in table.rows[:4]] == [
+        "16 s1 float32 random mix on cpu",
+        "  quick",
+        "  rival",
+        "16 s2 float32 random mix on cpu",
+    ]
+    assert table.title.endswith("48 rows in all")
 
 
 def test_a_method_that_states_a_narrow_arithmetic_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:

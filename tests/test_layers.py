@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "interrupts"),
     ("core",),
     ("hardware",),
-    ("io", "methods"),
+    ("io", "methods", "page"),
     ("runtime",),
     ("options",),
     ("run",),

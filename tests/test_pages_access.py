@@ -18,11 +18,9 @@ from picture_files import smooth_image
 from test_export_expected import BARS, bench, ladder, runs
 
 from edgeconv.bench import goals
-from edgeconv.export import html
-from edgeconv.export.figures import draw
+from edgeconv.export import page
 from edgeconv.io.image import write_image
 
-pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 
 AXE = PROJECT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
@@ -59,13 +57,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         done = edgeconv(*words.split(), cwd=folder)
         assert done.code == code, done.err
-    made = next((folder / "out").glob("*.json"))
-    assert edgeconv("report", made, "--html", "run.html", cwd=folder).code == 0
+    report = next((folder / "out").glob("*.json"))
+    assert edgeconv("report", report, "--html", "run.html", cwd=folder).code == 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(goals, "GOALS", BARS)
-        patch.setattr(html, "draw", lambda record: draw(record)[:2])  # all of them take seconds, and are alike
-        (page,) = html.export([bench(patch), *runs(), ladder()]).values()
-    (folder / "bench.html").write_bytes(page)
+        (made,) = page.export([bench(patch), *runs(), ladder()]).values()
+    (folder / "bench.html").write_bytes(made)
     return folder
 
 
@@ -203,6 +200,7 @@ REPORT: dict[str, Control] = {
     "nav a": ((), "document.querySelector(document.activeElement.hash) !== null", None),
     "th button": (("Enter",), "document.activeElement.closest('th').ariaSort", "ascending"),
     "input[type=search]": (("x", "Backspace"), "document.activeElement.value", ""),
+    ".all input": ((" ",), "document.activeElement.checked", None),
     ".wide": (("ArrowRight",), "document.activeElement.ariaLabel.length > 0", None),
     "summary": (("Enter",), "document.activeElement.parentElement.open", None),
 }

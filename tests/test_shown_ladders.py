@@ -18,7 +18,6 @@ from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.core.records import as_type
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
-from edgeconv.export.tables import Table
 
 CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
 GEMM = [step.name for step in gemm_kernels.STEPS]
@@ -78,11 +77,6 @@ def gemm() -> GemmRecord:
     return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
 
 
-def cells(table: Table) -> dict[str, dict[str, str]]:
-    """By the first cell of a row and the name of a column."""
-    return {line[0]: dict(zip(table.header[1:], line[1:], strict=True)) for line in table.rows}
-
-
 def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:
     for each in conv.rows:
         if each.stride == 2 and each.step != "copy":
@@ -91,22 +85,19 @@ def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> N
     assert line.startswith("stride 1, ")
 
 
-def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
+def test_the_tables_of_a_report(conv: ConvRecord, gemm: GemmRecord) -> None:
     conv.rows = [each for each in conv.rows if (each.step, each.size) != ("waves", 1024)]
     wrong = next(each for each in conv.rows if each.step == "pixel")
     changed(wrong, timing=None, gflops=None, right=False, relative_error=None, gain=None)
-    *shown, every = ladders.shown(conv)
-    titles = ["stride 1, median", "stride 1, GFLOPS", "stride 2, median", "stride 2, GFLOPS"]
-    assert [table.title for table in shown] == titles
-    medians, rates = map(cells, shown[:2])
-    assert medians["pixel"] == {"1024": "WRONG", "4096": "3 µs"}
-    assert medians["waves"] == {"1024": "–", "4096": "8 µs"}
-    assert rates["pixel"] == {"1024": "–", "4096": "6,096"}
+    rates = {line[:2]: line[2:] for line in ladders.by_size(conv).rows}
+    assert rates["pixel", "stride 1"] == ("–", "6,096")
+    assert rates["waves", "stride 1"][0] == "–"
+    every = ladders.every_row(conv)
     assert len(every.rows) == len(conv.rows)
-    assert every.rows[2] == ("stride 1", "1024", "textbook", "8×8", "2 µs", "5", "–", "2 %", "3e-07")
-    assert every.rows[3] == ("stride 1", "1024", "pixel", "16×16", "WRONG", "–", "–", "3 %", "infinite")
-    (products,) = [table for table in ladders.shown(gemm) if table.title == "Every row"]
-    assert products.rows[3][2:] == ("double_buffer", "64×64×8", "12 ms", "1,324", "38 %", "19 %", "3e-07")
+    assert every.rows[2] == ("right", "stride 1", "1024", "textbook", "8×8", "2 µs", "5", "2 %", "–", "3e-07")
+    assert every.rows[3] == ("WRONG", "stride 1", "1024", "pixel", "16×16", "–", "–", "3 %", "–", "infinite")
+    products = ladders.every_row(gemm)
+    assert products.rows[3][3:] == ("double_buffer", "64×64×8", "12 ms", "1,324", "38 %", "19 %", "3e-07")
 
 
 def test_each_column_of_the_spreadsheet(conv: ConvRecord, gemm: GemmRecord) -> None:

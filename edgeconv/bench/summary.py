@@ -14,6 +14,10 @@ _WRITTEN = frozenset(entry.name for entry in PEERS if entry.written)
 """Peers whose arithmetic a person writes."""
 
 
+CALL_WORD = ":call="
+"""In the name of a row that says what a call from Python costs: the same kernel as its method's own row."""
+
+
 @dataclass(frozen=True)
 class Group:
     """Rows of one kind of case: the same type, filter, channels and stride, in all sizes, on one device."""
@@ -83,8 +87,9 @@ def winners(group: Group) -> list[Winner]:
 
 
 def _in_full(rows: Iterable[BenchRow], kind: Kind, size: int) -> list[BenchRow]:
-    """Those of a kind at a size, in full arithmetic."""
-    return [row for row in rows if row.kind == kind and row.case.size == size and not is_reduced(row)]
+    """Those of a kind at a size, in full arithmetic, but for those of calls."""
+    found = (row for row in rows if row.kind == kind and row.case.size == size and not is_reduced(row))
+    return [row for row in found if CALL_WORD not in row.candidate]
 
 
 def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
@@ -119,30 +124,3 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     """Of positive numbers; None of none."""
     logs = [math.log(value) for value in values]
     return math.exp(sum(logs) / len(logs)) if logs else None
-
-
-# --- a whole picture: what stands around the case ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Phases:
-    """From file to file in memory at one size with one method; seconds by phase, in the order they happen."""
-
-    method: str
-    seconds: dict[str, float]
-
-
-def phases(record: BenchRecord, group: Group, size: int) -> Phases | None:
-    """With the fastest method of the group at `size`; None where it, or what stands around it, was not timed."""
-    method = fastest(_in_full(group.rows, "method", size))
-    files = [entry for entry in record.files if method is not None and entry.named == method.case.named]
-    if method is None or not files:
-        return None
-    seconds = {"decode": files[0].decode_seconds}
-    if method.bus is not None:
-        seconds["host to device"] = method.bus.host_to_device_seconds
-    seconds["convolve"] = median(method)
-    if method.bus is not None:
-        seconds["device to host"] = method.bus.device_to_host_seconds
-    seconds["encode"] = files[0].encode_seconds
-    return Phases(method.candidate, seconds)

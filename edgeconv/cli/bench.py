@@ -104,23 +104,22 @@ def grid(
 
 
 def _say_surface(record: BenchRecord) -> None:
-    """What a record of drawn cases says; nothing of others."""
-    from edgeconv.export import surface
+    """The table that a bench ends with; of drawn cases their distribution."""
+    from edgeconv.export.spoken import summary_tables
 
-    for table in surface.tables_of(record):
+    for table in summary_tables(record):
         _say_table(table)
 
 
 def _say_table(table: Table) -> None:
     """As Markdown, or drawn for a terminal."""
     from edgeconv.export import markdown, terminal
-    from edgeconv.export.document import Tabled
 
     width = columns(sys.stdout)
     if width is None:
         say_lines(markdown.as_text(table), nl=False)
     else:
-        say_drawn(terminal.draw([Tabled(table, 2)], width, has_colours(sys.stdout)))
+        say_drawn(terminal.draw(table, width, has_colours(sys.stdout)))
 
 
 def _formats(text: str) -> tuple[list[str], list[str]]:

@@ -21,7 +21,7 @@ def digits_text(value: float, digits: int) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share in per cent with two significant digits, from the whole on with three: `0.88 %`, `14 %`, `120 %`."""
+    """Per cent with two significant digits, from the whole on with three: `0.88 %`, `4.9 %`, `14 %`, `120 %`."""
     return f"{digits_text(100 * share, 2 if share < 1 else 3)} %"
 
 

@@ -47,12 +47,21 @@ class Exporter:
 
 
 EXPORTERS: tuple[Exporter, ...] = (
-    Exporter("json", "edgeconv.export.json:export", "the record itself, every sample in it"),
+    Exporter("json", "edgeconv.export:as_json", "the record itself, every sample in it"),
     Exporter("csv", "edgeconv.export.csv:export", "one line per row, for a spreadsheet"),
     Exporter("markdown", "edgeconv.export.markdown:export", "tables to read and to commit"),
-    Exporter("html", "edgeconv.export.html:export", "one page with plots and tables, no network", "matplotlib"),
+    Exporter("html", "edgeconv.export.page:export", "one page with plots and tables, no network"),
     Exporter("plot", "edgeconv.export.plot:export", "each plot as SVG and PNG", "matplotlib"),
 )
+
+
+def as_json(records: Sequence[AnyRecord]) -> Files:
+    """The records themselves; of several one file each, numbered."""
+    from edgeconv.bench.record import to_json
+
+    if len(records) == 1:
+        return {".json": to_json(records[0])}
+    return {f"_{number}.json": to_json(record) for number, record in enumerate(records, 1)}
 
 
 def exporter_names() -> tuple[str, ...]:

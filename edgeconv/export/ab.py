@@ -9,6 +9,8 @@ from edgeconv.bench.intervals import CONFIDENCE
 from edgeconv.core.units import counted, seconds_text, share_text
 from edgeconv.export.tables import NOTHING, Table
 
+MARGIN = 0.05
+"""Of a report that is made later: `--fail-on` of `bench ab` is 5 % too where nothing else is asked."""
 ORDER = ("slower", "no verdict", "cannot run", "faster", "same")
 HEADER = ("verdict", "row", "A", "B", f"B / A, {CONFIDENCE:.0%} interval", "pairs")
 

@@ -7,9 +7,7 @@ limit          the longer of both; where they cross, the roofline bends
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 
 from edgeconv.bench.intervals import ratio_interval
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -24,36 +22,6 @@ MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True)
-class BankPoint:
-    """All candidates at one bank and size."""
-
-    device: DeviceName
-    in_channels: int
-    filters: int
-    size: int
-    stride: int
-    dtype: str
-    rows: tuple[BenchRow, ...]
-    memory_seconds: float
-    arithmetic_seconds: float
-
-    @property
-    def limit_seconds(self) -> float:
-        """Below this no float32 method can be."""
-        return max(self.memory_seconds, self.arithmetic_seconds)
-
-    def row(self, candidate: str) -> BenchRow | None:
-        """The row of a candidate that has a time."""
-        return next((row for row in self.timed if row.candidate == candidate), None)
-
-    @property
-    def timed(self) -> list[BenchRow]:
-        """Rows of methods and peers that have a time, fastest first."""
-        found = [row for row in self.rows if row.kind != "copy" and row.lead_series is not None]
-        return sorted(found, key=median)
-
-
-@dataclass(frozen=True)
 class BankSeries:
     """Banks of growing size on one kind of picture: a line of tables and plots for each candidate."""
 
@@ -62,7 +30,9 @@ class BankSeries:
     size: int
     stride: int
     dtype: str
-    points: tuple[BankPoint, ...]
+    roof: Roof
+    rows: dict[int, list[BenchRow]] = field(default_factory=dict)
+    """Those of methods and peers that have a time, by the number of filters."""
 
     @property
     def title(self) -> str:
@@ -72,66 +42,50 @@ class BankSeries:
 
     @property
     def candidates(self) -> list[str]:
-        """Those with a time at some point, methods first, in the record's order."""
-        rows = [row for point in self.points for row in point.rows if row.kind != "copy" and row.lead_series]
-        return list(dict.fromkeys(row.candidate for row in sorted(rows, key=lambda row: row.kind != "method")))
+        """Methods first, in the record's order."""
+        rows = sorted((row for rows in self.rows.values() for row in rows), key=lambda row: row.kind != "method")
+        return list(dict.fromkeys(row.candidate for row in rows))
+
+    def limits_seconds(self, filters: int) -> tuple[float, float | None]:
+        """Of memory, and of arithmetic where its rate is known: below the longer no float32 method can be."""
+        counts = self.rows[filters][0].counts
+        arithmetic = counts.nominal_flops / self.roof.fma_flops_per_second
+        return counts.fewest_bytes / self.roof.copy_bytes_per_second, None if self.dtype == "float64" else arithmetic
 
 
 def bank_series(record: BenchRecord) -> list[BankSeries]:
     """Every series of a record, none where it has no banks."""
-
-    def kind(point: BankPoint) -> tuple[DeviceName, int, int, int, str]:
-        return point.device, point.in_channels, point.size, point.stride, point.dtype
-
-    points = sorted(_points(record), key=lambda point: (*kind(point), point.filters))
-    return [BankSeries(*key, tuple(found)) for key, found in groupby(points, kind)]
-
-
-def _points(record: BenchRecord) -> Iterable[BankPoint]:
-    def case(row: BenchRow) -> tuple[DeviceName, str, int, int, str]:
-        return row.device, row.case.filter, row.case.size, row.case.stride, row.case.dtype
-
-    for (device, name, size, stride, dtype), found in groupby(sorted(record.rows, key=case), case):
-        bank, roof = BANK_NAME.fullmatch(name), record.roofs.get(device)
-        if bank is None or roof is None:
+    found: dict[tuple[DeviceName, int, int, int, str], BankSeries] = {}
+    for row in record.rows:
+        bank, roof = BANK_NAME.fullmatch(row.case.filter), record.roofs.get(row.device)
+        if bank is None or roof is None or row.kind == "copy" or not row.timings:
             continue
-        rows = tuple(found)
-        seconds = _limits(rows[0], roof)
-        yield BankPoint(device, int(bank[1]), int(bank[2]), size, stride, dtype, rows, *seconds)
-
-
-def _limits(row: BenchRow, roof: Roof) -> tuple[float, float]:
-    memory = row.counts.fewest_bytes / roof.copy_bytes_per_second
-    arithmetic = row.counts.nominal_flops / roof.fma_flops_per_second
-    return memory, 0.0 if row.case.dtype == "float64" else arithmetic
+        key = (row.device, int(bank[1]), row.case.size, row.case.stride, row.case.dtype)
+        series = found.setdefault(key, BankSeries(*key, roof))
+        series.rows.setdefault(int(bank[2]), []).append(row)
+    return [replace(found[key], rows=dict(sorted(found[key].rows.items()))) for key in sorted(found)]
 
 
 def bank_map(series: BankSeries) -> Table:
-    """One line for each number of filters: the limits, every candidate's time, the fastest method's share and lead."""
+    """One line for each number of filters, in µs: the limits, every candidate's time, the fastest method's share of the
+    limit and its lead over libraries.
+    """
     candidates = series.candidates
-    return Table(series.title, bank_header(candidates), tuple(bank_line(point, candidates) for point in series.points))
-
-
-def bank_header(candidates: Sequence[str]) -> tuple[str, ...]:
-    """The headings above `bank_line`."""
+    lines = []
+    for filters, rows in series.rows.items():
+        found, (memory, arithmetic) = {row.candidate: row for row in rows}, series.limits_seconds(filters)
+        timed = sorted(rows, key=median)
+        ours = next((row for row in timed if row.kind == "method" and row.options.math == "fma"), None)
+        theirs = next((row for row in timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
+        share = None if ours is None else max(memory, arithmetic or 0.0) / median(ours)
+        lead = ours and theirs and ratio_interval(samples(ours), samples(theirs))
+        times = (median(found[name]) if name in found else None for name in candidates)
+        figures = map(_microseconds, (memory, arithmetic, *times))
+        lines.append((str(filters), *figures, percent(share), ratio_cell(lead) if lead else NOTHING))
     named = [f"`{candidate}`" for candidate in candidates]
-    return ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
+    header = ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
+    return Table(series.title, header, tuple(lines))
 
 
-def bank_line(point: BankPoint, candidates: Sequence[str]) -> tuple[str, ...]:
-    """A point in µs: the limits, the candidates' times, the fastest method's share of the limit and its lead."""
-    times = [point.row(candidate) for candidate in candidates]
-    ours = next((row for row in point.timed if row.kind == "method" and row.options.math == "fma"), None)
-    theirs = next((row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
-    return (
-        str(point.filters),
-        _microseconds(point.memory_seconds),
-        _microseconds(point.arithmetic_seconds) if point.arithmetic_seconds else NOTHING,
-        *(NOTHING if row is None else _microseconds(median(row)) for row in times),
-        NOTHING if ours is None else percent(point.limit_seconds / median(ours)),
-        NOTHING if ours is None or theirs is None else ratio_cell(ratio_interval(samples(ours), samples(theirs))),
-    )
-
-
-def _microseconds(seconds: float) -> str:
-    return digits_text(seconds * MICROSECONDS, 3)
+def _microseconds(seconds: float | None) -> str:
+    return NOTHING if seconds is None else digits_text(seconds * MICROSECONDS, 3)

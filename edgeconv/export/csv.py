@@ -7,11 +7,13 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.ladders.conv import DTYPE, ConvRow
 from edgeconv.bench.ladders.gemm import GemmRow
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.core.safe_text import cell
-from edgeconv.export.kinds import AnyRecord, LadderRecord, split
+from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.ladders import LadderRecord
 from edgeconv.export.runs import is_wrong
 from edgeconv.io.files import utf8
 from edgeconv.run.report import RunReport
@@ -19,72 +21,42 @@ from edgeconv.run.report import RunReport
 Line = dict[str, Any]
 """Values by column."""
 
-CASE = (
-    "picture",
-    "size",
-    "height",
-    "width",
-    "stride",
-    "dtype",
-    "filter",
-    "channels",
-    "padding",
-    "border",
-    "output_mode",
-    "threshold",
-)
+SHAPE = ("picture", "size", "height", "width", "stride", "dtype", "filter", "channels")
+CASE = (*SHAPE, "padding", "border", "output_mode", "threshold")
 CANDIDATE = ("device", "kind", "entrant", "status", "reason", "differs", "launch_bound")
 SERIES = ("median_seconds", "p10_seconds", "p90_seconds", "min_seconds", "n", "stopped_because")
-METRICS = (
-    "gflops",
-    "useful_gflops",
-    "gigabytes_per_second",
-    "moved_gigabytes_per_second",
-    "floor_share",
-    "large_copy_share",
-    "roofline_share",
-    "bound_by",
-)
+RATES = ("gflops", "useful_gflops", "gigabytes_per_second", "moved_gigabytes_per_second")
+METRICS = (*RATES, "floor_share", "large_copy_share", "roofline_share", "bound_by")
 COUNTS = ("nominal_flops", "useful_flops", "fewest_bytes", "intensity_flops_per_byte")
 OWN = ("moved_bytes", "workspace_bytes", "launches", "set_up_seconds", "cold_seconds")
 CHECK = ("max_abs_error", "relative_error", "checked_share")
 LAUNCH = ("enqueue_seconds", "stream_seconds")
 BUS = ("host_to_device_seconds", "device_to_host_seconds")
-
 HEADER = (
-    "created_utc",
-    "machine",
-    *CASE,
-    *CANDIDATE,
-    "l2_state",
-    *SERIES,
-    *METRICS,
-    *COUNTS,
-    *OWN,
-    *CHECK,
-    *LAUNCH,
-    *BUS,
-    "end_to_end_seconds",
-    "flags",
+    *("created_utc", "machine", *CASE, *CANDIDATE, "l2_state", *SERIES),
+    *(*METRICS, *COUNTS, *OWN, *CHECK, *LAUNCH, *BUS, "end_to_end_seconds", "flags"),
 )
 
 
 def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
-    """See Exporter.load."""
+    """See Exporter.load; of `bench ab` there are no lines, as a pair of versions is no row."""
     text = io.StringIO()
     writer = csv.writer(text)
-
-    def write(*values: Any) -> None:
-        writer.writerow(map(cell, values))
-
-    write(*HEADER)
-    given = split(records)
-    lines = [line for record in given.benches for row in record.rows for line in _bench_lines(record, row)]
-    lines += [_step_line(record, row) for record in given.ladders for row in record.rows]
-    lines += map(_run_line, given.runs)
-    for line in lines:
-        write(*(line.get(name) for name in HEADER))
+    writer.writerow(HEADER)
+    for record in records:
+        for line in _lines(record):
+            writer.writerow(cell(line.get(name)) for name in HEADER)
     return {".csv": utf8(text.getvalue())}
+
+
+def _lines(record: AnyRecord) -> Iterator[Line]:
+    if isinstance(record, BenchRecord):
+        for row in record.rows:
+            yield from _bench_lines(record, row)
+    elif isinstance(record, RunReport):
+        yield _run_line(record)
+    elif not isinstance(record, AbRecord):
+        yield from (_step_line(record, row) for row in record.rows)
 
 
 def _bench_lines(record: BenchRecord, row: BenchRow) -> Iterator[Line]:

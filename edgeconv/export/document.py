@@ -1,112 +1,131 @@
-"""What records have to say, as headings, sentences and tables: drawn as Markdown (markdown.py), or for a terminal."""
+"""What records have to say: for each a title, a summary, at most six plots and four tables. Each format draws these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from edgeconv.bench.ab import AbRecord
+from edgeconv.bench.goals import outcomes
 from edgeconv.bench.record import BenchRecord
-from edgeconv.bench.summary import groups
-from edgeconv.core.units import seconds_text
-from edgeconv.export import ladders, runs, surface, tables
-from edgeconv.export.kinds import AnyRecord, split
+from edgeconv.core.records import plain
+from edgeconv.core.units import counted, digits_text, seconds_text
+from edgeconv.export import ab, figures, ladders, runs, surface, tables
+from edgeconv.export.drawing import Drawing
+from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.ladders import LadderRecord
 from edgeconv.export.spoken import lead_lines
 from edgeconv.export.tables import Table
 from edgeconv.run.report import RunReport
 
-
-@dataclass(frozen=True)
-class Heading:
-    """Level 1 begins what one record, or all reports of runs, have to say."""
-
-    level: int
-    text: str
+MOST_LEADING = 12
+"""Lines of a summary about kinds of cases; the table has all."""
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A line by itself."""
+class Document:
+    """One record, or all reports of runs together."""
 
-    text: str
-    strong: bool = False
-
-
-@dataclass(frozen=True)
-class Items:
-    """Lines that belong together."""
-
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Warned:
-    """What a reader must know before the figures."""
-
-    text: str
+    title: str
+    facts: str
+    """When it was measured, and how much."""
+    summary: tuple[str, ...]
+    tables: tuple[Table, ...]
+    drawings: tuple[Drawing, ...] = ()
+    warnings: tuple[str, ...] = ()
+    machine: tuple[str, ...] = ()
+    formulas: tuple[str, ...] = ()
+    reports: tuple[RunReport, ...] = ()
+    """Whose pictures a page may show."""
 
 
-@dataclass(frozen=True)
-class Tabled:
-    """A table under its own title, which is a heading of a level."""
-
-    table: Table
-    level: int
-
-
-Block = Heading | Sentence | Items | Warned | Tabled
-
-
-def document(records: Sequence[AnyRecord]) -> Iterator[Block]:
-    """All of it, in order."""
-    given = split(records)
-    for bench in given.benches:
-        yield from _record(bench)
-    for ladder in given.ladders:
-        yield Heading(1, ladders.title(ladder))
-        yield Sentence(f"{ladder.created_utc}, {len(ladder.rows)} rows")
-        yield from (Tabled(table, 2) for table in ladders.shown(ladder))
-    if given.runs:
-        yield from _runs(given.runs)
+def documents(records: Sequence[AnyRecord]) -> Iterator[Document]:
+    """In order; all reports of runs are one, the last."""
+    reports = []
+    for record in records:
+        if isinstance(record, RunReport):
+            reports.append(record)
+        elif isinstance(record, BenchRecord):
+            yield _of_bench(record)
+        elif isinstance(record, AbRecord):
+            yield _of_ab(record)
+        else:
+            yield _of_ladder(record)
+    if reports:
+        yield _of_runs(reports)
 
 
-def _runs(reports: Sequence[RunReport]) -> Iterator[Block]:
-    yield Heading(1, runs.title(reports))
-    yield Items(tuple(runs.machine_lines(reports)))
-    yield from map(Warned, runs.wrong(reports))
-    shown = (runs.overview(reports), runs.phases(reports), runs.pictures(reports), *runs.cudnn_traces(reports))
-    yield from (Tabled(table, 2) for table in shown)
+def _of_bench(record: BenchRecord) -> Document:
+    lines = lead_lines(record)
+    more = len(lines) - MOST_LEADING
+    if more > 0:
+        lines = [*lines[:MOST_LEADING], f"{counted(more, 'more kind')} of cases in the table below"]
+    drawn, judged = surface.tables_of(record), outcomes(record)
+    if judged:
+        lines.append(f"{sum(outcome.met for outcome in judged)} of {counted(len(judged), 'goal')} met")
+    shown = drawn or [tables.fastest(record), tables.goals(record), tables.every_row(record)]
+    stopped = () if record.complete else ("Stopped before it was complete",)
+    return Document(
+        title=f"edgeconv bench '{record.grid.name}': {record.grid.summary}",
+        facts=f"{record.created_utc}, {len(record.rows):,} rows in {seconds_text(record.wall_seconds)}; "
+        "ratios compare medians of interleaved runs",
+        summary=() if drawn else tuple(lines),
+        tables=_not_empty(*shown, tables.left_out(record)),
+        drawings=tuple(figures.of_bench(record)),
+        warnings=(*stopped, *record.warnings),
+        machine=tuple(machine_lines(record)),
+        formulas=tuple(f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()),
+    )
 
 
-def _record(record: BenchRecord) -> Iterator[Block]:
-    yield Heading(1, f"Bench '{record.grid.name}': {record.grid.summary}")
-    yield Sentence(f"{record.created_utc}, {len(record.rows)} rows in {seconds_text(record.wall_seconds)}")
-    if not record.complete:
-        yield Sentence("Stopped before it was complete.", strong=True)
-    yield Items(tuple(tables.machine_lines(record)))
-    yield from map(Warned, record.warnings)
-    yield Items(tuple(f"{line}." for line in lead_lines(record)))
-    yield from (Tabled(table, 2) for table in surface.tables_of(record))
-    yield Tabled(tables.fastest(record), 2)
-    goals = tables.goals(record)
-    if goals.rows:
-        yield Tabled(goals, 2)
-    for group in groups(record):
-        yield Heading(2, group.title)
-        lead = group.rows[0].lead_l2_state or "no"
-        times = f"Median time, {lead} L2 (⚑ bound by the launch)"
-        yield Tabled(tables.over_size(group, times, tables.time_cell), 3)
-        floors = "Share of the floor (a copy of the fewest bytes)"
-        yield Tabled(tables.over_size(group, floors, tables.floor_cell), 3)
-        yield Tabled(tables.over_size(group, "GFLOPS (nominal)", tables.gflops_cell), 3)
-    traces = tables.cudnn_traces(record)
-    if traces:
-        yield Heading(2, "What cuDNN ranked and what was measured")
-    yield from (Tabled(table, 3) for table in traces)
-    untimed = tables.untimed(record)
-    if untimed.rows:
-        yield Tabled(untimed, 2)
-    if record.left_out:
-        yield Tabled(tables.left_out(record), 2)
-    yield Heading(2, "Metrics")
-    yield Items(tuple(f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()))
-    yield from (Tabled(tables.metrics(group), 3) for group in groups(record))
+def _of_ladder(record: LadderRecord) -> Document:
+    return Document(
+        title=ladders.title(record),
+        facts=f"{record.created_utc}, {len(record.rows)} rows",
+        summary=tuple(ladders.lead(record)),
+        tables=_not_empty(ladders.by_size(record), ladders.every_row(record)),
+        drawings=tuple(figures.of_ladder(record)),
+    )
+
+
+def _of_ab(record: AbRecord) -> Document:
+    return Document(
+        title=f"edgeconv bench ab: {record.b} beside {record.a}",
+        facts=record.created_utc,
+        summary=(ab.summary(record, ab.MARGIN),),
+        tables=(ab.table(record, ab.MARGIN),),
+    )
+
+
+def _of_runs(reports: Sequence[RunReport]) -> Document:
+    first = min(report.created_utc for report in reports)
+    return Document(
+        title=runs.title(reports),
+        facts=f"{counted(len(reports), 'report')}, {first}{' and later' if len(reports) > 1 else ''}",
+        summary=tuple(runs.lead(reports)),
+        tables=_not_empty(runs.overview(reports), runs.phases(reports)),
+        drawings=tuple(figures.of_runs(reports)),
+        warnings=tuple(runs.wrong(reports)),
+        machine=tuple(runs.machine_lines(reports)),
+        reports=tuple(reports),
+    )
+
+
+def machine_lines(record: BenchRecord) -> list[str]:
+    """Where and with what the record was measured."""
+    lines = []
+    for device, facts in record.machine.items():
+        roof = record.roofs[device]
+        copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
+        rest = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in plain(facts).items() if name != "name")
+        lines.append(f"{device.upper()}: {facts.name} ({rest})")
+        lines.append(
+            f"{device.upper()} roof, measured in this run: copy {copy} GB/s, "
+            f"float32 multiply-adds {fma} GFLOPS ({roof.how})"
+        )
+    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    return [*lines, f"edgeconv {record.edgeconv_version}; {versions}"]
+
+
+def _not_empty(*found: Table) -> tuple[Table, ...]:
+    return tuple(tables.without_empty_columns(table) for table in found if table.rows)

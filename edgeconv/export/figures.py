@@ -1,513 +1,240 @@
-"""The drawings, made with matplotlib from a record alone. Each answers one question; `PLOTS` lists them.
+"""The plots of a report: at most six, whatever the record. Each answers one question, from the record alone.
 
-    gflops      how fast, over size, one panel per stride                (log axes; the lab reports' plot)
-    time        how long, over size, with the floor drawn in             (log axes)
-    roofline    how near to what this machine can do at all
-    floor       share of the floor, every candidate at every size          (heat map)
-    waterfall   where a whole picture's time goes, and at which sizes a GPU pays
-    cudnn       what cuDNN's heuristic put first, and what was fastest
-    banks       GFLOPS over the number of filters of a bank, under what memory and arithmetic allow
+    a bench       GFLOPS over size, of the kinds of cases with the most candidates; then, of all kinds at their largest
+                  size, the lead over the fastest peer, and how near the fastest method is to a copy's speed
+    filter banks  GFLOPS over the number of filters, under what memory and arithmetic allow
+    drawn cases   one distribution of the shares of the limit
+    a ladder      GFLOPS of each step over size, and as bars at the largest
+    runs          where the time of one run went; of several their GFLOPS, and how near they are to a copy's speed
 
-Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour; every colour can
-be read on light and on dark (colours.py). A plot has at most `MOST_SERIES` series, the fastest.
-
-Text that comes from a record goes through `literal`, for matplotlib takes what stands between two `$` as maths.
+A kind of case with one size has bars in place of single dots. Of many candidates those that everybody looks for are
+drawn (`LOOKED_FOR`), then the fastest.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
+from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Phases, geometric_mean, groups, median, phases
-from edgeconv.core.safe_text import visible_lines
-from edgeconv.core.units import digits_text, share_text
-from edgeconv.export.banks import BankPoint, BankSeries, bank_series
-from edgeconv.export.colours import FLOOR, INK, colour_of, place_of
-from edgeconv.io.files import xml_text
-from edgeconv.run.report import ranking_of
+from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
+from edgeconv.bench.surface import shares
+from edgeconv.core.cost import share_of_limit
+from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.export.banks import BankSeries, bank_series
+from edgeconv.export.colours import NAMES, colours_of
+from edgeconv.export.drawing import Bar, Bars, Curve, Drawing, Lines
+from edgeconv.export.ladders import LadderRecord, panels, usual
+from edgeconv.export.runs import labels
+from edgeconv.export.tables import times
+from edgeconv.run.report import PHASES, RunReport
 
-MOST_SERIES = 8
-"""Labelled in one plot; the floor is one more."""
-PHASE_COLOURS = {
-    "start": "#8a8d91",
-    "set up": "#A6761D",
-    "decode": "#CC79A7",
-    "host to device": "#5F8C2B",
-    "convolve": "#0072B2",
-    "threshold": "#8C8200",
-    "device to host": "#D55E00",
-    "encode": "#7F52A0",
-}
-LINE_STYLES = {"method": ("-", "-.", (0, (5, 1))), "peer": ("--", (0, (2, 1)), (0, (4, 2))), "copy": (":",)}
-"""By kind: for the first series of a colour, and for others of the same. Methods have markers too."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""By colour, so that a method is known without it."""
-LINE_WORDS = "With markers: methods. Dashed: peers."
-PANEL_INCHES = (4.2, 3.4)
-SECONDS_PER_MICROSECOND = 1e-6
+MOST_PLOTS, MOST_CURVES, MOST_BARS = 6, 8, 24
+MOST_OVER_SIZE = 4
+"""Plots over size, beside which the two of all kinds stand."""
+LOOKED_FOR = ("sliding", "torch", "cudnn", "jax", "opencv-filter2d", "triton", "im2col")
+SIDE = "side of the picture, pixels"
+RATE = "GFLOPS (nominal)"
+LIMIT = "limit: a plain copy"
+NEAR = "share of copy speed"
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure, its file name's part, and what it shows in words (also for who cannot see it)."""
-
-    name: str
-    title: str
-    caption: str
-    figure: Figure
-
-
-def draw(record: BenchRecord) -> list[Drawing]:
-    """Every drawing that the record has figures for."""
-    return [drawing for plot in PLOTS for drawing in plot(record)]
+def of_bench(record: BenchRecord) -> list[Drawing]:
+    """Of a grid, of filter banks, or of drawn cases."""
+    if record.grid.draw is not None:
+        return _distribution(record)
+    banks = [series for series in bank_series(record) if len(series.rows) > 1]
+    if banks:
+        return [_bank(series) for series in banks[:MOST_PLOTS]]
+    timed = [group for group in groups(record) if _shown(group)]
+    most = sorted(timed, key=lambda group: -len({row.candidate for row in group.rows if row.timings}))
+    over_size = [_over_size(group, number) for number, group in enumerate(most[:MOST_OVER_SIZE], 1)]
+    return [*over_size, *_of_all_kinds(timed)]
 
 
-def gflops(record: BenchRecord) -> list[Drawing]:
-    """GFLOPS over size, one panel per stride."""
-    drawings = []
-    for key, panels in _by_stride(record):
-        figure, axes = _panels(panels)
-        shown, left_words = _fastest_series(panels)
-        for axis, group in zip(axes, panels, strict=True):
-            _lines(axis, group, _gflops, shown)
-            axis.set_title(f"stride {group.stride}")
-            axis.set_ylabel("GFLOPS (nominal)")
-            axis.set_yscale("log")
-            axis.minorticks_off()
-        legend(figure, axes)
-        caption = f"Nominal GFLOPS over the side of the picture, both logarithmic. {LINE_WORDS}{left_words}"
-        drawings.append(Drawing(f"gflops_{key}", f"GFLOPS, {_short(panels[0])}", caption, figure))
-    return drawings
-
-
-def times(record: BenchRecord) -> list[Drawing]:
-    """Microseconds over size, both logarithmic, with the copy as the floor."""
-    drawings = []
-    for key, panels in _by_stride(record):
-        figure, axes = _panels(panels)
-        shown, left_words = _fastest_series(panels)
-        for axis, group in zip(axes, panels, strict=True):
-            _lines(axis, group, lambda row: median(row) / SECONDS_PER_MICROSECOND, ("copy", *shown))
-            axis.set_title(f"stride {group.stride}")
-            axis.set_ylabel("median time, µs")
-            axis.set_yscale("log")
-            axis.minorticks_off()
-        legend(figure, axes)
-        state = next((row.lead_l2_state for row in panels[0].rows if row.lead_l2_state), "")
-        caption = f"Median time with a {state} L2. Dotted: the fewest bytes read and written, the floor. {LINE_WORDS}"
-        caption += left_words
-        drawings.append(Drawing(f"time_{key}", f"Time, {_short(panels[0])}", caption, figure))
-    return drawings
-
-
-def roofline(record: BenchRecord) -> list[Drawing]:
-    """GFLOPS over intensity under the measured roof, at the largest size of each group."""
-    drawings = []
-    for device, roof in record.roofs.items():
-        rows = [row for group in groups(record) if group.device == device for row in _at_largest_size(group)]
-        rows = [row for row in rows if row.kind != "copy"]
-        if not rows:
-            continue
-        copy, fma = roof.copy_bytes_per_second / 1e9, roof.fma_flops_per_second / 1e9
-        figure = _figure(1, 1.6)
-        axis = figure.add_subplot()
-        ridge = fma / copy
-        spread = [row.counts.intensity_flops_per_byte for row in rows] + [ridge]
-        low, high = min(spread) / 3, max(spread) * 3
-        axis.plot([low, ridge, high], [low * copy, fma, fma], color=INK, linewidth=1.5)
-        shown, left_words = _fastest_series([group for group in groups(record) if group.device == device])
-        labelled = set()
-        for row in rows:
-            if row.candidate not in shown:
-                continue
-            marker = "o" if row.kind == "method" else "x"
-            label = None if row.candidate in labelled else literal(row.candidate)
-            labelled.add(row.candidate)
-            place = (row.counts.intensity_flops_per_byte, _gflops(row))
-            axis.plot(*place, marker, color=colour_of(row.candidate), label=label, markersize=6)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel("nominal FLOPs a byte of picture and output")
-        axis.set_ylabel("GFLOPS (nominal)")
-        axis.grid(True, alpha=0.25)
-        legend(figure, [axis])
-        caption = (
-            f"The largest size of each case under the roof measured in this run: {digits_text(copy, 4)} GB/s copied, "
-            f"{digits_text(fma, 4)} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares "
-            "work, what computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a "
-            f"cache.{left_words}"
+def _over_size(group: Group, number: int) -> Drawing:
+    name, shown = f"gflops_{number}", _shown(group)
+    colours = {"copy": "soft", **colours_of(shown)}
+    if len(group.sizes) == 1:
+        rows = sorted((row for row in group.rows if row.candidate in colours and row.timings), key=median)
+        bars = tuple(
+            Bar(
+                LIMIT if row.kind == "copy" else row.candidate,
+                median(row),
+                seconds_text(median(row)),
+                colours[row.candidate],
+            )
+            for row in rows
         )
-        drawings.append(Drawing(f"roofline_{device}", f"Roofline, {device.upper()}", caption, figure))
-    return drawings
+        title = f"Median time, {group.title}, {group.sizes[0]}"
+        return Bars(name, title, "The fastest first; short bars are fast.", "median time", bars)
+    curves = (_curve(group, candidate, colour) for candidate, colour in colours.items())
+    left = len(set(group.candidates) - set(colours))
+    more = f" {counted(left, 'more candidate')} in the table." if left else ""
+    caption = f"Nominal GFLOPS; both axes are logarithmic.{more}"
+    return Lines(name, f"GFLOPS, {group.title}", caption, SIDE, RATE, _lines(curves))
 
 
-def floor(record: BenchRecord) -> list[Drawing]:
-    """Share of the floor as a heat map: candidates down, strides and sizes across."""
-    drawings = []
-    for key, panels in _by_stride(record):
-        timed = [row.candidate for group in panels for row in group.rows if row.lead_series]
-        candidates = [name for name in dict.fromkeys(timed) if name != "copy"]
-        columns = [(group, size) for group in panels for size in group.sizes]
-        shares = [[_share(group, name, size) for group, size in columns] for name in candidates]
-        figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(candidates)), layout="constrained")
-        axis = figure.add_subplot()
-        ink(axis)
-        drawn = axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        bar = figure.colorbar(
-            drawn, ax=axis, ticks=[0, 0.25, 0.5, 0.75, 1], format=lambda value, _: f"{value:.0%}", pad=0.02
-        )
-        bar.set_label("share of the floor")
-        bar.outline.set_visible(False)
-        ink(bar.ax)
-        for y, line in enumerate(shares):
-            for x, share in enumerate(line):
-                if not math.isnan(share):
-                    colour = "white" if share < 0.6 else "black"
-                    axis.text(x, y, share_text(share), ha="center", va="center", color=colour, fontsize=7)
-        axis.set_yticks(range(len(candidates)), [literal(name) for name in candidates], fontsize=8)
-        labels = [f"{size}\ns{group.stride}" for group, size in columns]
-        axis.set_xticks(range(len(columns)), labels, fontsize=7)
-        caption = (
-            "Time of reading and writing the fewest bytes over the median, by side and stride; 100 % is the floor."
-        )
-        drawings.append(Drawing(f"floor_{key}", f"Share of the floor, {_short(panels[0])}", caption, figure))
-    return drawings
+def _lines(curves: Iterable[Curve]) -> tuple[Curve, ...]:
+    """Those that are lines: one dot on a logarithmic axis says nothing."""
+    return tuple(curve for curve in curves if len(curve.points) > 1 and min(curve.points.values()) > 0)
 
 
-def waterfall(record: BenchRecord) -> list[Drawing]:
-    """Phases of a whole picture with the fastest method of each device, size by size."""
-    drawings = []
-    for key, panels in _by_case(record):
-        bars: list[tuple[str, dict[str, float], str]] = []
-        for size in sorted({size for group in panels for size in group.sizes}):
-            for group in panels:
-                found = phases(record, group, size)
-                if found is not None:
-                    note = f"{digits_text(_total(found) * 1e3, 3)} ms  {found.method}"
-                    bars.append((f"{size} {group.device}", found.seconds, note))
-        if not bars:
-            continue
-        figure = stacked_bars(bars)
-        caption = f"From file to file in memory, with the fastest method of each device.{_gpu_words(record, panels)}"
-        title = f"Where the time goes, {_short(panels[0], False)}, stride {panels[0].stride}"
-        drawings.append(Drawing(f"waterfall_{key}", title, caption, figure))
-    return drawings
-
-
-def cudnn(record: BenchRecord) -> list[Drawing]:
-    """Measured times of cuDNN's algorithms in the order of its heuristic, at the largest size of each group."""
-    drawings = []
-    for number, row in enumerate(_cudnn_rows(record), 1):
-        ranking = ranking_of(row.choice)
-        times = {(line.algorithm, line.math): line.time_seconds or 0.0 for line in ranking.measured or []}
-        ranked = [(line.algorithm, line.math) for line in ranking.ranked]
-        names = [name for name in ranked if times.get(name)] + [n for n in times if n not in ranked and times[n]]
-        if not names:
-            continue
-        figure = _figure(1, 1.6)
-        axis = figure.add_subplot()
-        ink(axis)
-        fastest = min(names, key=lambda name: times[name])
-        for place, name in enumerate(names):
-            colour = "#009E73" if name == fastest else "#0072B2"
-            axis.barh(place, times[name] / SECONDS_PER_MICROSECOND, color=colour)
-        labels = [literal(f"{math_type}\n{algorithm}") for algorithm, math_type in names]
-        axis.set_yticks(range(len(names)), labels, fontsize=7)
-        axis.invert_yaxis()
-        axis.set_xlabel("measured time, µs")
-        case = row.case
-        caption = "From the top: as the heuristic ranks them. Green: the fastest as measured."
-        title = f"cuDNN's ranking, {case.size}, stride {case.stride}, {case.dtype}, {row.candidate}"
-        drawings.append(Drawing(f"cudnn_{number}", title, caption, figure))
-    return drawings
-
-
-def banks(record: BenchRecord) -> list[Drawing]:
-    """GFLOPS over the number of filters, both logarithmic, under the two limits; one panel per kind of picture."""
-    drawings = []
-    of_device = sorted(
-        bank_series(record), key=lambda series: (series.device, series.dtype, series.size, series.stride)
-    )
-    for key, found in groupby(of_device, lambda series: (series.device, series.dtype, series.size, series.stride)):
-        panels = [series for series in found if len(series.points) > 1]
-        if not panels:
-            continue
-        device, dtype, size, stride = key
-        figure = _figure(len(panels), 1.25)
-        axes = list(figure.subplots(1, len(panels), squeeze=False)[0])
-        shown, left_words = _fastest(point.rows for series in panels for point in series.points)
-        for axis, series in zip(axes, panels, strict=True):
-            _bank_lines(axis, series, shown)
-        legend(figure, axes)
-        caption = (
-            "Nominal GFLOPS over the number of filters. Dotted: what a copy of the fewest bytes allows; dash-dotted: "
-            "the measured rate of float32 multiply-adds; no float32 method can be above either. "
-            f"{LINE_WORDS}{left_words}"
-        )
-        title = f"Filter banks, {dtype}, {size}×{size}, stride {stride}, {device.upper()}"
-        drawings.append(Drawing(f"banks_{device}_{dtype}_{size}_{stride}", title, caption, figure))
-    return drawings
-
-
-def _bank_lines(axis: Axes, series: BankSeries, shown: Sequence[str]) -> None:
-    filters = [point.filters for point in series.points]
-    flops = [point.rows[0].counts.nominal_flops / 1e9 for point in series.points]
-    for limit, style, name in ((_memory, ":", "limit: memory"), (_arithmetic, "-.", "limit: arithmetic")):
-        values = [work / limit(point) for work, point in zip(flops, series.points, strict=True)]
-        axis.plot(filters, values, linestyle=style, color=INK, linewidth=1.2, label=name)
-    for candidate in series.candidates:
-        if candidate not in shown:
-            continue
-        rows = [(point.filters, point.row(candidate)) for point in series.points]
-        timed = [(number, row) for number, row in rows if row is not None]
-        is_method = timed[0][1].kind == "method"
-        axis.plot(
-            [number for number, _ in timed],
-            [_gflops(row) for _, row in timed],
-            linestyle="-" if is_method else "--",
-            marker="o" if is_method else None,
-            markersize=3,
-            color=colour_of(candidate),
-            linewidth=1.6,
-            label=literal(candidate),
-        )
-    axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
-    axis.set_xticks(filters, [str(number) for number in filters], fontsize=7)
-    axis.minorticks_off()
-    axis.set_title(series.title.partition(",")[0])
-    axis.set_xlabel("filters")
-    axis.set_ylabel("GFLOPS (nominal)")
-    axis.grid(True, alpha=0.25)
-
-
-def _memory(point: BankPoint) -> float:
-    return point.memory_seconds
-
-
-def _arithmetic(point: BankPoint) -> float:
-    return point.arithmetic_seconds
-
-
-PLOTS: tuple[Callable[[BenchRecord], list[Drawing]], ...] = (gflops, times, floor, roofline, waterfall, cudnn, banks)
-
-
-# --- what the drawings share ------------------------------------------------------------------------------------
-
-
-def _by_stride(record: BenchRecord) -> list[tuple[str, list[Group]]]:
-    """Groups that differ in nothing but the stride, under a name for files."""
-    return _gather(record, lambda group: (group.device, group.picture, group.dtype, group.filter, group.channels))
-
-
-def _by_case(record: BenchRecord) -> list[tuple[str, list[Group]]]:
-    """Groups that differ in nothing but the device."""
-    return _gather(record, lambda group: (group.picture, group.dtype, group.filter, group.channels, group.stride))
-
-
-def _gather(record: BenchRecord, key: Callable[[Group], tuple[Any, ...]]) -> list[tuple[str, list[Group]]]:
-    found: dict[tuple[Any, ...], list[Group]] = {}
-    for group in groups(record):
-        if any(row.lead_series for row in group.rows):
-            found.setdefault(key(group), []).append(group)
-    names = ["_".join(_file_word(part) for part in parts if part) for parts in found]
-    return list(zip(_numbered(names), found.values(), strict=True))
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    """The same, numbered where they repeat, as those of pictures of one name in two folders; case tells none apart."""
-    spelled = [name.casefold() for name in names]
-    numbers = [spelled[: place + 1].count(name) for place, name in enumerate(spelled)]
-    return [
-        name if spelled.count(name.casefold()) == 1 else f"{name}_{number}"
-        for name, number in zip(names, numbers, strict=True)
-    ]
-
-
-def _file_word(part: Any) -> str:
-    text = str(part) if isinstance(part, str) else f"s{part}"
-    return "".join(letter if letter.isalnum() else "-" for letter in text.rpartition("/")[2])
-
-
-def _short(group: Group, with_device: bool = True) -> str:
-    words = [group.device.upper()] if with_device else []
-    return ", ".join([*words, *([group.picture] if group.picture else []), group.dtype, group.filter, group.channels])
-
-
-def _at_largest_size(group: Group) -> list[BenchRow]:
-    timed = [row for row in group.rows if row.lead_series]
-    largest = max((row.case.size for row in timed), default=0)
-    return [row for row in timed if row.case.size == largest]
-
-
-def _cudnn_rows(record: BenchRecord) -> list[BenchRow]:
-    """Rows with a measured ranking, at the largest size of each group."""
-    return [row for group in groups(record) for row in _at_largest_size(group) if ranking_of(row.choice).measured]
-
-
-def _share(group: Group, candidate: str, size: int) -> float:
-    row = group.row(candidate, size)
-    found = None if row is None else row.lead_metrics
-    return math.nan if found is None or found.floor_share is None else found.floor_share
+def _curve(group: Group, candidate: str, colour: str) -> Curve:
+    """Nominal FLOPs over the median, over the side."""
+    rows = [row for row in group.rows if row.candidate == candidate and row.timings]
+    points = {row.case.size: _gflops(row) for row in sorted(rows, key=lambda row: row.case.size)}
+    return Curve(LIMIT if candidate == "copy" else candidate, points, colour, candidate == "copy")
 
 
 def _gflops(row: BenchRow) -> float:
-    return math.nan if row.lead_metrics is None else row.lead_metrics.gflops
+    return row.counts.nominal_flops / median(row) / 1e9
 
 
-def _gpu_words(record: BenchRecord, panels: Sequence[Group]) -> str:
-    """A sentence about the sizes at which a GPU with both ways over the bus beats the CPU; none where only one ran."""
-    faster = []
-    for size in sorted({size for group in panels for size in group.sizes}):
-        found = {group.device: phases(record, group, size) for group in panels}
-        cpu, cuda = found.get("cpu"), found.get("cuda")
-        if cpu is not None and cuda is not None:
-            faster.append((size, _total(cuda) < _total(cpu)))
-    stretches = [[size for size, _ in sizes] for won, sizes in groupby(faster, lambda entry: entry[1]) if won]
-    if not stretches:
-        return " At none of the sizes timed on both does the GPU with its bus beat the CPU." if faster else ""
-    words = [f"at {sizes[0]}" if len(sizes) == 1 else f"from {sizes[0]} to {sizes[-1]}" for sizes in stretches]
-    return f" Of the sizes timed on both, the GPU with its bus beats the CPU {' and '.join(words)}."
+def _shown(group: Group) -> list[str]:
+    """Those that everybody looks for, then the fastest; in the order of their speed."""
+    return _chosen([row for row in group.rows if row.case.size == size] for size in group.sizes)
 
 
-def _total(found: Phases) -> float:
-    return sum(found.seconds.values())
+def _chosen(cases: Iterable[Sequence[BenchRow]]) -> list[str]:
+    """By the geometric mean of their times over the least of each case, of the cases that they have a time for.
 
-
-def stacked_bars(bars: Sequence[tuple[str, dict[str, float], str]]) -> Figure:
-    """A line for each (name, seconds by phase, note): its phases as shares of its whole, the first on top."""
-    figure = Figure(figsize=(7.2, 1.4 + 0.26 * len(bars)), layout="constrained")
-    axis = figure.add_subplot()
-    ink(axis)
-    labelled = set()
-    for place, (_, phases_seconds, note) in enumerate(bars):
-        left, total = 0.0, sum(phases_seconds.values())
-        for name, seconds in phases_seconds.items():
-            label = None if name in labelled else name
-            labelled.add(name)
-            axis.barh(place, seconds / total, left=left, color=PHASE_COLOURS[name], label=label, height=0.8)
-            left += seconds / total
-        axis.text(1.01, place, literal(note), va="center", color=INK, fontsize=7)
-    axis.set_yticks(range(len(bars)), [literal(name) for name, _, _ in bars], fontsize=8)
-    axis.set_xlim(0, 1)
-    axis.set_xlabel("share of the whole")
-    axis.invert_yaxis()
-    axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    legend(figure, [axis])
-    return figure
-
-
-def _figure(columns: int, widen: float = 1.0) -> Figure:
-    width, height = PANEL_INCHES
-    return Figure(figsize=(width * columns * widen, height), layout="constrained")
-
-
-def _panels(panels: Sequence[Group]) -> tuple[Figure, list[Axes]]:
-    figure, axes = size_panels([group.sizes for group in panels])
-    for axis in axes:
-        axis.set_xlabel("side of the picture")
-    return figure, axes
-
-
-def size_panels(sizes: Sequence[Sequence[int]]) -> tuple[Figure, list[Axes]]:
-    """A row of axes over size, logarithmic in the side; one for each list of sizes."""
-    figure = _figure(len(sizes))
-    axes = list(figure.subplots(1, len(sizes), squeeze=False)[0])
-    for axis, ticks in zip(axes, sizes, strict=True):
-        ink(axis)
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(list(ticks), [str(size) for size in ticks], fontsize=7)
-        axis.minorticks_off()
-        axis.set_xlabel("side")
-        axis.grid(True, alpha=0.25)
-    return figure, axes
-
-
-def _fastest_series(panels: Iterable[Group]) -> tuple[tuple[str, ...], str]:
-    """The fastest candidates of groups: see `_fastest`."""
-    return _fastest([row for row in group.rows if row.case.size == size] for group in panels for size in group.sizes)
-
-
-def _fastest(cases: Iterable[Sequence[BenchRow]]) -> tuple[tuple[str, ...], str]:
-    """The fastest candidates beside the floor, in the order of the rows, and a sentence about those left out.
-
-    By the geometric mean of their times over the least of each case, of the cases that they have a time for.
+    Of a method or peer in several forms, the one without options stands for all, or else the fastest.
     """
     behind: dict[str, list[float]] = {}
     for rows in cases:
-        timed = [row for row in rows if row.lead_series and row.kind != "copy"]
+        timed = [row for row in rows if row.timings and row.kind != "copy"]
         least = min(map(median, timed), default=0.0)
         for row in timed:
             behind.setdefault(row.candidate, []).append(median(row) / least)
-    ranked = sorted(behind, key=lambda name: geometric_mean(behind[name]) or math.inf)
-    shown = set(ranked[:MOST_SERIES])
-    left = [name for name in behind if name not in shown]
-    words = f" Not shown, as they are slower: {', '.join(left)}." if left else ""
-    return tuple(name for name in behind if name in shown), words
+    ranked = sorted(behind, key=lambda name: geometric_mean(behind[name]) or 0.0)
+    families: dict[str, str] = {}
+    for name in sorted(ranked, key=lambda name: ":" in name):
+        families.setdefault(name.partition(":")[0], name)
+    one_each = [name for name in ranked if name in families.values()]
+    first = sorted(one_each, key=lambda name: name not in LOOKED_FOR)[:MOST_CURVES]
+    return [name for name in ranked if name in first]
 
 
-def _lines(axis: Axes, group: Group, value: Callable[[BenchRow], float], shown: Sequence[str]) -> None:
-    drawn: dict[tuple[str, str], int] = {}
-    for name in group.candidates:
-        rows = [row for row in group.rows if row.candidate == name and row.lead_series]
-        if name not in shown or not rows:
-            continue
-        styles = LINE_STYLES[rows[0].kind]
-        colour = FLOOR if rows[0].kind == "copy" else colour_of(name)
-        alike = drawn.setdefault((rows[0].kind, colour), 0)  # the same method with other options, say
-        drawn[rows[0].kind, colour] += 1
-        axis.plot(
-            [row.case.size for row in rows],
-            [value(row) for row in rows],
-            linestyle=styles[alike % len(styles)],
-            color=colour,
-            marker=MARKERS[place_of(name) % len(MARKERS)] if rows[0].kind == "method" else None,
-            markersize=4,
-            linewidth=1.6,
-            label=literal(name),
+def _of_all_kinds(found: Sequence[Group]) -> list[Drawing]:
+    """Of each kind of case at its largest size: the lead over the fastest peer, and the share of a copy's speed."""
+    leads, near = {}, {}
+    for group in found:
+        for winner in winners(group)[-1:]:
+            label, metrics = f"{group.title}, {winner.method.case.size}", winner.method.lead_metrics
+            if winner.ratio is not None and winner.peer is not None:
+                leads[f"{label}, over {winner.peer.candidate}"] = winner.ratio.ratio
+            if metrics is not None and metrics.floor_share is not None:
+                near[label] = metrics.floor_share
+    words, title = "Each kind of case at its largest size.", "Lead of the fastest method over the fastest peer"
+    return [
+        *_bars("lead", title, "the peer's time / the method's", words, leads, times),
+        *_bars("copy_speed", "How near the fastest method is to a copy", NEAR, words, near, share_text),
+    ]
+
+
+def _distribution(record: BenchRecord) -> list[Drawing]:
+    """How many of the drawn cases reach which share of the limit; one of each device."""
+    caption = "The limit is a copy of the fewest bytes, or the arithmetic that no form saves, whichever takes longer."
+    drawings: list[Drawing] = []
+    for device in record.roofs:
+        tenths = Counter(min(int(10 * share.share), 10) for share in shares(record, device))
+        bars = tuple(
+            Bar(
+                f"{10 * tenth} to {10 * tenth + 10} %" if tenth < 10 else "100 % and more",
+                tenths[tenth],
+                str(tenths[tenth]),
+            )
+            for tenth in range(10, -1, -1)
         )
+        title = f"Share of the limit that {tenths.total()} drawn cases reach, {device.upper()}"
+        drawings += [Bars(f"shares_{device}", title, caption, "cases", bars)] if tenths else []
+    return drawings
 
 
-def literal(text: str) -> str:
-    """Text for matplotlib that is drawn as it stands, never as maths, and that an SVG can hold."""
-    return xml_text(visible_lines(text)).replace("$", r"\$")
+def _bank(series: BankSeries) -> Drawing:
+    """GFLOPS over the number of filters, under the two limits."""
+    memory, arithmetic = {}, {}
+    for filters, rows in series.rows.items():
+        work = rows[0].counts.nominal_flops / 1e9
+        by_memory, by_arithmetic = series.limits_seconds(filters)
+        memory[filters] = work / by_memory
+        if by_arithmetic:
+            arithmetic[filters] = work / by_arithmetic
+    curves = [Curve("limit: memory", memory, "soft", True), Curve("limit: arithmetic", arithmetic, "soft", True)]
+    for name, colour in colours_of(_chosen(series.rows.values())).items():
+        found = {filters: row for filters, rows in series.rows.items() for row in rows if row.candidate == name}
+        curves.append(Curve(name, {filters: _gflops(row) for filters, row in found.items()}, colour))
+    return Lines(
+        f"banks_{series.device}_{series.dtype}_{series.size}_{series.stride}_c{series.in_channels}",
+        f"Filter banks, {series.title}, {series.device.upper()}",
+        "Nominal GFLOPS under what a copy of the fewest bytes allows, and the measured rate of float32 multiply-adds.",
+        "filters",
+        RATE,
+        _lines(curves),
+    )
 
 
-def ink(axis: Axes) -> None:
-    """Draw what is not data in `INK`."""
-    axis.tick_params(which="both", colors=INK)
-    for part in (axis.xaxis.label, axis.yaxis.label, axis.title):
-        part.set_color(INK)
-    for spine in axis.spines.values():
-        spine.set_color(INK)
-        spine.set_alpha(0.5)
-    axis.patch.set_alpha(0)
+def of_ladder(record: LadderRecord) -> list[Drawing]:
+    """Of each stride or type: the steps over size, and at the largest size."""
+    lines: list[Drawing] = []
+    bars: list[Drawing] = []
+    kind, sizes = record.kind.replace(" ", "_"), sorted({row.size for row in record.rows})
+    for number, (title, case) in enumerate(panels(record), 1):
+        found = {size: usual(record.rows, size=size, **case) for size in sizes}
+        steps = [name for name in dict.fromkeys(row.step for row in record.rows) if name != COPY]
+        rates = {
+            step: {size: rate for size in sizes if step in found[size] and (rate := found[size][step].gflops)}
+            for step in steps
+        }
+        colours = dict(zip(steps, NAMES * len(steps), strict=False))
+        curves = _lines(Curve(step, rates[step], colours[step]) for step in steps)
+        if curves:
+            caption = "Every step with its usual thread blocks; both axes are logarithmic."
+            lines.append(Lines(f"{kind}_{number}", f"GFLOPS of each step, {title}", caption, "side", RATE, curves))
+        largest = [(step, rates[step][sizes[-1]]) for step in steps if sizes[-1] in rates[step]]
+        if largest:
+            shown = tuple(Bar(step, rate, _rate(rate)) for step, rate in largest)
+            words = f"Each step of edgeconv {record.kind}, {sizes[-1]}×{sizes[-1]}, {title}, {record.machine.name}"
+            caption = "Every step with its usual thread blocks; from the top, as they are built up."
+            bars.append(Bars(f"{kind}_bars_{number}", words, caption, "GFLOPS", shown))
+    return [drawing for pair in zip_longest(lines, bars) for drawing in pair if drawing is not None][:MOST_PLOTS]
 
 
-def legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """One legend under all panels, each label once."""
-    for axis in axes:
-        ink(axis)
-    found: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    columns = min(len(found), 4 if len(axes) == 1 else 6)
-    if found:
-        figure.legend(
-            found.values(),
-            found.keys(),
-            loc="outside lower center",
-            ncols=columns,
-            fontsize=8,
-            frameon=False,
-            labelcolor=INK,
-        )
+def of_runs(reports: Sequence[RunReport]) -> list[Drawing]:
+    """Of one run its phases; of several what tells them apart."""
+    if len(reports) == 1:
+        found = reports[0].phases_seconds
+        had = [phase for phase in PHASES if phase in found]
+        phases = tuple(Bar(phase.replace("_", " "), found[phase], seconds_text(found[phase])) for phase in had)
+        caption = "The one pass whose output was saved, from the start of the process to the written file."
+        return [Bars("run_phases", "Where the time went", caption, "seconds of each phase", phases)]
+    named = list(zip(labels(reports), reports, strict=True))
+    timed = [(name, report.speed) for name, report in named if report.speed is not None]
+    rates = {name: speed.kernel_gflops for name, speed in timed}
+    near = {name: share for name, speed in timed if (share := share_of_limit(speed.memory_floor_share)) is not None}
+    whole = {name: report.whole_run_seconds for name, report in named}
+    cached, from_start = (
+        "Runs whose data lie in a cache have no bar.",
+        "From the start of the process to the written file.",
+    )
+    return [
+        *_bars("run_gflops", "GFLOPS of the kernel", RATE, "Medians of timed runs.", rates, _rate),
+        *_bars("run_roof", "Share of copy speed", NEAR, cached, near, share_text),
+        *_bars("run_whole", "Whole run", "seconds", from_start, whole, seconds_text),
+    ]
+
+
+def _rate(value: float) -> str:
+    return digits_text(value, 3)
+
+
+def _bars(
+    name: str, title: str, across: str, words: str, values: Mapping[str, float], text: Callable[[float], str]
+) -> list[Drawing]:
+    """Bars of the first `MOST_BARS`; one alone says nothing."""
+    shown = tuple(Bar(label, value, text(value)) for label, value in [*values.items()][:MOST_BARS])
+    more = f" The first {MOST_BARS} of {len(values)}." if len(values) > MOST_BARS else ""
+    return [Bars(name, title, words + more, across, shown)] if len(shown) > 1 else []

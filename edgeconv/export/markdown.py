@@ -1,41 +1,39 @@
-"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS per group, then each row's metrics."""
+"""Tables to read and to commit, every column of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from edgeconv.core.safe_text import visible
-from edgeconv.export import tables
-from edgeconv.export.document import Block, Heading, Items, Sentence, Tabled, Warned, document
+from edgeconv.export.document import Document, documents
 from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.tables import Table
+from edgeconv.export.tables import Table, lines_of
 from edgeconv.io.files import utf8
 
 
 def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     """See Exporter.load."""
-    return {".md": utf8("\n".join(map(_drawn, document(records))))}
+    return {".md": utf8("\n".join(block for document in documents(records) for block in _blocks(document)))}
 
 
 def as_text(table: Table) -> str:
     """A table under its title."""
-    return _table(table, 2)
+    return f"## {visible(table.title)}\n\n{lines_of(table.header, table.rows)}"
 
 
-def _drawn(block: Block) -> str:
-    """A block as lines of Markdown; an empty line follows it."""
-    match block:
-        case Heading(level, text):
-            return f"{'#' * level} {visible(text)}\n"
-        case Sentence(text, strong):
-            return f"**{visible(text)}**\n" if strong else f"{visible(text)}\n"
-        case Items(lines):
-            return "".join(f"- {visible(line)}\n" for line in lines)
-        case Warned(text):
-            return f"**Note:** {visible(text)}.\n"
-        case Tabled(table, level):
-            return _table(table, level)
+def _blocks(document: Document) -> Iterator[str]:
+    """An empty line stands between them."""
+    yield f"# {visible(document.title)}\n"
+    yield f"{visible(document.facts)}\n"
+    for warning in document.warnings:
+        yield f"**Note:** {visible(warning)}.\n"
+    if document.summary:
+        yield _items(document.summary)
+    yield from map(as_text, document.tables)
+    for title, lines in (("Machine and versions", document.machine), ("Formulas", document.formulas)):
+        if lines:
+            yield f"## {title}\n\n{_items(lines)}"
 
 
-def _table(table: Table, level: int) -> str:
-    return f"{'#' * level} {visible(table.title)}\n\n{tables.lines_of(table.header, table.rows)}"
+def _items(lines: Sequence[str]) -> str:
+    return "".join(f"- {visible(line)}\n" for line in lines)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.diff import maps
@@ -27,16 +28,14 @@ MOST = 24
 """Pictures that a page shows."""
 
 
-@dataclass(frozen=True)
-class ShownPicture:
+class ShownPicture(NamedTuple):
     """A picture and what it is."""
 
     title: str
     webp: bytes
 
 
-@dataclass(frozen=True)
-class _Named:
+class _Named(NamedTuple):
     """A file of a run, and the hash of its bytes or of its pixels."""
 
     file: str

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from edgeconv.core.cost import share_of_limit
 from edgeconv.core.units import counted, digits_text, seconds_text
-from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
+from edgeconv.export.tables import NOTHING, Table, percent
 from edgeconv.methods.options import Options
-from edgeconv.run.report import PHASES, InputPart, OutputPart, ProblemPart, RunReport, ranking_of
+from edgeconv.run.report import PHASES, InputPart, OutputPart, ProblemPart, RunReport
 from edgeconv.run.report_text import chain_text, mask_text, summary
 
 MOST_LEADING = 8
@@ -37,13 +37,6 @@ def title(reports: Sequence[RunReport]) -> str:
     return "edgeconv run: " + ", ".join(dict.fromkeys(Path(report.input.file).name for report in reports))
 
 
-def overview(reports: Sequence[RunReport]) -> Table:
-    """One line per run: the kernel's time and what it means."""
-    rows = tuple((name, *_figures(report)) for name, report in zip(labels(reports), reports, strict=True))
-    header = ("run", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor", "of roofline", "bound by")
-    return Table("Runs", (*header, "whole run", "check"), rows)
-
-
 def lead(reports: Sequence[RunReport]) -> list[str]:
     """Of one run what was written, how fast and whether it is right; of several a line each, the fastest first."""
     if len(reports) == 1:
@@ -56,35 +49,39 @@ def lead(reports: Sequence[RunReport]) -> list[str]:
     return lines if more <= 0 else [*lines[:MOST_LEADING], f"{counted(more, 'more run')} in the table below"]
 
 
+def overview(reports: Sequence[RunReport]) -> Table:
+    """One line per run: whether it is right, the kernel's time and what it means."""
+    rows = []
+    for name, report in zip(labels(reports), reports, strict=True):
+        speed, series, rates = report.speed, report.timing.kernel, report.speed or report.throughput
+        median = NOTHING if series is None else seconds_text(series.median_seconds)
+        bound = NOTHING if speed is None or speed.bound_by is None else speed.bound_by
+        cells = (
+            _rate(None if speed is None else speed.kernel_gflops),
+            _rate(None if speed is None else speed.end_to_end_gflops),
+            _rate(None if rates is None else rates.gigabytes_per_second),
+            percent(share_of_limit(None if rates is None else rates.memory_floor_share)),
+            percent(share_of_limit(None if speed is None else speed.roofline_share)),
+        )
+        whole, problem = seconds_text(report.whole_run_seconds), report.problem
+        rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}"
+        filter = f"{chain_text(problem) or problem.filter.name}, {problem.channels}, stride {problem.stride}"
+        more = (bound, report.input.file, _size(report.input), filter, rules, _size(report.output))
+        rows.append((_verdict(report), name, median, *cells, whole, *more))
+    header = ("verdict", "run", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of copy speed", "of roofline")
+    more = ("bound by", "picture", "size", "filter", "rules", "output")
+    return Table("Runs", (*header, "whole run", *more), tuple(rows))
+
+
 def phases(reports: Sequence[RunReport]) -> Table:
-    """Seconds of each phase of the one pass whose output was saved; threshold only where there is a mask."""
-    masked = any("threshold" in report.phases_seconds for report in reports)
-    had = [phase for phase in PHASES if masked or phase != "threshold"]
+    """Seconds of each phase of the one pass whose output was saved; those that no run had are left out."""
+    had = [phase for phase in PHASES if any(phase in report.phases_seconds for report in reports)]
     rows = []
     for name, report in zip(labels(reports), reports, strict=True):
         found = report.phases_seconds
         cells = (seconds_text(found[phase]) if phase in found else NOTHING for phase in had)
-        rows.append((name, *cells, seconds_text(report.whole_run_seconds)))
-    header = ("run", *(phase.replace("_", " ") for phase in had), "whole run")
-    return Table("Phases", header, tuple(rows))
-
-
-def pictures(reports: Sequence[RunReport]) -> Table:
-    """What went in and came out."""
-    rows = []
-    for name, report in zip(labels(reports), reports, strict=True):
-        problem = report.problem
-        rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}"
-        words = f"{chain_text(problem) or problem.filter.name}, {problem.channels}, stride {problem.stride}, {rules}"
-        rows.append((name, report.input.file, _size(report.input), words, _size(report.output)))
-    return Table("Pictures", ("run", "picture", "size", "filter", "output"), tuple(rows))
-
-
-def cudnn_traces(reports: Sequence[RunReport]) -> list[Table]:
-    """The ranked list of cuDNN beside what was measured, for every run that has one."""
-    named = zip(labels(reports), reports, strict=True)
-    found = ((name, ranking_of(report.method.choice)) for name, report in named)
-    return [cudnn_trace(name, ranking) for name, ranking in found if ranking.ranked]
+        rows.append((name, seconds_text(report.whole_run_seconds), *cells))
+    return Table("Where the time went", ("run", "whole run", *(phase.replace("_", " ") for phase in had)), tuple(rows))
 
 
 def machine_lines(reports: Sequence[RunReport]) -> list[str]:
@@ -104,6 +101,17 @@ def wrong(reports: Sequence[RunReport]) -> list[str]:
     """A sentence for each run whose output is not the oracle's."""
     named = zip(labels(reports), reports, strict=True)
     return [f"{name}: the output is not what the float64 oracle gives" for name, report in named if is_wrong(report)]
+
+
+def is_wrong(report: RunReport) -> bool:
+    """Whether it was checked and is not what the oracle gives."""
+    return report.check is not None and not report.check.passed
+
+
+def _verdict(report: RunReport) -> str:
+    if report.check is None or not report.check.checked_samples:
+        return "unchecked"
+    return "right" if report.check.passed else "WRONG"
 
 
 def _parts(report: RunReport) -> tuple[str, ...]:
@@ -128,28 +136,6 @@ def _parts(report: RunReport) -> tuple[str, ...]:
     )
 
 
-def _figures(report: RunReport) -> tuple[str, ...]:
-    speed, series = report.speed, report.timing.kernel
-    cells = (NOTHING,) * 7
-    if speed is not None and series is not None:
-        cells = (
-            seconds_text(series.median_seconds),
-            digits_text(speed.kernel_gflops, 4),
-            digits_text(speed.end_to_end_gflops, 4),
-            digits_text(speed.gigabytes_per_second, 4),
-            percent(share_of_limit(speed.memory_floor_share)),
-            percent(share_of_limit(speed.roofline_share)),
-            speed.bound_by or NOTHING,
-        )
-    elif report.throughput is not None and series is not None:
-        rates = report.throughput
-        bytes_cells = digits_text(rates.gigabytes_per_second, 4), percent(share_of_limit(rates.memory_floor_share))
-        cells = (seconds_text(series.median_seconds), NOTHING, NOTHING, *bytes_cells, NOTHING, NOTHING)
-    check = report.check
-    verdict = NOTHING if check is None or not check.checked_samples else "right" if check.passed else "WRONG"
-    return (*cells, seconds_text(report.whole_run_seconds), verdict)
-
-
 def _chain_settings(problem: ProblemPart) -> str:
     """What tells two runs of one chain apart: `l2 50-150`; nothing of a single filter."""
     chain = problem.filter.chain
@@ -163,10 +149,9 @@ def _gflops(report: RunReport) -> float:
     return 0.0 if report.speed is None else report.speed.kernel_gflops
 
 
+def _rate(value: float | None) -> str:
+    return NOTHING if value is None else digits_text(value, 4)
+
+
 def _size(picture: InputPart | OutputPart) -> str:
     return f"{picture.width}×{picture.height}×{picture.channels} {picture.dtype}"
-
-
-def is_wrong(report: RunReport) -> bool:
-    """Whether it was checked and is not what the oracle gives."""
-    return report.check is not None and not report.check.passed

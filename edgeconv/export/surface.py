@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import median
-from edgeconv.bench.surface import PERCENTILES, Share, distributions, shares, worst
-from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.bench.surface import PERCENTILES, distributions, shares, worst
+from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.export.tables import NOTHING, Table
 
-DISTRIBUTION_HEADER = (
+HEADER = (
     "device",
     "cases",
     "number",
-    *(f"{percentile} %" for percentile in PERCENTILES),
-    "lead over the fastest peer (geometric mean, 99 % interval over cases)",
+    *(f"p{percentile}" for percentile in PERCENTILES),
+    "lead over the fastest peer, geometric mean",
     "cases with a peer",
     "of them, peer faster",
 )
-WORST_HEADER = (
-    "case",
-    "shape",
-    "border, mode, padding",
-    "time",
-    "share of the limit",
-    "bound by",
-    "arithmetic",
-    "forms",
-)
+WORST = ("of the limit", "device", "bound by", "case", "shape", "border, mode, padding", "time", "arithmetic", "forms")
 
 
 def tables_of(record: BenchRecord) -> list[Table]:
-    """The distribution of shares, and of each device the worst cases; none for a grid that lists its cases."""
+    """The distribution of shares, and the worst cases of each device; none for a grid that lists its cases."""
     draw = record.grid.draw
     if draw is None:
         return []
@@ -50,24 +39,20 @@ def tables_of(record: BenchRecord) -> list[Table]:
         for device, of_device in found.items()
         for part in distributions(of_device)
     ]
-    title = f"Share of the limit, {draw.cases} cases drawn from seed {draw.seed}"
-    tables = [Table(title, DISTRIBUTION_HEADER, tuple(rows))]
-    for device, of_device in found.items():
-        tables.append(Table(f"The smallest shares on {device}", WORST_HEADER, _worst(of_device)))
-    return tables
-
-
-def _worst(found: Sequence[Share]) -> tuple[tuple[str, ...], ...]:
-    return tuple(
+    low = [
         (
+            share_text(share.share),
+            device,
+            share.bound_by,
             f"{share.row.case.dtype} {share.row.case.filter} {share.row.case.channels} s{share.row.case.stride}",
             f"{share.row.case.height}×{share.row.case.width}",
             f"{share.row.case.border}, {share.row.case.output_mode}, {share.row.case.padding}",
             seconds_text(median(share.row)),
-            digits_text(share.share, 2),
-            share.bound_by,
             str(share.row.choice.get("arithmetic", NOTHING)),
             str(share.row.choice.get("forms", NOTHING)),
         )
-        for share in worst(found)
-    )
+        for device, of_device in found.items()
+        for share in worst(of_device)
+    ]
+    title = f"Share of the limit, {draw.cases} cases drawn from seed {draw.seed}"
+    return [Table(title, HEADER, tuple(rows)), Table("The smallest shares", WORST, tuple(low))]

@@ -1,41 +1,44 @@
 """What records have to say on a terminal: tables that fit its width, titles in bold. Drawn by Rich, which Typer brings.
 
-Cells are broken, never cut. Every text is made visible before it is drawn, so that the result holds no other escape
-sequences than ours.
+Nothing breaks inside a word that fits the width. A column for which there is no room is named below the table. Every
+text is made visible before it is drawn, so that the result holds no other escape sequences than ours.
 """
 
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from edgeconv.core.safe_text import visible
-from edgeconv.export.document import Block, Heading, Items, Sentence, Tabled, Warned, document
+from edgeconv.export.document import Document, documents
 from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.tables import NOTHING, Table
+from edgeconv.export.tables import Table
 
-FIGURE = re.compile(r"[\d.,+−-]+( ?[%×]| [µm]?s)?( .*⚑)?")
-"""What stands under its like: columns of these are set to the right."""
-LONG_WORD = 14
-"""A word of up to so many characters is not broken where there is room elsewhere."""
 Justify = Literal["left", "right"]
+BETWEEN = 3
+"""Blanks between two columns."""
+TONES = {"good": "green", "bad": "red", "": ""}
 
 
 def drawn(records: Sequence[AnyRecord], columns: int, colours: bool) -> str:
     """All of them, in lines of at most `columns` characters."""
-    return draw(document(records), columns, colours)
+    return _printed([part for document in documents(records) for part in _parts(document, columns)], columns, colours)
 
 
-def draw(blocks: Iterable[Block], columns: int, colours: bool) -> str:
-    """Blocks in lines of at most `columns` characters; without colours there are no escape sequences at all."""
+def draw(table: Table, columns: int, colours: bool) -> str:
+    """One table; without colours there are no escape sequences at all."""
+    return _printed(list(_table(table, columns)), columns, colours)
+
+
+def _printed(parts: Sequence[RenderableType], columns: int, colours: bool) -> str:
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -48,36 +51,52 @@ def draw(blocks: Iterable[Block], columns: int, colours: bool) -> str:
         markup=False,
         legacy_windows=False,
     )
-    for block in blocks:
-        _put(console, block)
+    console.print(*parts, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
-def _put(console: Console, block: Block) -> None:
-    match block:
-        case Heading(level, text):
-            console.print(Text(visible(text), style="bold underline" if level == 1 else "bold"), end="\n\n")
-        case Sentence(text, strong):
-            console.print(Text(visible(text), style="bold" if strong else ""), end="\n\n")
-        case Items(lines):
-            for line in lines:
-                console.print(Padding(Text(visible(line)), (0, 0, 0, 2)))
-            console.print()
-        case Warned(text):
-            console.print(Text(f"Note: {visible(text)}.", style="yellow"), end="\n\n")
-        case Tabled(table, _):
-            console.print(Text(visible(table.title), style="bold"))
-            console.print(_table(table))
+def _parts(document: Document, columns: int) -> Iterator[RenderableType]:
+    yield Text(visible(document.title), style="bold underline")
+    yield Text(visible(document.facts) + "\n")
+    for warning in document.warnings:
+        yield Text(f"Note: {visible(warning)}.\n", style="yellow")
+    for lines in (document.summary, document.machine):
+        yield from (Padding(Text(visible(line)), (0, 0, 0, 2)) for line in lines)
+        yield Text("")
+    for table in document.tables:
+        yield from _table(table, columns)
 
 
-def _table(table: Table) -> RichTable:
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=True)
-    for place, name in enumerate(table.header):
-        cells = [row[place] for row in table.rows]
-        figures = all(cell == NOTHING or FIGURE.fullmatch(cell) for cell in cells)
-        longest = max(len(word) for text in (name, *cells) for word in visible(text).split() or [""])
-        justify: Justify = "right" if figures and place else "left"
-        shown.add_column(Text(visible(name)), justify=justify, overflow="fold", min_width=min(longest, LONG_WORD))
+def _table(table: Table, columns: int) -> Iterator[RenderableType]:
+    widths = _widths(table, columns)
+    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for kind, name, width in zip(table.kinds, table.header, widths, strict=False):
+        justify: Justify = "right" if kind == "figure" else "left"
+        drawn.add_column(Text(visible(name)), justify=justify, width=width, overflow="fold")
     for row in table.rows:
-        shown.add_row(*(Text(visible(cell)) for cell in row))
-    return shown
+        first, *rest = (Text(visible(cell)) for cell in row[: len(widths)])
+        first.stylize(TONES[table.tone(row[0])])
+        drawn.add_row(first, *rest)
+    yield Text(visible(table.title), style="bold")
+    yield drawn
+    if len(widths) < len(table.header):
+        yield Text(f"No room for: {', '.join(map(visible, table.header[len(widths) :]))}.", style="italic")
+    yield Text("")
+
+
+def _widths(table: Table, columns: int) -> list[int]:
+    """Of the columns for which there is room: at least their longest words, and from the left what else there is."""
+    least, most = [], []
+    for place, (kind, name) in enumerate(zip(table.kinds, table.header, strict=True)):
+        cells = [visible(row[place]) for row in table.rows]
+        words = [word for cell in cells for word in ([cell] if kind == "figure" else cell.split())]
+        least.append(max(map(cell_len, [*words, *visible(name).split()]), default=0))
+        most.append(max(map(cell_len, [*cells, visible(name)])))
+    shown = len(least)
+    while shown > 1 and sum(least[:shown]) + BETWEEN * (shown - 1) > columns:
+        shown -= 1
+    widths, room = [], columns - sum(least[:shown]) - BETWEEN * (shown - 1)
+    for low, high in zip(least[:shown], most, strict=False):
+        widths.append(low + max(min(high - low, room), min(0, room)))
+        room -= max(0, widths[-1] - low)
+    return widths

@@ -29,7 +29,6 @@ from edgeconv.core.records import (
     Positive,
     Sha256,
     Share,
-    Struct,
     as_type,
     field,
     finite,
@@ -169,28 +168,6 @@ class MethodPart(Part):
     package: Annotated[
         str, Meta(description="name and version of the package that offers the method; empty for edgeconv itself")
     ] = ""
-
-
-class RankedAlgorithm(Struct):
-    """One of cuDNN's, as its heuristic ranks it or as it was measured."""
-
-    algorithm: str
-    math: str
-    time_seconds: float | None = None
-    workspace_bytes: int = 0
-    skipped: str = ""
-
-
-class Ranking(Struct):
-    """What cuDNN's plans leave in `choice`; other methods leave other things."""
-
-    ranked: list[RankedAlgorithm] = field(default_factory=list)
-    measured: list[RankedAlgorithm] | None = None
-
-
-def ranking_of(choice: dict[str, Any]) -> Ranking:
-    """The ranked list in a method's `choice`, empty where it has none."""
-    return as_type(choice, Ranking)
 
 
 class DeviceFacts(Part, omit_defaults=True):

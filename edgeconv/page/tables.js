@@ -30,16 +30,16 @@ for (const table of document.querySelectorAll("table")) {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...heading.childNodes);
-    if (!button.textContent) button.ariaLabel = `column ${column + 1}`;
     button.addEventListener("click", () => sortBy(table, column, heading));
     heading.append(button);
   });
   if (table.tBodies[0].rows.length < LONG) continue;
   const field = Object.assign(document.createElement("input"), { type: "search", placeholder: "only rows with …" });
-  field.ariaLabel = `Only rows of ${table.closest("[role=region]").ariaLabel} with`;
+  const region = table.closest("[role=region]");
+  field.ariaLabel = `Only rows of ${region.ariaLabel} with`;
   field.addEventListener("input", () => {
     const words = field.value.trim().toLowerCase();
     for (const row of table.tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(words);
   });
-  table.closest("[role=region]").before(field);
+  region.parentElement.prepend(field);
 }
