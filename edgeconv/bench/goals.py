@@ -33,8 +33,8 @@ CPU_RIVALS = ("torch", "openvino", "onnxruntime")
 EVERYTHING_CUDA = (*CUDA_RIVALS, "triton", "torch-compile", "jax-shifts", "numba")
 """Libraries, and what a person writes in a language for kernels."""
 EVERYTHING_CPU = (
-    *("opencv-filter2d", "opencv-gradient", "torch", "torch-nchw", "jax", "openvino", "onnxruntime"),
-    *("torch-compile", "jax-shifts", "numba", "halide", "halide-auto"),
+    *("opencv-filter2d", "torch", "torch-nchw", "jax", "openvino", "onnxruntime"),
+    *("torch-compile", "jax-shifts", "numba", "halide"),
 )
 MICROSECOND = 1e-6
 

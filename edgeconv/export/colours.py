@@ -19,7 +19,7 @@ _PLACES = (
     ("im2col", "torch-nchw", "onnxruntime"),
     ("implicit", "jax", "pyvips"),
     ("cudnn", "cupy-ndimage", "scipy"),
-    ("opencv", "torch-half", "imagemagick"),
+    ("opencv", "torch-half", "kornia-rs"),
     ("textbook", "npp", "opencv-filter2d"),
     ("reference", "cvcuda", "skimage"),
     ("cucim",),
