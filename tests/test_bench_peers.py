@@ -107,7 +107,7 @@ def test_a_group_keeps_its_directions_together() -> None:
         ("uint8", "sobel", "luma", False, [[0.299, 0.587, 0.114]], "float32"),
         ("float32", "laplacian4", "each", True, [[1]], "float32"),
         ("float32", "random", "mix", False, np.eye(3).tolist(), "float32"),
-        ("uint8", "random-whole", "mix", False, np.eye(3).tolist(), "int32"),
+        ("uint16", "random-whole", "mix", False, np.eye(3).tolist(), "int32"),
     ],
 )
 def test_the_least_work_is_read_off_the_weights(dtype, name, channels, apart, mixing, sums) -> None:

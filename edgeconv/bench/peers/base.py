@@ -132,10 +132,11 @@ class Work:
 def work_of(problem: Problem) -> Work:
     """See `Work`."""
     weights, channels = problem.weights, problem.in_channels
-    sums = np.dtype(np.float32)
+    sums: np.dtype[Any] = np.dtype(np.float32)
     if is_whole(problem):
         most = largest_sums(problem).max()
-        sums = next((np.dtype(kind) for kind in (np.int16, np.int32) if most <= np.iinfo(kind).max), sums)
+        fitting = [kind for kind in ("int16", "int32") if most <= np.iinfo(kind).max]
+        sums = np.dtype(fitting[0]) if fitting else sums
     alike = bool((weights == weights[:, :1]).all())
     if alike and problem.groups == channels == problem.output_channels:
         return Work(True, np.ones((1, 1), np.float32), weights[:, :1], sums)

@@ -104,7 +104,8 @@ class KorniaRsCanny(CannyPeer):
 class ScikitImageCanny(CannyPeer):
     """skimage.feature.canny."""
 
-    name, distributions, module = "skimage", ("scikit-image",), "skimage.feature"
+    distributions: tuple[str, ...] = ("scikit-image",)
+    name, module = "skimage", "skimage.feature"
     arrays, has_l1 = "numpy", False
     differs = "its thinning interpolates, its gradient is sqrt(gx² + gy²), its rim has no edges"
 

@@ -67,7 +67,7 @@ class OpenCV(Peer):
                     if index != met[0]:
                         cv2.add(response, part, dst=response)
             if problem.combine == "magnitude":
-                return cv2.magnitude(*responses, magnitude=joined)
+                return cv2.magnitude(responses[0], responses[1], magnitude=joined)
             for response in responses[1:]:
                 cv2.max(responses[0], response, dst=responses[0])
             return responses[0]

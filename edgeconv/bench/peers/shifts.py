@@ -32,7 +32,7 @@ class Shifts:
         )
         self._taps = [
             [
-                [(*place, float(kernels[tuple(place)])) for place in np.argwhere(kernels).tolist()]
+                [(plane, dy, dx, float(kernels[plane, dy, dx])) for plane, dy, dx in np.argwhere(kernels).tolist()]
                 for kernels in of_direction
             ]
             for of_direction in work.weights
