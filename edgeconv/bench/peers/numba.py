@@ -167,7 +167,7 @@ class OnGPU(Loops):
         rows, columns, channels = problem.input_shape
         height, width, out_channels = problem.output_shape
         stride, padding, apart = problem.stride, problem.padding, work.apart
-        mixed = mixing.shape[1]
+        mixed, responses = mixing.shape[1], outputs * directions
         threads_across = width * channels if apart else width
         is_maximum, size, zero = problem.combine == "maximum", KERNEL_SIZE, np.float32(0)
 
@@ -178,10 +178,9 @@ class OnGPU(Loops):
             if across >= threads_across or y >= height:
                 return
             x, lane = (across // channels, across % channels) if apart else (across, 0)
-            totals = cuda.local.array((outputs, directions), np.float32)
-            for k in range(outputs):
-                for direction in range(directions):
-                    totals[k, direction] = zero
+            totals = cuda.local.array(responses, np.float32)
+            for response in range(responses):
+                totals[response] = zero
             for dy in range(size):
                 for dx in range(size):
                     row, column = y * stride + dy - padding, x * stride + dx - padding
@@ -193,13 +192,14 @@ class OnGPU(Loops):
                                     sample += shares[plane, channel] * np.float32(image[row, column, lane + channel])
                             for k in range(outputs):
                                 for direction in range(directions):
-                                    totals[k, direction] += all_weights[direction, k, plane, dy, dx] * sample
+                                    weight = all_weights[direction, k, plane, dy, dx]
+                                    totals[k * directions + direction] += weight * sample
             for k in range(outputs):
-                value = totals[k, 0]
-                other = totals[k, directions - 1]
+                value = totals[k * directions]
+                other = totals[k * directions + directions - 1]
                 if is_maximum:
                     for direction in range(1, directions):
-                        value = max(value, totals[k, direction])
+                        value = max(value, totals[k * directions + direction])
                 sample = stored(value, other)
                 if apart:
                     out[y, x, lane] = sample

@@ -42,7 +42,6 @@ class Triton(Peer):
             for array in (work.weights, work.mixing)
         )
         constants = {
-            "KIND": f"{problem.dtype.name} to {problem.output_dtype.name}",
             "MAGNITUDE": problem.combine == "magnitude",
             "ABSOLUTE": problem.output_mode == "abs",
             "MOST": int(np.iinfo(problem.output_dtype).max) if problem.output_dtype.kind == "u" else 0,

@@ -4,7 +4,7 @@
               the two outputs that are begun stay in registers
 `tiles`       a program takes DOWN × ACROSS pixels (or samples, of channels apart); a sample serves all outputs
 
-Both are tuned by Triton, once for each shape, type and work.
+Both are tuned by Triton, once for each shape and work; types of arrays are part of its key anyway.
 """
 
 # Triton reads parameters by their names alone.
@@ -41,7 +41,7 @@ def _of_row(weights, row: tl.constexpr, left, middle, right):
 
 @triton.autotune(
     [triton.Config({"ACROSS": a, "ROWS": r}, num_warps=w) for a, r, w in PIECES],
-    ["length", "height", "KIND", "STEP", "MAGNITUDE", "ABSOLUTE", "MOST"],
+    ["length", "height", "STEP", "MAGNITUDE", "ABSOLUTE", "MOST"],
 )
 @triton.jit
 def flat_rows(
@@ -50,7 +50,6 @@ def flat_rows(
     target,
     length,
     height,
-    KIND: tl.constexpr,
     STEP: tl.constexpr,
     MAGNITUDE: tl.constexpr,
     ABSOLUTE: tl.constexpr,
@@ -85,7 +84,7 @@ def flat_rows(
 
 @triton.autotune(
     [triton.Config({"ACROSS": a, "DOWN": d}, num_warps=w) for a, d, w in TILES],
-    ["height", "width", "KIND", "IN", "OUT", "KEPT", "PLANES", "APART", "MAGNITUDE", "STRIDE", "PADDING", "MOST"],
+    ["height", "width", "IN", "OUT", "KEPT", "PLANES", "APART", "MAGNITUDE", "STRIDE", "PADDING", "MOST"],
 )
 @triton.jit
 def tiles(
@@ -97,7 +96,6 @@ def tiles(
     width,
     out_height,
     out_width,
-    KIND: tl.constexpr,
     IN: tl.constexpr,
     OUT: tl.constexpr,
     KEPT: tl.constexpr,
