@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerCandidate
-from edgeconv.bench.peers.base import grouped, work_of
+from edgeconv.bench.peers.base import work_of
 from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
@@ -29,10 +28,7 @@ CASES = [
     ("uint16", "sobel", "each", 1, "zero"),
     ("float32", "sobel", "each", 1, "zero"),
     ("uint8", "sobel", "luma", 1, "zero"),
-    ("uint8", "laplacian8", "each", 1, "zero"),
-    ("float32", "laplacian8", "each", 2, "zero"),
     ("uint16", "laplacian8", "luma", 3, "zero"),
-    ("float32", "laplacian8", "mix", 1, "replicate"),
     ("uint16", "kirsch", "each", 1, "zero"),
     ("uint8", "grey-laplacian8", "mix", 1, "zero"),
     ("uint8", "grey-sobel", "mix", 2, "reflect101"),
@@ -85,37 +81,16 @@ def test_float64_is_measured_only_where_it_is_computed_in() -> None:
         PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
 
 
-def test_no_two_peers_of_a_device_share_a_name() -> None:
-    assert len({(entry.name, entry.device) for entry in PEERS}) == len(PEERS)
-
-
-def test_a_group_keeps_its_directions_together() -> None:
-    problem = make_request("sobel", channels="each").problem((5, 5, 3), "uint8")
-    weights, split = grouped(problem)
-    assert (weights.shape, split) == ((6, 1, 3, 3), (3, 2, 1))
-    assert np.array_equal(weights[::2], problem.weights[0])
-    assert np.array_equal(weights[1::2], problem.weights[1])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "name", "channels", "apart", "mixing", "sums"),
-    [
-        ("uint8", "sobel", "each", True, [[1]], "int16"),
-        ("uint16", "sobel", "each", True, [[1]], "int32"),
-        ("uint8", "grey-sobel", "mix", True, [[1]], "int16"),
-        ("uint8", "laplacian8", "mix", False, [[1, 1, 1]], "int16"),
-        ("uint8", "sobel", "luma", False, [[0.299, 0.587, 0.114]], "float32"),
-        ("float32", "laplacian4", "each", True, [[1]], "float32"),
-        ("float32", "random", "mix", False, np.eye(3).tolist(), "float32"),
-        ("uint16", "random-whole", "mix", False, np.eye(3).tolist(), "int32"),
-    ],
-)
-def test_the_least_work_is_read_off_the_weights(dtype, name, channels, apart, mixing, sums) -> None:
-    request = make_request(bench_filter(name, channels), channels=channels)
-    problem = request.problem((5, 6, bench_channels(name)), dtype)
-    work = work_of(problem)
-    assert (work.apart, work.sums.name) == (apart, sums)
-    assert work.mixing == pytest.approx(np.array(mixing))
-    if not apart:  # planes times kernels are the weights
-        again = np.einsum("pc,dkpyx->dkcyx", work.mixing, work.weights)
-        assert np.broadcast_to(again, problem.weights.shape) == pytest.approx(problem.weights, rel=1e-5)
+def test_the_least_work_is_read_off_the_weights() -> None:
+    cases = ("uint8 sobel each", "uint16 sobel each", "uint8 laplacian8 mix", "uint8 sobel luma", "float32 random mix")
+    found = []
+    for dtype, name, channels in map(str.split, cases):
+        work = work_of(make_request(bench_filter(name, channels), channels=channels).problem((5, 6, 3), dtype))
+        found.append((work.apart, work.sums.name, work.mixing.shape))
+    assert found == [
+        (True, "int16", (1, 1)),
+        (True, "int32", (1, 1)),
+        (False, "int16", (1, 3)),
+        (False, "float32", (1, 3)),
+        (False, "float32", (3, 3)),
+    ]

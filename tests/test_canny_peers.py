@@ -55,20 +55,17 @@ def test_what_a_peer_has_not_is_left_out_with_the_reason(peer: CannyPeer) -> Non
     if not peer.has_l1:
         with pytest.raises(UnavailableError, match="alone"):
             peer.prepare(grey, CannySettings(1, 2))
-    for settings in (CannySettings(1.5, 2, l2=True), CannySettings(1, LARGEST_SHORT + 1)):
-        if peer.name == "npp":
-            with pytest.raises(UnavailableError, match="whole numbers up to 32,767"):
-                peer.prepare(grey, settings)
+    if peer.name == "npp":
+        with pytest.raises(UnavailableError, match="whole numbers up to 32,767"):
+            peer.prepare(grey, CannySettings(1.5, LARGEST_SHORT + 1))
 
 
-def test_every_device_has_peers_and_what_is_not_here_says_why() -> None:
+def test_what_is_not_here_says_why() -> None:
     for device in DEVICES:
         here, left_out = canny_peers(device)
-        assert {peer.name for peer in here} | left_out.keys() == {
-            each.name for each in CANNY_PEERS if each.device == device
-        }
+        names = {peer.name for peer in here} | left_out.keys()
+        assert names == {peer.name for peer in CANNY_PEERS if peer.device == device}
         assert all(left_out.values())
-    assert "opencv" in {peer.name for peer in canny_peers("cpu")[0]}
 
 
 def test_npp_is_called_with_fifteen_arguments() -> None:
