@@ -188,10 +188,3 @@ NDIMAGE_MODES: dict[Border, str] = {
     "reflect101": "mirror",
 }
 """Borders in the words of SciPy, CuPy and scikit-image."""
-NUMPY_MODES: dict[Border, str] = {
-    "zero": "constant",
-    "replicate": "edge",
-    "reflect": "symmetric",
-    "reflect101": "reflect",
-}
-"""Borders in the words of numpy.pad."""

@@ -47,7 +47,13 @@ class SciPy(Peer):
         step = slice(None, None, problem.stride)
         image = xp.asarray(image_host)
         weights, mixing = xp.asarray(work.weights[..., np.newaxis]), xp.asarray(work.mixing)
-        pairs = np.argwhere(work.weights.any(axis=(3, 4))).tolist()
+        meets = np.asarray(work.weights.any(axis=(3, 4)))
+
+        def response(planes: list[Any], direction: int, k: int) -> Any:
+            met = np.flatnonzero(meets[direction, k]).tolist() or [0]
+            kernels = weights[direction, k]
+            parts = [correlate(planes[plane], kernels[plane], output=np.float32, mode=mode) for plane in met]
+            return reduce(xp.add, parts)[step, step]
 
         def compute() -> Any:
             if work.apart:
@@ -58,23 +64,14 @@ class SciPy(Peer):
                 planes = [xp.ascontiguousarray(image[..., channel, None]) for channel in range(image.shape[2])]
             values = []
             for k in range(work.weights.shape[1]):
-                responses = [
-                    reduce(
-                        xp.add,
-                        [
-                            correlate(planes[plane], weights[direction, k, plane], output=np.float32, mode=mode)
-                            for pair_direction, pair_k, plane in pairs
-                            if (pair_direction, pair_k) == (direction, k)
-                        ],
-                    )[step, step]
-                    for direction in range(problem.directions)
-                ]
+                responses = [response(planes, direction, k) for direction in range(problem.directions)]
                 if problem.combine == "magnitude":
                     values.append(xp.sqrt(responses[0] * responses[0] + responses[1] * responses[1]))
                 else:
                     values.append(reduce(xp.maximum, responses))
             whole = values[0] if len(values) == 1 else xp.concatenate(values, axis=-1)
-            return store(xp.broadcast_to(whole, problem.output_shape), problem.output_mode, problem.output_dtype, xp)
+            alike = xp.ascontiguousarray(xp.broadcast_to(whole, problem.output_shape))
+            return store(alike, problem.output_mode, problem.output_dtype, xp)
 
         return Ready(*kept(compute), problem, tolerance=TOLERANCE_FLOAT32)
 

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import NUMPY_MODES, TOLERANCE, Peer, grouped, require_zero_border
+from edgeconv.bench.peers.base import TOLERANCE, Peer, grouped, kept, require_zero_border
 from edgeconv.bench.peers.shifts import Shifts
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 
+PAD_MODES = {"zero": "constant", "replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
 PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
@@ -51,19 +52,9 @@ class JAX(Peer):
                 jax.numpy,
             )
         )
-        held: list[Any] = [None]
-
-        def run() -> None:
-            held[0] = compiled(image)
-
-        return Ready(
-            run=run,
-            result=lambda: np.asarray(held[0]),
-            problem=problem,
-            tolerance=TOLERANCE,
-            synchronize=lambda: held[0].block_until_ready(),
-            differs="its time holds the launch, by the host's clock" if self.device == "cuda" else None,
-        )
+        differs = "its time holds the launch, by the host's clock" if self.device == "cuda" else None
+        run, result = kept(lambda: compiled(image).block_until_ready(), np.asarray)
+        return Ready(run, result, problem, tolerance=TOLERANCE, differs=differs, synchronize=lambda: None)
 
     def values(self, jax: Any, place: Any, problem: Problem) -> Any:
         """A function from the float32 picture to float32 values of (height, width, out), or that broadcast to it."""
@@ -99,7 +90,7 @@ class JAXShifts(JAX):
         around = ((problem.padding,) * 2, (problem.padding,) * 2, (0, 0))
 
         def shifted(image: Any) -> Any:
-            padded = jnp.pad(image, around, mode=NUMPY_MODES[problem.border])
+            padded = jnp.pad(image, around, mode=PAD_MODES[problem.border])
             joined = [
                 jnp.sqrt(found[0] * found[0] + found[1] * found[1])
                 if problem.combine == "magnitude"

@@ -290,17 +290,12 @@ def _function(name: str, library: str, arguments: tuple[Any, ...]) -> Any:
 def _open(name: str) -> ctypes.CDLL:
     """By NVIDIA's path finder, which knows the wheels, else by the system's search."""
     try:
-        finder = import_module("cuda.pathfinder")
-        return ctypes.CDLL(str(finder.load_nvidia_dynamic_lib(name).abs_path))
+        return ctypes.CDLL(str(import_module("cuda.pathfinder").load_nvidia_dynamic_lib(name).abs_path))
     except (ImportError, OSError, RuntimeError):
         pass
-    for candidate in _files(name):
+    for major in NPP_MAJORS:
         try:
-            return ctypes.CDLL(candidate)
+            return ctypes.CDLL(f"lib{name}.so.{major}")
         except OSError:
             continue
-    raise OSError(f"no {_files(name)[0]}")
-
-
-def _files(name: str) -> tuple[str, ...]:
-    return tuple(f"lib{name}.so.{major}" for major in NPP_MAJORS)
+    raise OSError(f"no lib{name}.so.{NPP_MAJORS[0]}")
