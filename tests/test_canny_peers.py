@@ -27,8 +27,7 @@ NEAR = {"opencv": 0.0, "kornia-rs": 0.0, "skimage": 0.02, "kornia": 0.2, "npp": 
 
 @pytest.mark.parametrize("peer", CANNY_PEERS, ids=lambda peer: f"{peer.name}-{peer.device}")
 def test_a_peer_finds_about_the_same_edges(peer: CannyPeer) -> None:
-    reason = peer.unavailable_reason()
-    if reason is not None:
+    if reason := peer.unavailable_reason():
         pytest.skip(reason)
     y, x = np.mgrid[:200, :300]
     picture = (np.sin(y / 19) * np.cos(x / 23) * 110 + 128).astype(np.uint8)
