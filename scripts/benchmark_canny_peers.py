@@ -109,15 +109,15 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
         calls["edgeconv, end to end"] = (seconds_of, end_to_end)
         calls["opencv on the host"] = (seconds_of, right.run)
     here, missing = canny_peers(device)
-    for peer_name, peer in here:
+    for peer in here:
         try:
             ready = peer.prepare(picture, settings)
         except UnavailableError as reason:
-            left_out[peer_name] = str(reason)
+            left_out[peer.name] = str(reason)
             continue
         ready.run()
-        elsewhere[peer_name] = round(share_elsewhere(expected, ready.result()), 5)
-        calls[peer_name] = (on_device, ready.run)
+        elsewhere[peer.name] = round(share_elsewhere(expected, ready.result()), 5)
+        calls[peer.name] = (on_device, ready.run)
     samples: dict[str, list[float]] = {who: [] for who in calls}
     started = time.perf_counter()
     while min(map(len, samples.values())) < SAMPLES and time.perf_counter() - started < seconds:

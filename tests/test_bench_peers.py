@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerCandidate
-from edgeconv.bench.peers.convolutions import grouped
+from edgeconv.bench.peers.base import work_of
 from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
@@ -25,6 +24,11 @@ CASES = [
     ("uint8", "random-whole", "mix", 1, "zero"),
     ("uint8", "scharr", "each", 2, "reflect101"),
     ("uint8", "sobel", "mix", 1, "zero"),
+    ("uint8", "sobel", "each", 1, "replicate"),
+    ("uint16", "sobel", "each", 1, "zero"),
+    ("float32", "sobel", "each", 1, "zero"),
+    ("uint8", "sobel", "luma", 1, "zero"),
+    ("uint16", "laplacian8", "luma", 3, "zero"),
     ("uint16", "kirsch", "each", 1, "zero"),
     ("uint8", "grey-laplacian8", "mix", 1, "zero"),
     ("uint8", "grey-sobel", "mix", 2, "reflect101"),
@@ -77,14 +81,16 @@ def test_float64_is_measured_only_where_it_is_computed_in() -> None:
         PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
 
 
-def test_no_two_peers_of_a_device_share_a_name() -> None:
-    assert len({(entry.name, entry.device) for entry in PEERS}) == len(PEERS)
-
-
-def test_a_group_keeps_its_directions_together() -> None:
-    problem = make_request("sobel", channels="each").problem((5, 5, 3), "uint8")
-    weights = grouped(problem)
-    assert (weights.weights.shape, weights.split) == ((6, 1, 3, 3), (3, 2, 1))
-    assert (weights.weights[0] == problem.weights[0, 0]).all()
-    assert (weights.weights[1] == problem.weights[1, 0]).all()
-    assert np.array_equal(weights.weights[::2], problem.weights[0])
+def test_the_least_work_is_read_off_the_weights() -> None:
+    cases = ("uint8 sobel each", "uint16 sobel each", "uint8 laplacian8 mix", "uint8 sobel luma", "float32 random mix")
+    found = []
+    for dtype, name, channels in map(str.split, cases):
+        work = work_of(make_request(bench_filter(name, channels), channels=channels).problem((5, 6, 3), dtype))
+        found.append((work.apart, work.sums.name, work.mixing.shape))
+    assert found == [
+        (True, "int16", (1, 1)),
+        (True, "int32", (1, 1)),
+        (False, "int16", (1, 3)),
+        (False, "float32", (1, 3)),
+        (False, "float32", (3, 3)),
+    ]

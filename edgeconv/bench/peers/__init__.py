@@ -1,8 +1,8 @@
-"""What one would use instead: a literal table of peers, one small file a library, none of them needed.
+"""What one would use instead: a literal table of peers, a class of a few lines each, none of them needed.
 
-A peer does the very same work with its library's own calls (picture on its device, result on its device), or says
-in what it differs: another border, a result rounded elsewhere, planes instead of HWC. Its result is checked against
-the oracle of just that work before it is timed. A new peer costs one file and one line here.
+A peer does the very same work by the calls that the users of its library write (picture and result on its device), or
+says in what it differs: another border, a result rounded elsewhere, planes instead of HWC. Its result is checked
+against the oracle of just that work before it is timed. A new peer costs a class and a line here.
 """
 
 from __future__ import annotations
@@ -37,45 +37,37 @@ class PeerEntry:
 _HERE = "edgeconv.bench.peers"
 
 PEERS: tuple[PeerEntry, ...] = (
-    PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:Filter2D", "cv2.filter2D or Sobel as one would write it"),
-    PeerEntry("opencv-gradient", "cpu", f"{_HERE}.opencv:SpatialGradient", "cv2.spatialGradient, then the magnitude"),
-    PeerEntry("scipy", "cpu", f"{_HERE}.ndimage:SciPy", "scipy.ndimage.correlate"),
-    PeerEntry("skimage", "cpu", f"{_HERE}.skimage:ScikitImage", "skimage.filters, its named filters"),
+    PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:OpenCV", "cv2.filter2D, Sobel, cvtColor, transform"),
+    PeerEntry("scipy", "cpu", f"{_HERE}.images:SciPy", "scipy.ndimage.correlate, the picture whole"),
+    PeerEntry("skimage", "cpu", f"{_HERE}.images:ScikitImage", "skimage.filters, its named filters"),
+    PeerEntry("kornia-rs", "cpu", f"{_HERE}.images:KorniaRs", "kornia_rs.imgproc.sobel of float32"),
     PeerEntry("torch", "cpu", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32"),
     PeerEntry("torch-nchw", "cpu", f"{_HERE}.torch:Planes", "conv2d on planes, float32"),
     PeerEntry("torch-unfold", "cpu", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cpu", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
-    PeerEntry(
-        "torch-compile", "cpu", f"{_HERE}.torch_compiled:TorchShifts", "shifted multiply-adds, fused", written=True
-    ),
-    PeerEntry(
-        "jax-shifts", "cpu", f"{_HERE}.jax_shifts:JAXShifts", "shifted multiply-adds under jax.jit", written=True
-    ),
-    PeerEntry("numba", "cpu", f"{_HERE}.numba:OnCPU", "loops, rows in parallel", written=True),
-    PeerEntry("halide", "cpu", f"{_HERE}.halide:ByHand", "the sum over taps, scheduled by hand", written=True),
-    PeerEntry("halide-auto", "cpu", f"{_HERE}.halide:Automatic", "the same, autoscheduled", written=True),
-    PeerEntry("onnxruntime", "cpu", f"{_HERE}.onnxruntime:ONNXRuntime", "one model, HWC in and out"),
-    PeerEntry("openvino", "cpu", f"{_HERE}.openvino:OpenVINO", "the same model"),
-    PeerEntry("pyvips", "cpu", f"{_HERE}.vips:Vips", "libvips conv, memory to memory"),
-    PeerEntry("imagemagick", "cpu", f"{_HERE}.magick:ImageMagick", "convert -morphology, a process and pipes"),
+    PeerEntry("torch-compile", "cpu", f"{_HERE}.torch:Compiled", "shifted multiply-adds, fused", written=True),
+    PeerEntry("jax-shifts", "cpu", f"{_HERE}.jax:JAXShifts", "shifted multiply-adds under jax.jit", written=True),
+    PeerEntry("numba", "cpu", f"{_HERE}.numba:OnCPU", "flat rows, strips in parallel", written=True),
+    PeerEntry("halide", "cpu", f"{_HERE}.halide:Halide", "flat rows, scheduled by hand", written=True),
+    PeerEntry("onnxruntime", "cpu", f"{_HERE}.onnx:ONNXRuntime", "one model, HWC in and out"),
+    PeerEntry("openvino", "cpu", f"{_HERE}.onnx:OpenVINO", "the same model"),
+    PeerEntry("pyvips", "cpu", f"{_HERE}.images:Vips", "libvips conv, memory to memory"),
     PeerEntry("torch", "cuda", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32 with TF32 off"),
     PeerEntry("torch-nchw", "cuda", f"{_HERE}.torch:Planes", "conv2d on planes, float32 with TF32 off"),
     PeerEntry("torch-half", "cuda", f"{_HERE}.torch:Half", "conv2d, channels last, float16"),
     PeerEntry("torch-unfold", "cuda", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
-    PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
-    PeerEntry("triton", "cuda", f"{_HERE}.triton:Triton", "a stencil; tile and warps tuned", written=True),
+    PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC; time with its launch"),
+    PeerEntry("triton", "cuda", f"{_HERE}.triton:Triton", "flat rows or tiles, tuned", written=True),
+    PeerEntry("torch-compile", "cuda", f"{_HERE}.torch:Compiled", "shifted multiply-adds, fused", written=True),
     PeerEntry(
-        "torch-compile", "cuda", f"{_HERE}.torch_compiled:TorchShifts", "shifted multiply-adds, fused", written=True
+        "jax-shifts", "cuda", f"{_HERE}.jax:JAXShifts", "multiply-adds under jax.jit; time with launch", written=True
     ),
-    PeerEntry(
-        "jax-shifts", "cuda", f"{_HERE}.jax_shifts:JAXShifts", "shifted multiply-adds under jax.jit", written=True
-    ),
-    PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "one thread per output pixel", written=True),
-    PeerEntry("cudnn-graph", "cuda", f"{_HERE}.cudnn_graph:Graph", "cuDNN's graph API, float32"),
-    PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.ndimage:CuPy", "cupyx.scipy.ndimage.correlate"),
-    PeerEntry("npp", "cuda", f"{_HERE}.npp:NPP", "nppiFilterBorder, channels apart with one kernel"),
-    PeerEntry("cvcuda", "cuda", f"{_HERE}.cvcuda:CVCUDA", "cvcuda.conv2d and cvcuda.laplacian"),
-    PeerEntry("cucim", "cuda", f"{_HERE}.skimage:CuCIM", "cucim.skimage.filters, its named filters"),
+    PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "a thread a pixel, or a sample", written=True),
+    PeerEntry("cudnn-graph", "cuda", f"{_HERE}.nvidia:CuDNNGraph", "cuDNN's graph API, float32"),
+    PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.images:CuPy", "cupyx.scipy.ndimage.correlate, the picture whole"),
+    PeerEntry("npp", "cuda", f"{_HERE}.nvidia:NPP", "its fixed Laplace and Sobel, else nppiFilterBorder"),
+    PeerEntry("cvcuda", "cuda", f"{_HERE}.nvidia:CVCUDA", "cvcuda.conv2d and cvcuda.laplacian"),
+    PeerEntry("cucim", "cuda", f"{_HERE}.images:CuCIM", "cucim.skimage.filters, its named filters"),
 )
 
 

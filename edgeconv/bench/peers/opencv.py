@@ -1,15 +1,16 @@
-"""OpenCV as one would write it: whole pictures, its own threads, buffers reused between runs.
+"""OpenCV as its users call it: its own threads, `dst=` everywhere; every s-th sample is picked, as it has no stride.
 
-    uint8, channels apart, one kernel, abs     filter2D to 16 bits, convertScaleAbs
-    uint8, channels apart, Sobel magnitude     two Sobels to float32, magnitude, convertScaleAbs
-    everything else                            a filter2D to float32 for every pair of channels that meet
+    channels apart   one filter2D over the HWC picture, to 16 bits where whole sums fit, else to float32; a Sobel by
+                     the separable cv2.Sobel; convertScaleAbs for |value| of 8 bits
+    one sum of all   cv2.add of the planes, or cv2.transform of floats; then one plane, and cv2.merge
+    luma             cvtColor, which rounds the grey of 8 bits: said in `differs`
+    all pairs        split, filter2D and add into buffers, merge
 
-Source: OpenCV's tutorials on filter2D, Laplacian and Sobel. Its borders include all of edgeconv's.
+Source: OpenCV's tutorials on filter2D, on Sobel derivatives and on colour conversions.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -17,129 +18,120 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, PlanePeer
-from edgeconv.core.choices import Border
-from edgeconv.core.filters import SOBEL_X
+from edgeconv.bench.peers.base import Peer, Work, require_same_size, work_of
+from edgeconv.core.filters import LUMA_WEIGHTS, SOBEL_X
+from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.opencv import BORDER_CODES
 
-INT16 = np.iinfo(np.int16)
-GRADIENT_BORDERS: tuple[Border, ...] = ("reflect101", "replicate")
-"""Those of cv2.spatialGradient."""
+DEPTHS = {"uint8": cv2.CV_8U, "uint16": cv2.CV_16U, "int16": cv2.CV_16S, "float32": cv2.CV_32F}
+GREY_ERROR = 0.53
+"""Levels by which cvtColor's grey of 8 bits is off at most: half of one, and its shares have 15 bits."""
 
 
-class Filter2D(PlanePeer):
-    """cv2.filter2D."""
+class OpenCV(Peer):
+    """cv2."""
 
     distributions = ("opencv-python-headless", "opencv-python")
     module = "cv2"
 
-    def correlate(self, plane: Any, kernel: NDArray[np.float32], border: Border) -> Any:
-        return cv2.filter2D(plane, cv2.CV_32F, kernel, borderType=BORDER_CODES[border])
-
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        kernels = _shared_kernels(problem)
-        if kernels is None or problem.dtype != np.uint8 or problem.output_mode != "abs" or problem.padding != HALO:
-            return super().prepare(problem, image_host)
-        if problem.combine == "magnitude" and np.array_equal(kernels, [SOBEL_X, SOBEL_X.T]):
-            return _two_sobels(problem, image_host)
-        whole = bool((kernels == np.rint(kernels)).all()) and 255 * np.abs(kernels[0]).sum() <= INT16.max
-        if problem.combine == "single" and whole:
-            return _sixteen_bits(problem, image_host, kernels[0])
-        return super().prepare(problem, image_host)
+        require_same_size(problem)
+        if problem.dtype.name not in DEPTHS:
+            raise UnavailableError(f"it filters {', '.join(DEPTHS)}")
+        work = work_of(problem)
+        sums = np.dtype(np.int16 if work.sums == np.int16 and problem.combine == "single" else np.float32)
+        depth, border = DEPTHS[sums.name], BORDER_CODES[problem.border]
+        is_sobel = work.is_plain and np.array_equal(work.kernels, [SOBEL_X, SOBEL_X.T])
+        image, plane_shape = _plane(image_host), image_host.shape[:2]
+        response_shape = image.shape if work.apart else plane_shape
+        responses = [np.empty(response_shape, sums) for _ in range(problem.directions)]
+        part, joined = np.empty(response_shape, sums), np.empty(response_shape, sums)
+        out = np.empty(problem.output_shape, problem.output_dtype)
+        stored = [np.empty(out.shape[:2], out.dtype) for _ in range(work.weights.shape[1])]
+        sources = _Sources(image, work, sums)
+
+        def filter_into(source: Any, kernel: Any, direction: int, target: Any) -> None:
+            if is_sobel:
+                cv2.Sobel(source, depth, 1 - direction, direction, dst=target, borderType=border)
+            else:
+                cv2.filter2D(source, depth, kernel, dst=target, borderType=border)
+
+        def value(planes: list[Any], k: int) -> Any:
+            for direction, response in enumerate(responses):
+                kernels = work.weights[direction, k]
+                met = [index for index, kernel in enumerate(kernels) if kernel.any()] or [0]
+                for index in met:
+                    filter_into(planes[index], kernels[index], direction, part if index != met[0] else response)
+                    if index != met[0]:
+                        cv2.add(response, part, dst=response)
+            if problem.combine == "magnitude":
+                return cv2.magnitude(responses[0], responses[1], magnitude=joined)
+            for response in responses[1:]:
+                cv2.max(responses[0], response, dst=responses[0])
+            return responses[0]
+
+        def run() -> None:
+            if work.apart:
+                _store(value([image], 0), _plane(out), problem)
+                return
+            planes = sources.planes()
+            for k, target in enumerate(stored):
+                _store(value(planes, k), target, problem)
+            cv2.merge(stored * (problem.output_channels // len(stored)), dst=_plane(out))
+
+        if not sources.rounds:
+            return Ready(run, lambda: out, problem, tolerance=TOLERANCE_FLOAT32)
+        off = GREY_ERROR * float(np.linalg.norm(np.abs(work.kernels).sum(axis=(1, 2))))
+        exact = image_host.astype(np.float32) @ work.mixing[0]
+        largest = float(np.abs(value([exact], 0)).max())
+        differs = f"it rounds the grey: up to {np.ceil(off):g} levels"
+        return Ready(run, lambda: out, problem, tolerance=off / max(largest, off), differs=differs)
 
 
-class SpatialGradient(Filter2D):
-    """Both derivatives of a plane at once, in 16 bits."""
+class _Sources:
+    """The planes that are filtered, made in buffers that are reused."""
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        kernels = _shared_kernels(problem)
-        sobel = kernels is not None and np.array_equal(kernels, [SOBEL_X, SOBEL_X.T])
-        if not sobel or problem.dtype != np.uint8 or problem.output_mode != "abs" or problem.padding != HALO:
-            raise UnavailableError("it has the magnitude of Sobel on 8 bits, channel by channel")
-        border = problem.border if problem.border in GRADIENT_BORDERS else GRADIENT_BORDERS[0]
-        ready = _gradients(replace(problem, border=border), image_host)
-        ready.differs = None if border == problem.border else f"its border is {border}, not {problem.border}"
-        return ready
+    def __init__(self, image: NDArray[Any], work: Work, sums: np.dtype[Any]) -> None:
+        self._image, self._work, self._depth = image, work, DEPTHS[sums.name]
+        self._apart = [np.empty(image.shape[:2], image.dtype) for _ in range(image.shape[2] if image.ndim > 2 else 1)]
+        self._sum, self._wide = np.empty(image.shape[:2], sums), np.empty(image.shape, np.float32)
+        is_luma = np.array_equal(work.mixing, np.array([LUMA_WEIGHTS["bt601"]], np.float32))
+        self._is_grey = is_luma and image.dtype in (np.uint8, np.float32)
+        self.rounds = self._is_grey and image.dtype == np.uint8
 
-
-def _gradients(problem: Problem, image: NDArray[Any]) -> Ready:
-    shape = image.shape[:2]
-    along_x, along_y = np.empty(shape, np.int16), np.empty(shape, np.int16)
-    wide = [np.empty(shape, np.float32) for _ in range(3)]
-    planes = [np.empty(shape, np.uint8) for _ in range(image.shape[2])]
-    out = np.empty(image.shape, np.uint8)
-    target = _without_last_axis_of_one(out)
-
-    def run() -> None:
-        apart = [np.ascontiguousarray(image[:, :, 0])] if len(planes) == 1 else cv2.split(image)
-        for plane, result in zip(apart, planes, strict=True):
-            cv2.spatialGradient(plane, along_x, along_y, borderType=BORDER_CODES[problem.border])
-            np.copyto(wide[0], along_x)
-            np.copyto(wide[1], along_y)
-            cv2.magnitude(wide[0], wide[1], magnitude=wide[2])
-            cv2.convertScaleAbs(wide[2], dst=result)
-        if len(planes) == 1:
-            np.copyto(target, planes[0])
-        else:
-            cv2.merge(planes, dst=target)
-
-    return _strided(run, out, problem, problem.stride)
+    def planes(self) -> list[Any]:
+        """As `work.mixing` says."""
+        image, mixing = self._image, self._work.mixing
+        if image.ndim == 2:
+            return [image]
+        if self._is_grey:
+            return [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY, dst=self._apart[0])]
+        if len(mixing) == 1 and (image.dtype == np.float32 or (mixing != 1).any()):
+            np.copyto(self._wide, image)
+            return [cv2.transform(self._wide, mixing, dst=self._sum)]
+        cv2.split(image, self._apart)
+        if len(mixing) > 1:
+            return self._apart
+        cv2.add(self._apart[0], self._apart[1], dst=self._sum, dtype=self._depth)
+        return [cv2.add(self._sum, self._apart[2], dst=self._sum, dtype=self._depth)]
 
 
-def _shared_kernels(problem: Problem) -> NDArray[np.float32] | None:
-    """(directions, 3, 3) where channels stand apart and share their kernels, else None."""
-    separate = problem.groups == problem.in_channels == problem.output_channels
-    if not separate or not (problem.weights == problem.weights[:, :1]).all():
-        return None
-    shared: NDArray[np.float32] = problem.weights[:, 0, 0]
-    return shared
+def _store(values: NDArray[Any], target: NDArray[Any], problem: Problem) -> None:
+    """Pick every s-th value and store it as a sample."""
+    if problem.stride > 1:
+        values = np.ascontiguousarray(values[:: problem.stride, :: problem.stride])
+    is_absolute = problem.output_mode == "abs"
+    if target.dtype == np.float32:
+        (np.abs if is_absolute else np.positive)(values, out=target)
+    elif is_absolute and target.dtype == np.uint8:
+        cv2.convertScaleAbs(values, dst=target)
+    else:
+        absolute = np.abs(values, out=values) if is_absolute else values
+        cv2.add(absolute, 0, dst=target, dtype=DEPTHS[target.dtype.name])  # it rounds and clips
 
 
-def _sixteen_bits(problem: Problem, image: NDArray[Any], kernel: NDArray[np.float32]) -> Ready:
-    border, stride = BORDER_CODES[problem.border], problem.stride
-    wide = np.empty(image.shape, np.int16)
-    out = np.empty(image.shape, np.uint8)
-
-    source, between, target = (_without_last_axis_of_one(array) for array in (image, wide, out))
-
-    def run() -> None:
-        cv2.filter2D(source, cv2.CV_16S, kernel, dst=between, borderType=border)
-        cv2.convertScaleAbs(between, dst=target)
-
-    return _strided(run, out, problem, stride)
-
-
-def _two_sobels(problem: Problem, image: NDArray[Any]) -> Ready:
-    border, stride = BORDER_CODES[problem.border], problem.stride
-    source = _without_last_axis_of_one(image)
-    along_x, along_y, length = (np.empty(source.shape, np.float32) for _ in range(3))
-    out = np.empty(image.shape, np.uint8)
-    target = _without_last_axis_of_one(out)
-
-    def run() -> None:
-        cv2.Sobel(source, cv2.CV_32F, 1, 0, dst=along_x, borderType=border)
-        cv2.Sobel(source, cv2.CV_32F, 0, 1, dst=along_y, borderType=border)
-        cv2.magnitude(along_x, along_y, magnitude=length)
-        cv2.convertScaleAbs(length, dst=target)
-
-    return _strided(run, out, problem, stride)
-
-
-def _without_last_axis_of_one(array: NDArray[Any]) -> NDArray[Any]:
+def _plane(array: NDArray[Any]) -> NDArray[Any]:
     """The same samples as OpenCV takes a grey picture: it would not write in place otherwise."""
     return array[:, :, 0] if array.shape[2] == 1 else array
-
-
-def _strided(run: Any, out: NDArray[Any], problem: Problem, stride: int) -> Ready:
-    """`run` fills `out` for every pixel; at strides the samples wanted are then copied out, as part of the work."""
-    if stride == 1:
-        return Ready(run, lambda: out, problem)
-    picked = np.empty(problem.output_shape, np.uint8)
-
-    def run_and_pick() -> None:
-        run()
-        np.copyto(picked, out[::stride, ::stride])
-
-    return Ready(run_and_pick, lambda: picked, problem)

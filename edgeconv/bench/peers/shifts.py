@@ -1,86 +1,55 @@
-"""Shifted multiply-adds: the 3×3 sum as one writes it for a compiler of array expressions, shared by several peers.
+"""Shifted multiply-adds: the 3×3 sum as one writes it for a compiler of array expressions, weights as constants.
 
-    sum over taps of  padded[dy :: stride, dx :: stride, channels] · weights of that tap for all outputs
+    plane[dy :: stride, dx :: stride] · weight, summed over the taps of a kernel that are not 0
 
-Taps without weights are left out. Where all kernels are equal the channels are added first, as in PlanePeer.
+The planes of `Work` are made from a padded picture (height, width, channels); of channels apart the picture is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.bench.peers.base import work_of
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 
 
-@dataclass(frozen=True)
-class ShiftedTap:
-    """One shift of the padded picture and what it is multiplied by."""
-
-    rows: slice
-    columns: slice
-    channels: slice
-    weights: NDArray[np.floating[Any]]
-    """(out,): of each output, over the last axis."""
-
-
-PlacedTap = tuple[slice, slice, slice, Any]
-"""Rows, columns, channels, and weights as an array of the library."""
-
-
-@dataclass(frozen=True)
 class Shifts:
-    """A problem in that form."""
+    """A problem in that form, for PyTorch's arrays and JAX's."""
 
-    sums_channels: bool
-    """Whether the input channels are added before the taps are taken."""
-    directions: tuple[tuple[ShiftedTap, ...], ...]
-
-    def placed(self, place: Callable[[NDArray[Any]], Any]) -> list[list[PlacedTap]]:
-        """With the weights put beside the picture by `place`."""
-        return [[(tap.rows, tap.columns, tap.channels, place(tap.weights)) for tap in taps] for taps in self.directions]
-
-
-def shifts_of(problem: Problem) -> Shifts:
-    """The taps of every direction."""
-    weights = problem.dense_weights()
-    sums_channels = problem.groups == 1 and problem.in_channels > 1 and bool((weights == weights[:, :1, :1]).all())
-    if sums_channels:
-        weights = weights[:, :, :1]
-    apart = problem.groups == problem.in_channels == problem.output_channels
-    channels = range(1) if apart else range(weights.shape[2])
-
-    def tap(direction: int, channel: int, dy: int, dx: int) -> ShiftedTap:
-        of_tap = weights[direction, :, :, dy, dx]
-        return ShiftedTap(
-            slice(dy, dy + (problem.output_height - 1) * problem.stride + 1, problem.stride),
-            slice(dx, dx + (problem.output_width - 1) * problem.stride + 1, problem.stride),
-            slice(None) if apart else slice(channel, channel + 1),
-            np.ascontiguousarray(np.diagonal(of_tap) if apart else of_tap[:, channel]),
+    def __init__(self, problem: Problem) -> None:
+        work = work_of(problem)
+        if not work.weights.any(axis=(2, 3, 4)).all():
+            raise UnavailableError("an output has no weights")
+        self._apart, self._mixing = work.apart, work.mixing.tolist()
+        self._rows, self._columns = (
+            [slice(first, first + (extent - 1) * problem.stride + 1, problem.stride) for first in range(3)]
+            for extent in (problem.output_height, problem.output_width)
         )
+        self._taps = [
+            [
+                [(plane, dy, dx, float(kernels[plane, dy, dx])) for plane, dy, dx in np.argwhere(kernels).tolist()]
+                for kernels in of_direction
+            ]
+            for of_direction in work.weights
+        ]
 
-    steps = [(c, dy, dx) for c in channels for dy in range(KERNEL_SIZE) for dx in range(KERNEL_SIZE)]
-    taps = [[tap(direction, *step) for step in steps] for direction in range(len(weights))]
-    directions = tuple(tuple(t for t in of if t.weights.any()) for of in taps)
-    if not all(directions):
-        raise UnavailableError("a direction has no weights")
-    return Shifts(sums_channels, directions)
-
-
-def responses(sums_channels: bool, directions: Sequence[Sequence[PlacedTap]], padded: Any) -> list[Any]:
-    """(height, width, out) of every direction; `padded` is (height, width, in)."""
-    source = padded.sum(-1)[:, :, None] if sums_channels else padded
-    found = []
-    for taps in directions:
-        terms = [source[rows, columns, channels] * weights for rows, columns, channels, weights in taps]
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        found.append(total)
-    return found
+    def responses(self, padded: Any) -> list[list[Any]]:
+        """By different output and direction: (height, width), or (height, width, channels) of channels apart."""
+        planes = [padded]
+        if not self._apart:
+            channels = range(padded.shape[2])
+            planes = [
+                reduce(add, [padded[:, :, c] * shares[c] for c in channels if shares[c]]) for shares in self._mixing
+            ]
+        return [
+            [
+                reduce(add, [planes[plane][self._rows[dy], self._columns[dx]] * w for plane, dy, dx, w in taps[k]])
+                for taps in self._taps
+            ]
+            for k in range(len(self._taps[0]))
+        ]

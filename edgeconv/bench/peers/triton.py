@@ -1,65 +1,79 @@
-"""A stencil in Triton: each program computes a tile of output pixels; tile and warps are tuned by Triton itself.
+"""Triton on arrays of PyTorch: channels apart as flat rows, everything else by tiles of pixels (triton_stencil.py).
 
-The three outputs of an RGB picture are kept in registers together; equal loads of theirs become one.
+Source: Triton's tutorials; `triton.autotune` of its reference.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import Peer
-from edgeconv.bench.peers.convolutions import TOLERANCE
-from edgeconv.core.choices import DeviceName
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, require_zero_border, work_of
 from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 
 
 class Triton(Peer):
-    """triton.jit, with arrays of PyTorch."""
+    """triton.jit."""
 
     distributions = ("triton",)
     module = "triton"
+    needs = ("torch",)
     requirement = "torch"
-
-    def __init__(self, device: DeviceName) -> None:
-        super().__init__(device)
-        self._stencil: Any = None
+    environment: ClassVar = {"THP_MEM_ALLOC_ENABLE": "1"}
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        if problem.border != "zero":
-            raise UnavailableError("its masked loads give 0 outside of the picture, which is a zero border")
-        if problem.combine == "maximum" or problem.output_channels not in CHANNEL_COUNTS:
+        require_zero_border(problem)
+        work = work_of(problem)
+        kept, planes = work.weights.shape[1:3]
+        if problem.combine == "maximum" or kept not in CHANNEL_COUNTS:
             raise UnavailableError("it is written for one or three outputs of one direction, or of two")
         torch, triton = import_module("torch"), import_module("triton")
-        if self._stencil is None:
-            self._stencil = import_module("edgeconv.bench.peers.triton_stencil").stencil
-        stencil = self._stencil
+        stencils = import_module("edgeconv.bench.peers.triton_stencil")
         image = torch.from_numpy(image_host).to("cuda")
         out = torch.empty(problem.output_shape, dtype=getattr(torch, problem.output_dtype.name), device="cuda")
-        weights = torch.from_numpy(np.ascontiguousarray(problem.dense_weights(), np.float32)).to("cuda")
-        sizes = (problem.height, problem.width, problem.output_height, problem.output_width)
-        whole = problem.output_dtype.kind == "u"
+        weights, mixing = (
+            torch.from_numpy(np.ascontiguousarray(array, np.float32)).to("cuda")
+            for array in (work.weights, work.mixing)
+        )
         constants = {
-            "IN": problem.in_channels,
-            "OUT": problem.output_channels,
-            "APART": problem.groups > 1,
             "MAGNITUDE": problem.combine == "magnitude",
+            "ABSOLUTE": problem.output_mode == "abs",
+            "MOST": int(np.iinfo(problem.output_dtype).max) if problem.output_dtype.kind == "u" else 0,
+        }
+        height, width, outputs = problem.output_shape
+        if work.apart and problem.stride == 1 and problem.padding == HALO:
+            length = width * outputs
+
+            def rows_grid(piece: dict[str, int]) -> tuple[int, int]:
+                return triton.cdiv(length, piece["ACROSS"]), triton.cdiv(height, piece["ROWS"])
+
+            def run_rows() -> None:
+                stencils.flat_rows[rows_grid](image, weights, out, length, height, STEP=outputs, **constants)
+
+            return Ready(run_rows, lambda: out.cpu().numpy(), problem, tolerance=TOLERANCE)
+        constants |= {
+            "IN": problem.in_channels,
+            "OUT": outputs,
+            "KEPT": kept,
+            "PLANES": planes,
+            "MIXED": work.mixing.shape[1],
+            "APART": work.apart,
             "STRIDE": problem.stride,
             "PADDING": problem.padding,
-            "ABSOLUTE": problem.output_mode == "abs",
-            "MOST": int(np.iinfo(problem.output_dtype).max) if whole else 0,
         }
+        sizes = (problem.height, problem.width, height, width)
+        columns = width * outputs if work.apart else width
 
         def grid(tile: dict[str, int]) -> tuple[int, int]:
-            return triton.cdiv(sizes[3], tile["ACROSS"]), triton.cdiv(sizes[2], tile["DOWN"])
+            return triton.cdiv(columns, tile["ACROSS"]), triton.cdiv(height, tile["DOWN"])
 
         def run() -> None:
-            stencil[grid](image, weights, out, *sizes, **constants)
+            stencils.tiles[grid](image, mixing, weights, out, *sizes, **constants)
 
         return Ready(run, lambda: out.cpu().numpy(), problem, tolerance=TOLERANCE)
