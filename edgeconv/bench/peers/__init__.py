@@ -37,7 +37,7 @@ class PeerEntry:
 _HERE = "edgeconv.bench.peers"
 
 PEERS: tuple[PeerEntry, ...] = (
-    PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:OpenCV", "cv2.filter2D, Sobel, cvtColor, transform"),
+    PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:OpenCVCalls", "cv2.filter2D, Sobel, cvtColor, transform"),
     PeerEntry("scipy", "cpu", f"{_HERE}.images:SciPy", "scipy.ndimage.correlate, the picture whole"),
     PeerEntry("skimage", "cpu", f"{_HERE}.images:ScikitImage", "skimage.filters, its named filters"),
     PeerEntry("kornia-rs", "cpu", f"{_HERE}.images:KorniaRs", "kornia_rs.imgproc.sobel of float32"),
@@ -45,7 +45,7 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("torch-nchw", "cpu", f"{_HERE}.torch:Planes", "conv2d on planes, float32"),
     PeerEntry("torch-unfold", "cpu", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cpu", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
-    PeerEntry("torch-compile", "cpu", f"{_HERE}.torch:Compiled", "shifted multiply-adds, fused", written=True),
+    PeerEntry("torch-compile", "cpu", f"{_HERE}.torch:TorchCompile", "shifted multiply-adds, fused", written=True),
     PeerEntry("jax-shifts", "cpu", f"{_HERE}.jax:JAXShifts", "shifted multiply-adds under jax.jit", written=True),
     PeerEntry("numba", "cpu", f"{_HERE}.numba:OnCPU", "flat rows, strips in parallel", written=True),
     PeerEntry("halide", "cpu", f"{_HERE}.halide:Halide", "flat rows, scheduled by hand", written=True),
@@ -58,7 +58,7 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("torch-unfold", "cuda", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC; time with its launch"),
     PeerEntry("triton", "cuda", f"{_HERE}.triton:Triton", "flat rows or tiles, tuned", written=True),
-    PeerEntry("torch-compile", "cuda", f"{_HERE}.torch:Compiled", "shifted multiply-adds, fused", written=True),
+    PeerEntry("torch-compile", "cuda", f"{_HERE}.torch:TorchCompile", "shifted multiply-adds, fused", written=True),
     PeerEntry(
         "jax-shifts", "cuda", f"{_HERE}.jax:JAXShifts", "multiply-adds under jax.jit; time with launch", written=True
     ),

@@ -159,11 +159,11 @@ class NPPCanny(CannyPeer):
         size, context, needed = nvidia.NppPair(width, height), nvidia.context_of(cupy), c_int()
         nvidia.call(NPP_CANNY, "nppiFilterCannyBorderGetBufferSize", size, byref(needed))
         scratch = cupy.empty(needed.value, cupy.uint8)
-        where = (image.data.ptr, width, size, nvidia.NppPair(0, 0), out.data.ptr, width, size)
         norm = NORM_L2 if settings.l2 else NORM_L1
         rules = (SOBEL_FILTER, nvidia.MASK_3X3, int(low), int(high), norm, nvidia.BORDER_REPLICATE)
 
         def find() -> Any:
+            where = (image.data.ptr, width, size, nvidia.NppPair(0, 0), out.data.ptr, width, size)
             nvidia.call(NPP_CANNY, "nppiFilterCannyBorder_8u_C1R_Ctx", *where, *rules, scratch.data.ptr, context)
             return out
 

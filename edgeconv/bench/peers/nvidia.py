@@ -231,7 +231,7 @@ class NPP(Peer):
                 kernel = own
         done, differs = changed(problem, border="replicate", output_mode=mode, weights=_for_all(kernel, problem))
 
-        def run() -> None:
+        def run(held: Any = (image, turned)) -> None:  # what `where` and `told` have addresses of
             call(SIGNATURES, name, *where, *told, BORDER_REPLICATE, context)
             if is_float and problem.output_mode == "abs":
                 call(SIGNATURES, "nppiAbs_32f_C3IR_Ctx", out.data.ptr, step, size, context)

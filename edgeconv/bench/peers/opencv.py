@@ -30,7 +30,7 @@ GREY_ERROR = 0.53
 """Levels by which cvtColor's grey of 8 bits is off at most: half of one, and its shares have 15 bits."""
 
 
-class OpenCV(Peer):
+class OpenCVCalls(Peer):
     """cv2."""
 
     distributions = ("opencv-python-headless", "opencv-python")

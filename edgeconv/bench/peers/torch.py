@@ -117,7 +117,7 @@ class Unfold(Planes):
         return product.unflatten(2, (problem.output_height, problem.output_width))
 
 
-class Compiled(ChannelsLast):
+class TorchCompile(ChannelsLast):
     """torch.compile: a store for each output channel, so that its taps are read once for all of them."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
