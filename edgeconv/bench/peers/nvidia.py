@@ -192,7 +192,7 @@ SIGNATURES: Signatures = {
 }
 FIXED = {
     "FilterLaplaceBorder": (-named_filter("laplacian8").kernels[0], (MASK_3X3,)),
-    "FilterSobelHorizBorder": (-named_filter("sobel-y").kernels[0], ()),
+    "FilterSobelHorizBorder": (named_filter("sobel-y").kernels[0], ()),
     "FilterSobelVertBorder": (named_filter("sobel-x").kernels[0], ()),
 }
 """Their kernels, and what they are told beside the border."""
