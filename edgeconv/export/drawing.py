@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -79,16 +80,16 @@ Shape = Stroke | Block | Word
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Drawing(ABC):
     """A plot: its part of a file's name, and what it shows in words (also for who cannot see it)."""
 
     name: str
     title: str
     caption: str
 
+    @abstractmethod
     def shapes(self, width: int, height: int) -> tuple[list[Shape], int]:
         """What is drawn, and how high that is."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
