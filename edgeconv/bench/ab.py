@@ -23,9 +23,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -149,13 +149,13 @@ def side_of(word: str) -> Iterator[Side]:
     elif path.is_file() and os.access(path, os.X_OK):
         yield Side(word, str(path.absolute()), None)
     else:
-        words = ["git", "archive", "--end-of-options", word, "edgeconv"]
+        words = ["git", "archive", "--format=zip", "--end-of-options", word, "edgeconv"]
         found = None if shutil.which("git") is None else subprocess.run(words, capture_output=True, check=False)
         if found is None or found.returncode:
             raise UsageError(f"'{word}' is not a source folder, an interpreter, or a git revision of this folder.")
         with tempfile.TemporaryDirectory() as folder:
-            with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
-                archive.extractall(folder, filter="data")
+            with zipfile.ZipFile(BytesIO(found.stdout)) as archive:
+                archive.extractall(folder)
             yield Side(word, sys.executable, Path(folder))
 
 
