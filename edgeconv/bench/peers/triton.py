@@ -38,8 +38,7 @@ class Triton(Peer):
         image = torch.from_numpy(image_host).to("cuda")
         out = torch.empty(problem.output_shape, dtype=getattr(torch, problem.output_dtype.name), device="cuda")
         weights, mixing = (
-            torch.tensor(np.asarray(array, np.float32), device="cuda")
-            for array in (work.weights, work.mixing)
+            torch.tensor(np.asarray(array, np.float32), device="cuda") for array in (work.weights, work.mixing)
         )
         constants = {
             "MAGNITUDE": problem.combine == "magnitude",
