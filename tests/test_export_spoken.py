@@ -11,10 +11,10 @@ from bench_records import FEW, TimedMethod, WrongMethod, changed, measured, use
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.intervals import Ratio
-from edgeconv.bench.summary import is_reduced
+from edgeconv.bench.summary import competes, groups, winners
 from edgeconv.core.exactness import HALF, TWOFOLD_HALF, is_narrow
 from edgeconv.export.spoken import MOST_ROWS, case_line, lead_lines, lead_text, summary_lines, summary_tables
-from edgeconv.export.tables import fastest
+from edgeconv.export.tables import every_row, fastest
 
 
 class Rival(TimedMethod):
@@ -46,6 +46,13 @@ def test_no_lead_is_told_of_few_samples(monkeypatch: pytest.MonkeyPatch) -> None
     assert ["no verdict" in lead for lead in leads] == [False, True, True, False, True]
     assert ["faster" in lead for lead in leads] == [True, False, False, True, False]
     assert summary_lines(record)[1] == "Where there is no verdict, a longer --time-limit takes more samples."
+
+
+def test_a_call_from_python_is_never_the_fastest_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), TimedMethod("quick:call=plan", [1e-3]))
+    assert [winner.method.candidate for group in groups(record) for winner in winners(group)] == ["quick", "quick"]
+    assert case_line(record.rows[:3]).startswith("8 s1 float32 random mix on cpu: quick 2 ms")
+    assert {row[2] for row in every_row(record).rows if row[0] == "fastest"} == {"quick"}
 
 
 def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,4 +132,4 @@ def test_a_method_that_states_a_narrow_arithmetic_does_not_lead(monkeypatch: pyt
     assert (is_narrow(HALF), is_narrow(TWOFOLD_HALF)) == (True, False)
     monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)
     row = measured(monkeypatch, TimedMethod("narrow", [2e-3])).rows[1]
-    assert (row.status, is_reduced(row)) == ("measured", True)
+    assert (row.status, competes(row)) == ("measured", False)

@@ -3,7 +3,7 @@
     sides       a source folder, a git revision, or the Python interpreter of another environment
     a turn      some milliseconds of one side: the tenth percentile of its runs, what a run takes undisturbed
     one pair    a new process of each side, and turns A B B A, A B B A, …; the ratio B / A of a pair is the median over
-                turns that follow each other. A machine that changes its pace in between disturbs one of many ratios.
+                neighbouring turns. A machine that changes its pace in between disturbs one of many ratios.
                 Turns are added until the median is known to `TURNS_ERROR`, or the time of the row is up
     ratio       the geometric mean of the pairs' ratios, with an interval of 99 % by Student's t over the pairs. Two
                 processes of the same code differ (where pages lie, which cores they get): the turns of one pair alone
@@ -87,7 +87,7 @@ class AbRow(Part):
         return "no verdict" if len(self.a_seconds) < LEAST_PAIRS else verdict_of(self.ratio, margin)
 
     def cut(self, number: int) -> list[AbRow]:
-        """The row as so many rows, each of as many pairs that followed each other; pairs that are over are left out."""
+        """The row cut into `number` rows of equally many neighbouring pairs; those that are left over are left out."""
         pairs = len(self.a_seconds) // number
         parts = [slice(start, start + pairs) for start in range(0, number * pairs, pairs)] if pairs else []
         return [AbRow(self.title, self.a_seconds[part], self.b_seconds[part]) for part in parts]
@@ -199,8 +199,8 @@ def compare_sides(
 ) -> AbRecord:
     """Pairs of processes until every row is settled, or the time is up and each row has one.
 
-    With `exactly` each row gets so many, however long that takes. B is made slower by `planted`. `told` hears how many
-    rows are settled, and which pair this is.
+    With `exactly` each row gets that many, however long that takes. B is made slower by `planted`. `told` hears how
+    many rows are settled, and which pair this is.
     """
     rows = [AbRow(case.title, [], []) for case in cases]
     end = time.monotonic() + seconds

@@ -1,7 +1,7 @@
 """One side of `edgeconv bench ab`: a process with one version of the package, asked by lines of JSON.
 
     {"case": {...}}      set a case up: {}, or {"cannot": "why"}
-    {"turn": 0.01}       run it for so many seconds: {"seconds": ...}, the tenth percentile of its runs
+    {"turn": 0.01}       run it for that many seconds: {"seconds": ...}, the tenth percentile of its runs
 
 A case that is asked to be `slower` by 0.07 does 7 % more than its work: so it is seen what a comparison notices.
 

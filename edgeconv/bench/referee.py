@@ -1,7 +1,7 @@
 """The referee: nothing gets a time for work that it did not do.
 
     timed     on pictures that are drawn at run time, at the check's addresses and at others: before each sample a patch
-              gets new noise and its output is filled with what is no result; after it the output there must be right
+              gets new noise, and its output a value that no run gives; after the sample the output there must be right
     after     one more run, checked as the first was, on rows that are drawn then; every sample must have been written,
               the picture be what it was, and no memory taken from a GPU
     floor     a time clearly below that of only reading and writing the bytes is impossible

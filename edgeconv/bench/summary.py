@@ -8,14 +8,10 @@ from dataclasses import dataclass
 
 from edgeconv.bench.intervals import Ratio, ratio_interval
 from edgeconv.bench.peers import PEERS
-from edgeconv.bench.record import BenchRecord, BenchRow, Kind
+from edgeconv.bench.record import BenchRecord, BenchRow
 
 _WRITTEN = frozenset(entry.name for entry in PEERS if entry.written) | {"halide-auto"}  # of older records
 """Peers whose arithmetic a person writes."""
-
-
-CALL_WORD = ":call="
-"""In the name of a row that says what a call from Python costs: the same kernel as its method's own row."""
 
 
 @dataclass(frozen=True)
@@ -76,30 +72,30 @@ def groups(record: BenchRecord) -> list[Group]:
 
 
 def winners(group: Group) -> list[Winner]:
-    """One per size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
+    """One per size, where a method competes; peers that do not are not set against it."""
     found = []
     for size in group.sizes:
-        method, peers = fastest(_in_full(group.rows, "method", size)), _in_full(group.rows, "peer", size)
+        here = [row for row in group.rows if row.case.size == size and competes(row)]
+        method = fastest(row for row in here if row.kind == "method")
+        peers = [row for row in here if row.kind == "peer"]
         peer, library = fastest(peers), fastest(row for row in peers if row.candidate not in _WRITTEN)
         if method is not None:
             found.append(Winner(method, peer, _ratio(method, peer), library, _ratio(method, library)))
     return found
 
 
-def _in_full(rows: Iterable[BenchRow], kind: Kind, size: int) -> list[BenchRow]:
-    """Those of a kind at a size, in full arithmetic, but for those of calls."""
-    found = (row for row in rows if row.kind == kind and row.case.size == size and not is_reduced(row))
-    return [row for row in found if CALL_WORD not in row.candidate]
-
-
 def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
     return None if peer is None else ratio_interval(samples(method), samples(peer))
 
 
-def is_reduced(row: BenchRow) -> bool:
-    """Whether it computes in less than float32 where that was not what the picture's type asks for."""
+def competes(row: BenchRow) -> bool:
+    """Whether a row may be called the fastest.
+
+    Not where it computes in less than float32 and the picture's type does not ask for that, nor where it says what a
+    call from Python costs (`call=plan`): that is the same kernel as its method's own row.
+    """
     reduced = row.options.math != "fma" or (row.differs or "").startswith("half")
-    return bool(reduced) and row.case.dtype != "float16"
+    return not (reduced and row.case.dtype != "float16") and ":call=" not in row.candidate
 
 
 def fastest(rows: Iterable[BenchRow]) -> BenchRow | None:

@@ -30,7 +30,7 @@ from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.summary import fastest, is_reduced, median
+from edgeconv.bench.summary import competes, fastest, median
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
@@ -182,7 +182,7 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
     found = []
     for rows in rows_of_case.values():
         method, peer = (
-            fastest(row for row in rows if row.kind == kind and not is_reduced(row)) for kind in ("method", "peer")
+            fastest(row for row in rows if row.kind == kind and competes(row)) for kind in ("method", "peer")
         )
         copy = fastest(row for row in rows if row.kind == "copy")
         if method is None or copy is None:

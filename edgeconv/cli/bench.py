@@ -94,7 +94,7 @@ def grid(
     say_lines("\n".join(["", *map(visible, summary_lines(record))]))
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
-    _say_surface(record)
+    _say_end(record)
     for note in [*record.warnings, *left_out]:
         say(f"edgeconv: {note}", err=True)
     methods = [row for row in record.rows if row.kind == "method"]
@@ -103,7 +103,7 @@ def grid(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
-def _say_surface(record: BenchRecord) -> None:
+def _say_end(record: BenchRecord) -> None:
     """The table that a bench ends with; of drawn cases their distribution."""
     from edgeconv.export.spoken import summary_tables
 

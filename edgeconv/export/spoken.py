@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgeconv.bench.intervals import Ratio, mean_ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Winner, groups, is_reduced, median, winners
+from edgeconv.bench.summary import Group, Winner, competes, groups, median, winners
 from edgeconv.core.units import counted, digits_text, seconds_text
 from edgeconv.export import surface
 from edgeconv.export.tables import NOTHING, Table, median_and_spread, percent, times
@@ -86,7 +86,7 @@ def _one_each(rows: Sequence[BenchRow]) -> list[BenchRow]:
     """The fastest method, and of each peer its fastest form, in full arithmetic."""
     found: dict[str, BenchRow] = {}
     for row in rows:
-        if not is_reduced(row):
+        if competes(row):
             found.setdefault(row.candidate.partition(":")[0] if row.kind == "peer" else row.kind, row)
     return list(found.values())
 
@@ -128,7 +128,7 @@ def _lead(found: Sequence[Winner]) -> str:
 def _next(group: Group, found: Sequence[Winner]) -> str:
     """Without peers: how far the next method is behind at the largest size that has one."""
     for winner in reversed(found):
-        others = [row for row in _at(group, winner.method.case.size) if row.timings and not is_reduced(row)]
+        others = [row for row in _at(group, winner.method.case.size) if row.timings and competes(row)]
         if len(others) > 1:
             return f"{times(median(others[1]) / median(others[0]))} faster than {others[1].candidate}"
     return ""

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
+from edgeconv.bench.summary import competes, groups, median, winners
 from edgeconv.bench.summary import fastest as fastest_of
-from edgeconv.bench.summary import groups, median, winners
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.run.report import SeriesPart
@@ -192,7 +192,7 @@ def every_row(record: BenchRecord) -> Table:
     for group in groups(record):
         for size in group.sizes:
             of_case = sorted((row for row in group.rows if row.case.size == size), key=median)
-            best = fastest_of(row for row in of_case if row.kind != "copy")
+            best = fastest_of(row for row in of_case if row.kind != "copy" and competes(row))
             for row in of_case:
                 behind = times(median(row) / median(best)) if best and row.timings else NOTHING
                 cells = (cell(row) for cell in FIGURES_OF_ROW.values())

@@ -297,8 +297,8 @@ class Cluster(Engine):
     def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, Result] | None:
         """What came of the calls that are over; waits for the first.
 
-        None where there is no worker, and no wish to wait longer. A call that is over had a worker, whether anybody
-        saw it or not: a picture that terminates its workers does so between two looks.
+        None where there is no worker, and no wish to wait longer. A call that is over had a worker, even if no look
+        found one: a picture that terminates its workers does so between two looks.
         """
         while True:
             over = self._over(calls)

@@ -62,7 +62,7 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry(
         "jax-shifts", "cuda", f"{_HERE}.jax:JAXShifts", "multiply-adds under jax.jit; time with launch", written=True
     ),
-    PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "a thread a pixel, or a sample", written=True),
+    PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "one thread for each pixel, or for each sample", written=True),
     PeerEntry("cudnn-graph", "cuda", f"{_HERE}.nvidia:CuDNNGraph", "cuDNN's graph API, float32"),
     PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.images:CuPy", "cupyx.scipy.ndimage.correlate, the picture whole"),
     PeerEntry("npp", "cuda", f"{_HERE}.nvidia:NPP", "its fixed Laplace and Sobel, else nppiFilterBorder"),
