@@ -12,7 +12,7 @@ from bench_records import ROOF, TimedMethod, use
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import runner, surface
-from edgeconv.bench.grid import CaseGrid, Draw, chosen_grid, named_grid
+from edgeconv.bench.grid import CaseGrid, Draw, chosen_grid
 from edgeconv.bench.measure import request_for
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.rules import TimingRules
@@ -30,7 +30,7 @@ from edgeconv.options import GridAxes
 
 
 def drawn_grid(seed: int, number: int, **part: object) -> CaseGrid:
-    grid = named_grid("surface")
+    grid = chosen_grid(GridAxes("surface"))
     return dataclasses.replace(grid, draw=Draw(seed, number), parts=(dataclasses.replace(grid.parts[0], **part),))
 
 
@@ -73,7 +73,7 @@ def test_axes_of_the_command_are_what_is_drawn_from() -> None:
     assert {(case.dtype, case.filter.removeprefix("grey-"), case.stride) for case in cases} == {("uint8", "sobel", 2)}
     assert all(5 <= case.size <= 9 for case in cases)
     with pytest.raises(UsageError, match="draws its own pictures"):
-        surface.cases_of(named_grid("surface"), ("a.png",))
+        surface.cases_of(chosen_grid(GridAxes("surface")), ("a.png",))
 
 
 def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float) -> BenchRecord:
