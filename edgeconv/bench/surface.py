@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
-from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.summary import competes, fastest, median
@@ -51,7 +50,6 @@ OTHER_PADDINGS = ("valid", "2", "3")
 OWN_LARGEST = 9
 WEIGHT_OF_FAMILY = 3
 """Chances of random weights and of own kernels, each, beside one named filter."""
-PERCENTILES = (5, 25, 50)
 WORST = 10
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
 
@@ -163,33 +161,25 @@ class Share:
         """The peer's time over its own."""
         return None if self.peer is None else median(self.peer) / median(self.row)
 
-    @property
-    def pixels(self) -> int:
-        """Of the picture."""
-        return self.row.case.height * self.row.case.width
-
 
 def shares(record: BenchRecord, device: str) -> list[Share]:
     """One for each case that a method was timed at on a device, in the record's order."""
     rows_of_case: dict[tuple[object, ...], list[BenchRow]] = {}
     for row in record.rows:
-        if row.device == device:
+        if row.device == device and row.lead_series is not None:
             rows_of_case.setdefault(row.place, []).append(row)
     roof = record.roofs[device]  # type: ignore[index]  # a device of the record's own rows
     operand_bytes = roof.fma_flops_per_second / FLOPS_PER_MULTIPLY_ADD * FLOAT32_BYTES
-    timed = [row for rows in rows_of_case.values() for row in rows if row.kind == "method" and row.lead_series]
-    start = min(map(median, timed), default=0.0)
+    start = min((median(row) for rows in rows_of_case.values() for row in rows if row.kind == "method"), default=0.0)
     found = []
     for rows in rows_of_case.values():
-        method, peer = (
-            fastest(row for row in rows if row.kind == kind and competes(row)) for kind in ("method", "peer")
-        )
+        method = fastest(row for row in rows if row.kind == "method" and competes(row))
+        peer = fastest(row for row in rows if row.kind == "peer" and competes(row))
         copy = fastest(row for row in rows if row.kind == "copy")
-        if method is None or copy is None:
-            continue
-        limits = {"memory": median(copy), "arithmetic": _operand_bytes(method) / operand_bytes}
-        bound = max(limits, key=lambda name: limits[name])
-        found.append(Share(method, limits[bound], "start" if start > limits[bound] else bound, peer))
+        if method is not None and copy is not None:
+            memory, arithmetic = median(copy), _operand_bytes(method) / operand_bytes
+            limit, bound_by = max((memory, "memory"), (arithmetic, "arithmetic"))
+            found.append(Share(method, limit, "start" if start > limit else bound_by, peer))
     return found
 
 
@@ -209,40 +199,6 @@ def _operand_bytes(row: BenchRow) -> float:
     return float(of_pixel) * problem.output_height * problem.output_width
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """Of the shares of some cases."""
-
-    what: str
-    cases: int
-    percentiles: tuple[float, ...]
-    """At PERCENTILES."""
-    leads: tuple[float, ...]
-    """Over the fastest peer, of the cases that one could do, ascending."""
-
-    @property
-    def mean_lead(self) -> Ratio | None:
-        """Geometric."""
-        return mean_of_cases(self.leads) if self.leads else None
-
-    @property
-    def behind(self) -> int:
-        """Cases at which a peer was faster."""
-        return sum(lead < 1 for lead in self.leads)
-
-
-def distributions(found: Sequence[Share]) -> list[Distribution]:
-    """Of all cases, and of those above one megapixel."""
-    large = [share for share in found if share.pixels >= MEGAPIXEL]
-    return [_distribution(what, part) for what, part in (("all", found), ("1 megapixel and more", large)) if part]
-
-
-def _distribution(what: str, part: Sequence[Share]) -> Distribution:
-    values = np.percentile([share.share for share in part], PERCENTILES)
-    leads = sorted(share.lead for share in part if share.lead is not None)
-    return Distribution(what, len(part), tuple(map(float, values)), tuple(leads))
-
-
-def worst(found: Sequence[Share], number: int = WORST) -> list[Share]:
+def worst(found: Sequence[Share]) -> list[Share]:
     """The smallest shares, those that the start of a run binds left out."""
-    return sorted((share for share in found if share.bound_by != "start"), key=lambda share: share.share)[:number]
+    return sorted((share for share in found if share.bound_by != "start"), key=lambda share: share.share)[:WORST]
