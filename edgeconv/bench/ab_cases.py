@@ -103,7 +103,7 @@ def _case(call: str, device: str, shape: tuple[int, ...], dtype: str, words: dic
         name = words["filter"]
         shape = shape if len(shape) > 2 else (*shape, bench_channels(name))
         plain = name.removeprefix(GREY_PREFIX)
-        is_named = plain in filter_names()
-        weights = plain if is_named else bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
-        words = {**words, "filter": weights}
+        if plain not in filter_names():
+            plain = bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
+        words = {**words, "filter": plain}
     return AbCase(title, call, device, shape, dtype, {**words, "device": device})

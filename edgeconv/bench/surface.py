@@ -77,7 +77,7 @@ class Drawn:
 def cases_of(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case, GridPart]]:
     """The cases of a grid, drawn or listed."""
     if grid.draw is None:
-        return list(cases(grid, pictures))
+        return cases(grid, pictures)
     if pictures:
         raise UsageError(f"Grid '{grid.name}' draws its own pictures: leave {pictures[0]!r} out, or take another grid.")
     return [(case, grid.parts[0]) for case in drawn_cases(grid)]
