@@ -32,14 +32,12 @@ MICROSECOND = 1e-6
 
 @dataclass(frozen=True)
 class Goal:
-    """One bar; `by` are its candidates, and `against` its rivals."""
+    """One bar on a case; `by` are its candidates, and `against` its rivals."""
 
     measure: Measure
     bar: float
-    device: str
-    dtype: str
-    filter: str
-    channels: str
+    on: str
+    """Device, type, filter and channels."""
     sizes: tuple[int, ...] = (4096,)
     strides: tuple[int, ...] = (1,)
     by: tuple[str, ...] = ("sliding",)
@@ -50,7 +48,8 @@ class Goal:
     @property
     def case(self) -> str:
         """What it is about, in a few words."""
-        return f"{self.device.upper()}, {self.dtype}, {self.filter}, {self.channels}"
+        device, *others = self.on.split()
+        return ", ".join([device.upper(), *others])
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,8 @@ def _goals(content: Mapping[str, Any]) -> Iterator[Goal]:
         words = {key: content["names"][word] if isinstance(word, str) else word for key, word in row.items()}
         (measure,) = row.keys() & set(get_args(Measure))
         words |= {"measure": measure, "bar": words.pop(measure)}
-        for place in words.pop("on"):
-            case = dict(zip(("device", "dtype", "filter", "channels"), place.split(), strict=True))
-            yield as_type(words | case, Goal)
+        for case in words["on"]:
+            yield as_type(words | {"on": case}, Goal)
 
 
 GOALS = tuple(_goals(tomllib.loads(Path(__file__).with_name("goals.toml").read_text(encoding="utf-8"))))
@@ -110,8 +108,9 @@ def outcomes(record: BenchRecord) -> list[GoalResult]:
 
 def _of_goal(goal: Goal, timed: Mapping[tuple[str, Case], list[BenchRow]]) -> list[GoalResult]:
     found = []
+    device, dtype, filter_name, channels = goal.on.split()
     for stride, size in product(goal.strides, goal.sizes):
-        rows = timed.get((goal.device, Case(None, size, stride, goal.dtype, goal.filter, goal.channels)), [])
+        rows = timed.get((device, Case(None, size, stride, dtype, filter_name, channels)), [])
         own = fastest(row for row in rows if row.candidate in goal.by)
         rival = fastest(row for row in rows if row.candidate in goal.against)
         copy = fastest(row for row in rows if row.kind == "copy")

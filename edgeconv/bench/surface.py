@@ -1,4 +1,4 @@
-"""The lot: cases drawn at random from everything that a person may ask for, and what a record of them says.
+"""The lot: cases drawn at random from everything that a person may ask for, and how near to its limit a method is at each.
 
     edgeconv bench --grid surface --seed 7 --cases 200
 
@@ -11,9 +11,9 @@ the least and the largest of its sizes. Seed and number give the same cases on e
     stride     two of five have the least, the others any
     border, output mode, channels, type   each with the same chance
 
-What it says is a distribution. The limit of a case is the larger of two times, a copy of its fewest bytes in the same
-run, and the operations that no form saves (core/forms.py) at the measured rate of multiply-adds; a method's share is
-limit / median. Small cases are bound by neither, but by the start of a run, which the least time of the record shows.
+The limit of a case is the larger of two times, a copy of its fewest bytes in the same run, and the operations that no
+form saves (core/forms.py) at the measured rate of multiply-adds; a method's share is limit / median. Small cases are
+bound by neither, but by the start of a run, which the least time of the record shows.
 """
 
 from __future__ import annotations
