@@ -1,4 +1,4 @@
-"""The lot: cases drawn at random from everything that a person may ask for, and how near to its limit a method is at each.
+"""The lot: cases drawn at random from everything that a person may ask for, and a method's share of the limit at each.
 
     edgeconv bench --grid surface --seed 7 --cases 200
 
