@@ -165,11 +165,9 @@ def process_of(side: Side, place: str) -> Iterator[Ask]:
     process = subprocess.Popen([side.python, "-c", here], cwd=place, env={**os.environ, **path}, **pipes)
 
     def ask(**words: Any) -> dict[str, Any]:
-        assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps(words) + "\n")
-            process.stdin.flush()
+            print(json.dumps(words), file=process.stdin, flush=True)
             answer: dict[str, Any] = json.loads(process.stdout.readline())
         except (OSError, ValueError):
             raise UnavailableError(f"The process of '{side.name}' ended before its time.") from None
