@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import fastest, median
+from edgeconv.bench.summary import fastest, median, timed_by_case
 from edgeconv.core.records import as_type
 
 Measure = Literal["floor", "roofline", "rivals", "call", "own bytes", "lead"]
@@ -99,10 +99,7 @@ GOALS = tuple(_goals(tomllib.loads(Path(__file__).with_name("goals.toml").read_t
 
 def outcomes(record: BenchRecord) -> list[GoalResult]:
     """Every goal that the record has rows for, in the table's order."""
-    timed: dict[tuple[str, Case], list[BenchRow]] = {}
-    for row in record.rows:
-        if row.lead_series is not None:
-            timed.setdefault((row.device, row.case.named), []).append(row)
+    timed = timed_by_case(record)
     return [outcome for goal in GOALS for outcome in _of_goal(goal, timed)]
 
 

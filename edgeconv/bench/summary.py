@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from edgeconv.bench.grid import Case
 from edgeconv.bench.intervals import Ratio, ratio_interval
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -54,6 +55,15 @@ def groups(record: BenchRecord) -> list[Group]:
         kind = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
         found.setdefault(kind, []).append(row)
     return [Group(tuple(rows)) for rows in found.values()]
+
+
+def timed_by_case(record: BenchRecord) -> dict[tuple[str, Case], list[BenchRow]]:
+    """The rows that have a time, by device and case."""
+    found: dict[tuple[str, Case], list[BenchRow]] = {}
+    for row in record.rows:
+        if row.lead_series is not None:
+            found.setdefault((row.device, row.case.named), []).append(row)
+    return found
 
 
 def winners(group: Group) -> list[Winner]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.summary import competes, fastest, median
+from edgeconv.bench.summary import competes, fastest, median, timed_by_case
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
@@ -164,15 +164,12 @@ class Share:
 
 def shares(record: BenchRecord, device: str) -> list[Share]:
     """One for each case that a method was timed at on a device, in the record's order."""
-    rows_of_case: dict[tuple[object, ...], list[BenchRow]] = {}
-    for row in record.rows:
-        if row.device == device and row.lead_series is not None:
-            rows_of_case.setdefault(row.place, []).append(row)
+    timed = [rows for (where, _), rows in timed_by_case(record).items() if where == device]
     roof = record.roofs[device]  # type: ignore[index]  # a device of the record's own rows
     operand_bytes = roof.fma_flops_per_second / FLOPS_PER_MULTIPLY_ADD * FLOAT32_BYTES
-    start = min((median(row) for rows in rows_of_case.values() for row in rows if row.kind == "method"), default=0.0)
+    start = min((median(row) for rows in timed for row in rows if row.kind == "method"), default=0.0)
     found = []
-    for rows in rows_of_case.values():
+    for rows in timed:
         method = fastest(row for row in rows if row.kind == "method" and competes(row))
         peer = fastest(row for row in rows if row.kind == "peer" and competes(row))
         copy = fastest(row for row in rows if row.kind == "copy")
