@@ -12,7 +12,7 @@ from bench_records import ROOF, TimedMethod, use
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import runner, surface
-from edgeconv.bench.grid import CaseGrid, Draw, chosen_grid, named_grid
+from edgeconv.bench.grid import CaseGrid, Draw, chosen_grid
 from edgeconv.bench.measure import request_for
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.rules import TimingRules
@@ -30,7 +30,7 @@ from edgeconv.options import GridAxes
 
 
 def drawn_grid(seed: int, number: int, **part: object) -> CaseGrid:
-    grid = named_grid("surface")
+    grid = chosen_grid(GridAxes("surface"))
     return dataclasses.replace(grid, draw=Draw(seed, number), parts=(dataclasses.replace(grid.parts[0], **part),))
 
 
@@ -73,7 +73,7 @@ def test_axes_of_the_command_are_what_is_drawn_from() -> None:
     assert {(case.dtype, case.filter.removeprefix("grey-"), case.stride) for case in cases} == {("uint8", "sobel", 2)}
     assert all(5 <= case.size <= 9 for case in cases)
     with pytest.raises(UsageError, match="draws its own pictures"):
-        surface.cases_of(named_grid("surface"), ("a.png",))
+        surface.cases_of(chosen_grid(GridAxes("surface")), ("a.png",))
 
 
 def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float) -> BenchRecord:
@@ -100,22 +100,23 @@ def test_the_share_is_that_of_the_larger_limit(monkeypatch: pytest.MonkeyPatch) 
         assert share.share == pytest.approx(share.limit_seconds / 2e-3)
         assert share.lead == pytest.approx(2.5)
     assert {share.bound_by for share in found} == {"start"}  # all take as long as the fastest of them
-    (everything,) = surface.distributions(found)
-    assert everything.percentiles[0] <= everything.percentiles[1] <= everything.percentiles[2]
-    assert str(everything.mean_lead) == "2.5 [2.5, 2.5]"
-    assert (everything.cases, everything.behind) == (5, 0)
+    (everything,) = tables_of(record)[0].rows
+    assert (everything[:2], everything[-3:]) == (("cpu", "5"), ("2.5 [2.5, 2.5]", "5", "0"))
+    low, quarter, half = map(float, everything[2:5])
+    assert low <= quarter <= half
 
 
 def test_the_worst_come_first_and_those_of_the_start_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = surface.shares(made_up(monkeypatch, seconds=2e-3, peer_seconds=1e-3), "cpu")
-    assert surface.distributions(found)[0].behind == 5
+    record = made_up(monkeypatch, seconds=2e-3, peer_seconds=1e-3)
+    assert tables_of(record)[0].rows[0][-1] == "5", "the peer was faster"
+    found = surface.shares(record, "cpu")
     assert surface.worst(found) == []
     limits = [4e-4, 1e-4, 3e-4, 2e-4, 5e-4]
     changed = [
         dataclasses.replace(share, limit_seconds=limit, bound_by="memory")
         for share, limit in zip(found, limits, strict=True)
     ]
-    assert [share.limit_seconds for share in surface.worst(changed, 3)] == [1e-4, 2e-4, 3e-4]
+    assert [share.limit_seconds for share in surface.worst(changed)] == [1e-4, 2e-4, 3e-4, 4e-4, 5e-4]
 
 
 def test_the_tables_name_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +125,6 @@ def test_the_tables_name_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     page = page_of([record])[".html"].decode()
     assert [table.title in page for table in shown] == [bool(table.rows) for table in shown]
     assert first.title == "Share of the limit, 5 cases drawn from seed 3"
-    assert first.rows[0][:3] == ("cpu", "all", "5")
     assert first.title in markdown.export([record])[".md"].decode()
 
 

@@ -34,9 +34,9 @@ from edgeconv.runtime.devices.base import Train
 EXPECTED = Path(__file__).parent / "expected"
 
 BARS = (
-    Goal("floor", 0.3, "cpu", "float32", "random", "mix", (16,), (1,), ("honest",), ("peer",), "what <binds> it"),
-    Goal("call", 15e-6, "cpu", "float32", "random", "mix", (16,), (1,), ("honest",), ("peer",), "the clock & bus"),
-    Goal("lead", 1.5, "cpu", "float32", "random", "mix", (8, 16), (1,), ("honest",), ("peer",)),
+    Goal("floor", 0.3, "cpu float32 random mix", (16,), (1,), ("honest",), ("peer",), "what <binds> it"),
+    Goal("call", 15e-6, "cpu float32 random mix", (16,), (1,), ("honest",), ("peer",), "the clock & bus"),
+    Goal("lead", 1.5, "cpu float32 random mix", (8, 16), (1,), ("honest",), ("peer",)),
 )
 
 

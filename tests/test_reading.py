@@ -31,7 +31,7 @@ from selection import few_then_slow, pairs_then_slow
 from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
-from edgeconv.bench.grid import read_grid
+from edgeconv.bench.grid import chosen_grid, read_toml
 from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io import image
@@ -44,6 +44,7 @@ from edgeconv.io.formats.byte_source import STEP_BYTES
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.options import GridAxes
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 
@@ -501,12 +502,12 @@ def test_an_odd_grid_is_refused_by_name(name: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match=says) as raised:
-        read_grid(path)
+        chosen_grid(GridAxes(str(path)))
     assert "odd.toml" in str(raised.value)
 
 
 @posix
-@pytest.mark.parametrize("read", [read_kernel, read_grid])
+@pytest.mark.parametrize("read", [read_kernel, read_toml])
 def test_a_pipe_or_a_device_is_no_kernel_and_no_grid(read: Callable[[Path], Any], tmp_path: Path) -> None:
     pipe, device = tmp_path / "pipe.json", tmp_path / "device.json"
     os.mkfifo(pipe)  # nobody writes to it: who opens it and waits, waits for ever

@@ -1,7 +1,7 @@
 """The benchmark: a grid of cases, what competes at each, checked first, timed by turns, and one JSON record of it all.
 
     grid.py       which cases: sizes × strides × types × filters × channels, by words, TOML file or name (grids.toml)
-    surface.py    cases that are drawn at random, and the distribution that a record of them has
+    surface.py    cases that are drawn at random, and how near to its limit a method is at each
     rules.py      how every case is measured
     synthetic.py  weights that are random and always the same
     candidates.py   what competes: the project's methods, and a plain copy, which is the floor

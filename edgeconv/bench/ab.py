@@ -39,7 +39,7 @@ from edgeconv.bench.ab_cases import AbCase
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.core.records import Part
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.run.report import header
+from edgeconv.run.report import RecordHead, header
 from edgeconv.runtime.devices import get_device
 
 HALF_WIDTH = 0.01
@@ -93,12 +93,9 @@ class AbRow(Part):
         return [AbRow(self.title, self.a_seconds[part], self.b_seconds[part]) for part in parts]
 
 
-class AbRecord(Part):
+class AbRecord(RecordHead):
     """What `bench ab` measured."""
 
-    schema_version: int
-    edgeconv_version: str
-    created_utc: str
     kind: Literal["ab"]
     a: str
     b: str
@@ -168,11 +165,9 @@ def process_of(side: Side, place: str) -> Iterator[Ask]:
     process = subprocess.Popen([side.python, "-c", here], cwd=place, env={**os.environ, **path}, **pipes)
 
     def ask(**words: Any) -> dict[str, Any]:
-        assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps(words) + "\n")
-            process.stdin.flush()
+            print(json.dumps(words), file=process.stdin, flush=True)
             answer: dict[str, Any] = json.loads(process.stdout.readline())
         except (OSError, ValueError):
             raise UnavailableError(f"The process of '{side.name}' ended before its time.") from None
@@ -208,8 +203,10 @@ def compare_sides(
 
     def wants(row: AbRow) -> bool:
         pairs = len(row.a_seconds)
-        if row.cannot is not None or exactly is not None:
-            return row.cannot is None and pairs < (exactly or 0)
+        if row.cannot is not None:
+            return False
+        if exactly is not None:
+            return pairs < exactly
         return not pairs or (time.monotonic() < end and (pairs < LEAST_PAIRS or row.half_width >= HALF_WIDTH))
 
     while any(map(wants, rows)):
@@ -227,13 +224,12 @@ def compare_sides(
 
 def _measure_row(asks: dict[str, Ask], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
     """A pair more for a row."""
-    found: dict[str, list[float]] = {name: [] for name in asks}
     for name, ask in asks.items():
         answer = ask(case={**asdict(case), "slower": planted if name == "B" else 0.0})
         if "cannot" in answer:
             row.cannot = f"{name}: {answer['cannot']}"
             return
-    end = time.monotonic() + seconds
+    end, found = time.monotonic() + seconds, {name: list[float]() for name in asks}
     while len(found["A"]) < LEAST_ROUNDS * 2 or (time.monotonic() < end and _error(found) > TURNS_ERROR):
         for name in TURNS:
             found[name].append(asks[name](turn=TURN_SECONDS)["seconds"])

@@ -18,17 +18,18 @@ cases = 200
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from edgeconv.bench.grid import Draw, named_grid, read_toml
+from edgeconv.bench.grid import chosen_grid, read_toml
 from edgeconv.bench.surface import drawn_cases
 from edgeconv.bench.synthetic import GREY_PREFIX, bench_channels, bench_filter
 from edgeconv.core.choices import DEVICES
 from edgeconv.core.filters import filter_names
 from edgeconv.errors import UsageError, one_line
+from edgeconv.options import GridAxes
 
 GUARD = Path(__file__).with_name("guard.toml")
 """What no change may slow: the rows that stand where none are named."""
@@ -79,7 +80,7 @@ def _product(part: Mapping[str, Any]) -> Iterator[AbCase]:
 
 
 def _sample(seed: int, cases: int, device: Sequence[str]) -> Iterator[AbCase]:
-    grid = replace(named_grid("surface"), draw=Draw(seed, cases))
+    grid = chosen_grid(GridAxes("surface", seed=seed, cases=cases))
     for drawn, place in product(drawn_cases(grid).values(), device):
         words = {
             "filter": drawn.case.filter,
@@ -102,7 +103,7 @@ def _case(call: str, device: str, shape: tuple[int, ...], dtype: str, words: dic
         name = words["filter"]
         shape = shape if len(shape) > 2 else (*shape, bench_channels(name))
         plain = name.removeprefix(GREY_PREFIX)
-        is_named = plain in filter_names()
-        weights = plain if is_named else bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
-        words = {**words, "filter": weights}
+        if plain not in filter_names():
+            plain = bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
+        words = {**words, "filter": plain}
     return AbCase(title, call, device, shape, dtype, {**words, "device": device})

@@ -17,10 +17,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, Literal, get_args
 
+from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import fastest, geometric_mean, median
+from edgeconv.bench.summary import fastest, median, timed_by_case
 from edgeconv.core.records import as_type
 
 Measure = Literal["floor", "roofline", "rivals", "call", "own bytes", "lead"]
@@ -30,32 +32,24 @@ MICROSECOND = 1e-6
 
 @dataclass(frozen=True)
 class Goal:
-    """One bar."""
+    """One bar on a case; `by` are its candidates, and `against` its rivals."""
 
     measure: Measure
     bar: float
-    device: str
-    dtype: str
-    filter: str
-    channels: str
+    on: str
+    """Device, type, filter and channels."""
     sizes: tuple[int, ...] = (4096,)
     strides: tuple[int, ...] = (1,)
-    candidates: tuple[str, ...] = ("sliding",)
-    rivals: tuple[str, ...] = ()
+    by: tuple[str, ...] = ("sliding",)
+    against: tuple[str, ...] = ()
     binds: str = ""
     """What binds it where it is missed."""
 
     @property
     def case(self) -> str:
         """What it is about, in a few words."""
-        return f"{self.device.upper()}, {self.dtype}, {self.filter}, {self.channels}"
-
-    @property
-    def words(self) -> str:
-        """The bar, in words."""
-        sign = "≤" if self.measure in AT_MOST else "≥"
-        bar = f"{self.bar / MICROSECOND:g} µs" if self.measure == "call" else f"{self.bar:g}"
-        return f"{self.measure} {sign} {bar}"
+        device, *others = self.on.split()
+        return ", ".join([device.upper(), *others])
 
 
 @dataclass(frozen=True)
@@ -67,20 +61,22 @@ class GoalResult:
     stride: int | None
     candidate: str
     figure: float
-    present: frozenset[str] = frozenset()
-    """Those of the goal's rivals that have a time there."""
+    present: set[str]
+    """Who has a time there."""
 
     @property
     def words(self) -> str:
         """The bar and whom it was held against, in words."""
-        rivals = [name for name in self.goal.rivals if name in self.present]
-        return f"{self.goal.words} ({', '.join(rivals)})" if rivals else self.goal.words
+        goal = self.goal
+        sign = "≤" if goal.measure in AT_MOST else "≥"
+        bar = f"{goal.bar / MICROSECOND:g} µs" if goal.measure == "call" else f"{goal.bar:g}"
+        rivals = ", ".join(name for name in goal.against if name in self.present)
+        return f"{goal.measure} {sign} {bar}" + (f" ({rivals})" if rivals else "")
 
     @property
     def met(self) -> bool:
         """Whether the bar is reached."""
-        at_most = self.goal.measure in AT_MOST
-        return self.figure <= self.goal.bar if at_most else self.figure >= self.goal.bar
+        return self.figure <= self.goal.bar if self.goal.measure in AT_MOST else self.figure >= self.goal.bar
 
     @property
     def short_by(self) -> float:
@@ -88,21 +84,14 @@ class GoalResult:
         return 0.0 if self.met else abs(self.figure / self.goal.bar - 1)
 
 
-KEYS = {"by": "candidates", "against": "rivals"}
-"""Short words of goals.toml, so that a row is a line."""
-
-
 def _goals(content: Mapping[str, Any]) -> Iterator[Goal]:
     """A goal for each case of each row."""
-    names = content["names"]
     for row in content["goals"]:
+        words = {key: content["names"][word] if isinstance(word, str) else word for key, word in row.items()}
         (measure,) = row.keys() & set(get_args(Measure))
-        words = {"measure": measure, "bar": row[measure]}
-        for key in row.keys() - {measure}:
-            words[KEYS.get(key, key)] = names[row[key]] if isinstance(row[key], str) else row[key]
-        for place in words.pop("on"):
-            case = dict(zip(("device", "dtype", "filter", "channels"), place.split(), strict=True))
-            yield as_type(words | case, Goal)
+        words |= {"measure": measure, "bar": words.pop(measure)}
+        for case in words["on"]:
+            yield as_type(words | {"on": case}, Goal)
 
 
 GOALS = tuple(_goals(tomllib.loads(Path(__file__).with_name("goals.toml").read_text(encoding="utf-8"))))
@@ -110,50 +99,42 @@ GOALS = tuple(_goals(tomllib.loads(Path(__file__).with_name("goals.toml").read_t
 
 def outcomes(record: BenchRecord) -> list[GoalResult]:
     """Every goal that the record has rows for, in the table's order."""
-    return [outcome for goal in GOALS for outcome in _of_goal(record, goal)]
+    timed = timed_by_case(record)
+    return [outcome for goal in GOALS for outcome in _of_goal(goal, timed)]
 
 
-def _of_goal(record: BenchRecord, goal: Goal) -> Iterator[GoalResult]:
-    leads, met_in_all = [], frozenset[str]()
+def _of_goal(goal: Goal, timed: Mapping[tuple[str, Case], list[BenchRow]]) -> list[GoalResult]:
+    found = []
+    device, dtype, filter_name, channels = goal.on.split()
     for stride, size in product(goal.strides, goal.sizes):
-        rows = [row for row in record.rows if _is_about(row, goal, size, stride)]
-        own = fastest(row for row in rows if row.candidate in goal.candidates)
-        rival = fastest(row for row in rows if row.candidate in goal.rivals)
-        present = frozenset(row.candidate for row in rows) & set(goal.rivals)
-        figure = None if own is None else _figure(goal.measure, own, rival, rows)
-        if own is None or figure is None or (goal.rivals and rival is None):
-            continue
-        if goal.measure == "lead":
-            leads.append(figure)
-            met_in_all |= present
-        else:
-            yield GoalResult(goal, size, stride, own.candidate, figure, present)
-    mean = geometric_mean(leads)
-    if mean is not None:
-        yield GoalResult(goal, None, None, f"{len(leads)} cases", mean, met_in_all)
+        rows = timed.get((device, Case(None, size, stride, dtype, filter_name, channels)), [])
+        own = fastest(row for row in rows if row.candidate in goal.by)
+        rival = fastest(row for row in rows if row.candidate in goal.against)
+        copy = fastest(row for row in rows if row.kind == "copy")
+        figure = None if own is None else _figure(goal.measure, own, rival, copy)
+        if own is not None and figure is not None:
+            found.append(GoalResult(goal, size, stride, own.candidate, figure, {row.candidate for row in rows}))
+    if goal.measure != "lead" or not found:
+        return found
+    mean = geometric_mean(each.figure for each in found)
+    return [GoalResult(goal, None, None, f"{len(found)} cases", mean, set().union(*(each.present for each in found)))]
 
 
-def _is_about(row: BenchRow, goal: Goal, size: int, stride: int) -> bool:
-    case = row.case
-    asked = (goal.device, goal.dtype, goal.filter, goal.channels, size, stride)
-    found = (row.device, case.dtype, case.filter, case.channels, case.size, case.stride)
-    return asked == found and case.picture is None and row.lead_series is not None
-
-
-def _figure(measure: Measure, own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
-    """Of the fastest candidate, the fastest rival and all rows of a case; None where they do not say."""
+def _figure(measure: Measure, own: BenchRow, rival: BenchRow | None, copy: BenchRow | None) -> float | None:
+    """Of the fastest candidate, the fastest rival and the copy at a case; None where they do not say."""
+    metrics = own.lead_metrics
     match measure:
-        case "floor" | "roofline":
-            found = own.lead_metrics
-            share = None if found is None else found.floor_share if measure == "floor" else found.roofline_share
-            return share
-        case "call":
-            return None if own.launch is None else own.launch.stream_seconds
-        case "own bytes":  # the copy moves its bytes in its time, so in proportion the method's own in theirs
-            copy = fastest(row for row in rows if row.kind == "copy")
-            if copy is None or not own.moved_bytes or not copy.moved_bytes:
-                return None
-            return median(own) / (median(copy) * float(own.moved_bytes) / float(copy.moved_bytes))
-    if rival is None:
-        return None
-    return median(own) / median(rival) if measure == "rivals" else median(rival) / median(own)
+        case "floor" if metrics is not None:
+            return metrics.floor_share
+        case "roofline" if metrics is not None:
+            return metrics.roofline_share
+        case "call" if own.launch is not None:
+            return own.launch.stream_seconds
+        case "own bytes" if copy is not None and own.moved_bytes and copy.moved_bytes:
+            # the copy moves its bytes in its time, so in proportion the method's own in theirs
+            return median(own) / median(copy) * copy.moved_bytes / own.moved_bytes
+        case "rivals" if rival is not None:
+            return median(own) / median(rival)
+        case "lead" if rival is not None:
+            return median(rival) / median(own)
+    return None

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -80,16 +80,14 @@ class Case:
         return f"{self.size} s{self.stride} {self.dtype} {self.filter} {self.channels}"
 
 
-def cases(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> Iterator[tuple[Case, GridPart]]:
+def cases(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case, GridPart]]:
     """Every case once, with the part that it comes from: small sizes first within a part."""
-    seen = set()
+    found: dict[Case, GridPart] = {}
     for part in grid.parts:
         axes = (sorted(part.sizes), part.strides, part.dtypes, part.filters, part.channels, pictures or (None,))
         for size, stride, dtype, filter_name, channels, picture in product(*axes):
-            case = Case(picture, size, stride, dtype, filter_name, channels)
-            if case not in seen:
-                seen.add(case)
-                yield case, part
+            found.setdefault(Case(picture, size, stride, dtype, filter_name, channels), part)
+    return list(found.items())
 
 
 # --- from words ---------------------------------------------------------------------------------------------------
@@ -99,27 +97,14 @@ def chosen_grid(axes: GridAxes) -> CaseGrid:
     """A grid by name or from a file, with the axes that are given (not None) in place of its own."""
     given = {name: value for name, value in asdict(axes).items() if value is not None}
     name = given.pop("grid")
-    grid = read_grid(Path(name)) if name.endswith(".toml") else named_grid(name)
-    draw: dict[str, Any] = {word: given.pop(word) for word in ("seed", "cases") if word in given}
-    if draw and grid.draw is None:
-        raise UsageError(f"--seed and --cases do not apply to grid '{name}', which lists its cases.")
-    parts = tuple(_part({**asdict(part), **given}) for part in grid.parts)
-    return replace(grid, parts=parts, draw=grid.draw and _draw({**asdict(grid.draw), **draw}))
-
-
-def named_grid(name: str) -> CaseGrid:
-    """A grid of grids.toml; raises UsageError naming those there are."""
-    for grid in GRIDS:
-        if grid.name == name:
-            return grid
-    raise UsageError(f"Grid '{name}' is not known: use one of {', '.join(grid.name for grid in GRIDS)}, or a file.")
-
-
-def read_grid(path: Path) -> CaseGrid:
-    """A grid from a TOML file; raises UsageError naming the file and what is wrong in it."""
+    if name in NAMED:
+        return _grid(name, NAMED[name], given)
+    if not name.endswith(".toml"):
+        raise UsageError(f"Grid '{name}' is not known: use one of {', '.join(NAMED)}, or a file.")
+    path = Path(name)
     content = read_toml(path)
     try:
-        return _grid(path.stem, {"summary": f"from {path.name}", **content})
+        return _grid(path.stem, {"summary": f"from {path.name}", **content}, given)
     except UsageError as error:
         raise UsageError(f"Grid file '{path}': {error}") from None
 
@@ -142,23 +127,23 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"'{path}' cannot be read: {reason_of(error)}.") from None
 
 
-def _grid(name: str, content: Mapping[str, Any]) -> CaseGrid:
-    """A grid from a table of TOML."""
-    shared = dict(content)
+def _grid(name: str, content: Mapping[str, Any], given: Mapping[str, Any]) -> CaseGrid:
+    """A grid from a table of TOML, and what is given in place of its words."""
+    shared, axes = dict(content), dict(given)
     summary, parts = str(shared.pop("summary")), shared.pop("part", [{}])
-    draw: dict[str, Any] = {word: shared.pop(word) for word in ("seed", "cases") if word in shared}
+    draw = {word: shared.pop(word) for word in ("seed", "cases") if word in shared}
+    asked = {word: axes.pop(word) for word in ("seed", "cases") if word in axes}
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UsageError("write each part under [[part]].")
     if draw and len(parts) > 1:
         raise UsageError("cases that are drawn come from one part.")
-    return CaseGrid(name, summary, tuple(_part(shared | part) for part in parts), _draw(draw) if draw else None)
-
-
-def _draw(words: Mapping[str, Any]) -> Draw:
+    if asked and not draw:
+        raise UsageError(f"--seed and --cases do not apply to grid '{name}', which lists its cases.")
     try:
-        return as_type(words, Draw)
+        drawn = as_type(draw | asked, Draw) if draw else None
     except ValueError:
         raise UsageError("seed must be a whole number from 0, and cases one from 1.") from None
+    return CaseGrid(name, summary, tuple(_part(shared | part | axes) for part in parts), drawn)
 
 
 def _part(words: Mapping[str, Any]) -> GridPart:
@@ -181,7 +166,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 def _values(name: str, value: Any) -> tuple[Any, ...]:
     """An axis from a word, a number, a list of these, or words between commas."""
     items = list(value) if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in items):
+    if not all(type(item) in (str, int) for item in items):
         raise UsageError(f"{name.capitalize()} must be a word, a number, or a list of these.")
     words = [word.strip() for item in items for word in str(item).split(",")]
     if name == "sizes":
@@ -199,4 +184,5 @@ def _values(name: str, value: Any) -> tuple[Any, ...]:
     return tuple(word for word in dict.fromkeys(words) if word not in ("", "none"))
 
 
-GRIDS = tuple(_grid(name, words) for name, words in read_toml(Path(__file__).with_name("grids.toml")).items())
+NAMED = read_toml(Path(__file__).with_name("grids.toml"))
+GRIDS = tuple(_grid(name, words, {}) for name, words in NAMED.items())

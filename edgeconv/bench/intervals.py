@@ -69,15 +69,13 @@ def ratio_interval(base: Sequence[float], new: Sequence[float]) -> Ratio:
     if samples < LEAST_SAMPLES:
         return Ratio(ratio, 0.0, float("inf"), samples)
     rng = np.random.default_rng(SEED)
-    news, bases = (_resampled_medians(np.asarray(series, np.float64), rng) for series in (new, base))
+    medians = []
+    for series in (new, base):
+        picks = rng.integers(0, len(series), (RESAMPLES, len(series)))
+        medians.append(np.median(np.asarray(series)[picks], axis=1))
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(news / bases, (tail, 1 - tail))
+    low, high = np.quantile(medians[0] / medians[1], (tail, 1 - tail))
     return Ratio(ratio, float(low), float(high), samples)
-
-
-def _resampled_medians(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    picks = rng.integers(0, len(samples), (RESAMPLES, len(samples)))
-    return np.asarray(np.median(samples[picks], axis=1))
 
 
 def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
@@ -94,8 +92,9 @@ def mean_of_cases(ratios: Sequence[float]) -> Ratio:
     """The geometric mean of some ratios out of many, and where that of all may lie, by Student's t."""
     logs = np.log(ratios)
     freedom = len(logs) - 1
-    mean, width = float(np.exp(logs.mean())), float("inf")
+    width = float("inf")
     if freedom:
         t = STUDENT_T[min(freedom, len(STUDENT_T)) - 1]
         width = float(np.exp(t * np.std(logs, ddof=1) / np.sqrt(len(logs))))
+    mean = float(np.exp(logs.mean()))
     return Ratio(mean, mean / width, mean * width, len(logs))

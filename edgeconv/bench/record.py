@@ -159,12 +159,6 @@ class BenchRow(Part):
         return None if self.lead_l2_state is None else self.metrics[self.lead_l2_state]
 
     @property
-    def place(self) -> tuple[Any, ...]:
-        """The case with its rules, and the device."""
-        case = self.case
-        return (case.named, case.padding, case.border, case.output_mode, self.device)
-
-    @property
     def title(self) -> str:
         """The row in a few words."""
         picture = f"{Path(self.case.picture).name} " if self.case.picture else ""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from edgeconv.bench.grid import Case
 from edgeconv.bench.intervals import Ratio, ratio_interval
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -18,34 +19,19 @@ _WRITTEN = frozenset(entry.name for entry in PEERS if entry.written) | {"halide-
 class Group:
     """Rows of one kind of case: the same type, filter, channels and stride, in all sizes, on one device."""
 
-    device: str
-    picture: str | None
-    dtype: str
-    filter: str
-    channels: str
-    stride: int
     rows: tuple[BenchRow, ...]
 
     @property
     def title(self) -> str:
         """In a few words."""
-        picture = f"{self.picture}, " if self.picture else ""
-        return f"{self.device.upper()}, {picture}{self.dtype}, {self.filter}, {self.channels}, stride {self.stride}"
+        device, case = self.rows[0].device, self.rows[0].case
+        picture = f"{case.picture}, " if case.picture else ""
+        return f"{device.upper()}, {picture}{case.dtype}, {case.filter}, {case.channels}, stride {case.stride}"
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Ascending."""
         return tuple(sorted({row.case.size for row in self.rows}))
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        """In the order of the rows: the copy, methods, peers."""
-        return tuple(dict.fromkeys(row.candidate for row in self.rows))
-
-    def row(self, candidate: str, size: int) -> BenchRow | None:
-        """The row of a candidate at a size."""
-        found = (row for row in self.rows if row.candidate == candidate and row.case.size == size)
-        return next(found, None)
 
 
 @dataclass(frozen=True)
@@ -63,12 +49,21 @@ class Winner:
 
 def groups(record: BenchRecord) -> list[Group]:
     """Rows sorted into groups, in the order in which they first come."""
-    found: dict[tuple[str, str | None, str, str, str, int], list[BenchRow]] = {}
+    found: dict[tuple[object, ...], list[BenchRow]] = {}
     for row in record.rows:
         case = row.case
-        key = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
-        found.setdefault(key, []).append(row)
-    return [Group(*key, tuple(rows)) for key, rows in found.items()]
+        kind = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
+        found.setdefault(kind, []).append(row)
+    return [Group(tuple(rows)) for rows in found.values()]
+
+
+def timed_by_case(record: BenchRecord) -> dict[tuple[str, Case], list[BenchRow]]:
+    """The rows that have a time, by device and case."""
+    found: dict[tuple[str, Case], list[BenchRow]] = {}
+    for row in record.rows:
+        if row.lead_series is not None:
+            found.setdefault((row.device, row.case.named), []).append(row)
+    return found
 
 
 def winners(group: Group) -> list[Winner]:
@@ -114,9 +109,3 @@ def samples(row: BenchRow) -> Sequence[float]:
     """The samples behind `median`."""
     series = row.lead_series
     return [] if series is None else list(series.samples_seconds)
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """Of positive numbers; None of none."""
-    logs = [math.log(value) for value in values]
-    return math.exp(sum(logs) / len(logs)) if logs else None

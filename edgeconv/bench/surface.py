@@ -1,4 +1,4 @@
-"""The lot: cases drawn at random from everything that a person may ask for, and what a record of them says.
+"""The lot: cases drawn at random from everything that a person may ask for, and a method's share of the limit at each.
 
     edgeconv bench --grid surface --seed 7 --cases 200
 
@@ -11,9 +11,9 @@ the least and the largest of its sizes. Seed and number give the same cases on e
     stride     two of five have the least, the others any
     border, output mode, channels, type   each with the same chance
 
-What it says is a distribution. The limit of a case is the larger of two times, a copy of its fewest bytes in the same
-run, and the operations that no form saves (core/forms.py) at the measured rate of multiply-adds; a method's share is
-limit / median. Small cases are bound by neither, but by the start of a run, which the least time of the record shows.
+The limit of a case is the larger of two times, a copy of its fewest bytes in the same run, and the operations that no
+form saves (core/forms.py) at the measured rate of multiply-adds; a method's share is limit / median. Small cases are
+bound by neither, but by the start of a run, which the least time of the record shows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
-from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.summary import competes, fastest, median
+from edgeconv.bench.summary import competes, fastest, median, timed_by_case
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
@@ -51,7 +50,6 @@ OTHER_PADDINGS = ("valid", "2", "3")
 OWN_LARGEST = 9
 WEIGHT_OF_FAMILY = 3
 """Chances of random weights and of own kernels, each, beside one named filter."""
-PERCENTILES = (5, 25, 50)
 WORST = 10
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
 
@@ -79,7 +77,7 @@ class Drawn:
 def cases_of(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case, GridPart]]:
     """The cases of a grid, drawn or listed."""
     if grid.draw is None:
-        return list(cases(grid, pictures))
+        return cases(grid, pictures)
     if pictures:
         raise UsageError(f"Grid '{grid.name}' draws its own pictures: leave {pictures[0]!r} out, or take another grid.")
     return [(case, grid.parts[0]) for case in drawn_cases(grid)]
@@ -163,33 +161,22 @@ class Share:
         """The peer's time over its own."""
         return None if self.peer is None else median(self.peer) / median(self.row)
 
-    @property
-    def pixels(self) -> int:
-        """Of the picture."""
-        return self.row.case.height * self.row.case.width
-
 
 def shares(record: BenchRecord, device: str) -> list[Share]:
     """One for each case that a method was timed at on a device, in the record's order."""
-    rows_of_case: dict[tuple[object, ...], list[BenchRow]] = {}
-    for row in record.rows:
-        if row.device == device:
-            rows_of_case.setdefault(row.place, []).append(row)
+    timed = [rows for (where, _), rows in timed_by_case(record).items() if where == device]
     roof = record.roofs[device]  # type: ignore[index]  # a device of the record's own rows
     operand_bytes = roof.fma_flops_per_second / FLOPS_PER_MULTIPLY_ADD * FLOAT32_BYTES
-    timed = [row for rows in rows_of_case.values() for row in rows if row.kind == "method" and row.lead_series]
-    start = min(map(median, timed), default=0.0)
+    start = min((median(row) for rows in timed for row in rows if row.kind == "method"), default=0.0)
     found = []
-    for rows in rows_of_case.values():
-        method, peer = (
-            fastest(row for row in rows if row.kind == kind and competes(row)) for kind in ("method", "peer")
-        )
+    for rows in timed:
+        method = fastest(row for row in rows if row.kind == "method" and competes(row))
+        peer = fastest(row for row in rows if row.kind == "peer" and competes(row))
         copy = fastest(row for row in rows if row.kind == "copy")
-        if method is None or copy is None:
-            continue
-        limits = {"memory": median(copy), "arithmetic": _operand_bytes(method) / operand_bytes}
-        bound = max(limits, key=lambda name: limits[name])
-        found.append(Share(method, limits[bound], "start" if start > limits[bound] else bound, peer))
+        if method is not None and copy is not None:
+            memory, arithmetic = median(copy), _operand_bytes(method) / operand_bytes
+            limit, bound_by = max((memory, "memory"), (arithmetic, "arithmetic"))
+            found.append(Share(method, limit, "start" if start > limit else bound_by, peer))
     return found
 
 
@@ -209,40 +196,6 @@ def _operand_bytes(row: BenchRow) -> float:
     return float(of_pixel) * problem.output_height * problem.output_width
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """Of the shares of some cases."""
-
-    what: str
-    cases: int
-    percentiles: tuple[float, ...]
-    """At PERCENTILES."""
-    leads: tuple[float, ...]
-    """Over the fastest peer, of the cases that one could do, ascending."""
-
-    @property
-    def mean_lead(self) -> Ratio | None:
-        """Geometric."""
-        return mean_of_cases(self.leads) if self.leads else None
-
-    @property
-    def behind(self) -> int:
-        """Cases at which a peer was faster."""
-        return sum(lead < 1 for lead in self.leads)
-
-
-def distributions(found: Sequence[Share]) -> list[Distribution]:
-    """Of all cases, and of those above one megapixel."""
-    large = [share for share in found if share.pixels >= MEGAPIXEL]
-    return [_distribution(what, part) for what, part in (("all", found), ("1 megapixel and more", large)) if part]
-
-
-def _distribution(what: str, part: Sequence[Share]) -> Distribution:
-    values = np.percentile([share.share for share in part], PERCENTILES)
-    leads = sorted(share.lead for share in part if share.lead is not None)
-    return Distribution(what, len(part), tuple(map(float, values)), tuple(leads))
-
-
-def worst(found: Sequence[Share], number: int = WORST) -> list[Share]:
+def worst(found: Sequence[Share]) -> list[Share]:
     """The smallest shares, those that the start of a run binds left out."""
-    return sorted((share for share in found if share.bound_by != "start"), key=lambda share: share.share)[:number]
+    return sorted((share for share in found if share.bound_by != "start"), key=lambda share: share.share)[:WORST]

@@ -37,8 +37,7 @@ LARGEST_WEIGHTS = {"random": 1, "random-whole": 8}
 BANK_NAME = re.compile(r"bank-c([13])-k([1-9][0-9]{0,2})")
 GREY_PREFIX = "grey-"
 DRAWN_FILTERS = ("own-whole", "own-fractions")
-FILTER_FAMILIES = ("bank-c1-kK", "bank-c3-kK", f"{GREY_PREFIX}NAME")
-"""Names of families, as a person reads them."""
+FILTER_FAMILIES = ("bank-c1-kK", "bank-c3-kK", "grey-NAME")
 
 
 def bench_filter_names() -> tuple[str, ...]:
@@ -66,15 +65,12 @@ def bench_filter(name: str, channels: str) -> Filter:
     """A random filter or bank that suits `channels`, a named one, or a kernel by its rows; else raises UsageError."""
     if ";" in name:
         return parse_kernel(name)
-    plain = name.removeprefix(GREY_PREFIX)
-    bank = BANK_NAME.fullmatch(name)
+    plain, bank = name.removeprefix(GREY_PREFIX), BANK_NAME.fullmatch(name)
     if bank is None and plain not in LARGEST_WEIGHTS:
         return named_filter(plain)
-    outer: tuple[int, ...] = ()
+    outer = (RGB_CHANNELS, RGB_CHANNELS) if channels == "mix" and plain == name else ()
     if bank is not None:
         outer = (int(bank[2]), int(bank[1]))
-    elif channels == "mix" and plain == name:
-        outer = (RGB_CHANNELS, RGB_CHANNELS)
     largest = LARGEST_WEIGHTS.get(plain, 1)
     kernels = np.random.default_rng(SEED).uniform(-largest, largest, (1, *outer, KERNEL_SIZE, KERNEL_SIZE))
     if plain == "random-whole":
@@ -86,6 +82,7 @@ def grey_of(picture: NDArray[Any]) -> NDArray[Any]:
     """One channel (HWC) of a picture, by BT.601, rounded where its samples are whole numbers; a grey one as it is."""
     if picture.shape[2] == GREY_CHANNELS:
         return picture
-    values = picture.astype(np.float64) @ np.array(LUMA_WEIGHTS["bt601"])
-    grey: NDArray[Any] = np.rint(values) if picture.dtype.kind == "u" else values
+    grey: NDArray[Any] = picture.astype(np.float64) @ np.array(LUMA_WEIGHTS["bt601"])
+    if picture.dtype.kind == "u":
+        grey = np.rint(grey)
     return grey.astype(picture.dtype)[..., np.newaxis]

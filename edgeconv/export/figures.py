@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
+from statistics import geometric_mean
 
 from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
+from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.bench.surface import shares
 from edgeconv.core.cost import share_of_limit
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
@@ -71,7 +72,7 @@ def _over_size(group: Group, number: int) -> Drawing:
         title = f"Median time, {group.title}, {group.sizes[0]}"
         return Bars(name, title, "The fastest first; short bars are fast.", "median time", bars)
     curves = (_curve(group, candidate, colour) for candidate, colour in colours.items())
-    left = len(set(group.candidates) - set(colours))
+    left = len({row.candidate for row in group.rows} - set(colours))
     more = f" {counted(left, 'more candidate')} in the table." if left else ""
     caption = f"Nominal GFLOPS; both axes are logarithmic.{more}"
     return Lines(name, f"GFLOPS, {group.title}", caption, SIDE, RATE, _lines(curves))
@@ -109,7 +110,7 @@ def _chosen(cases: Iterable[Sequence[BenchRow]]) -> list[str]:
         least = min(map(median, timed), default=0.0)
         for row in timed:
             behind.setdefault(row.candidate, []).append(median(row) / least)
-    ranked = sorted(behind, key=lambda name: geometric_mean(behind[name]) or 0.0)
+    ranked = sorted(behind, key=lambda name: geometric_mean(behind[name]))
     families: dict[str, str] = {}
     for name in sorted(ranked, key=lambda name: ":" in name):
         families.setdefault(name.partition(":")[0], name)

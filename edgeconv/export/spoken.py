@@ -26,7 +26,7 @@ def case_line(rows: Sequence[BenchRow]) -> str:
     case = rows[0].case
     picture = f"{Path(case.picture).name} " if case.picture else ""
     where = f"{picture}{case.named} on {rows[0].device}"
-    found = winners(_alone(rows))
+    found = winners(Group(tuple(rows)))
     if not found:
         reasons = "; ".join(f"{row.candidate} {row.status}" for row in rows if row.kind != "copy")
         return f"{where}: no method was timed ({reasons})"
@@ -140,8 +140,3 @@ def _copy_shares(found: Sequence[Winner]) -> str:
     shares = sorted(each.floor_share for each in metrics if each is not None and each.floor_share is not None)
     ends = dict.fromkeys(percent(share) for share in (*shares[:1], *shares[-1:]))
     return f"{' to '.join(ends)} of copy speed" if ends else ""
-
-
-def _alone(rows: Sequence[BenchRow]) -> Group:
-    case = rows[0].case
-    return Group(rows[0].device, case.picture, case.dtype, case.filter, case.channels, case.stride, tuple(rows))
