@@ -40,8 +40,8 @@ MODULES_BESIDE_METHODS = (
     "edgeconv.hardware.cuda.roof",
     "edgeconv.hardware.cuda.floor",
     "edgeconv.methods.cuda.canny",
-    "edgeconv.bench.ladders.conv_kernels",
-    "edgeconv.bench.ladders.gemm_kernels",
+    "edgeconv.bench.ladders.conv",
+    "edgeconv.bench.ladders.gemm",
 )
 
 
