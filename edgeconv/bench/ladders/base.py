@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Roof
-from edgeconv.core.records import Amount, Meta, Part, Positive, finite
+from edgeconv.core.records import Amount, Meta, Part, Positive, fields_of, finite
 from edgeconv.core.timing import Budget, Sampler, interleave
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.versions import installed_versions
@@ -97,9 +97,10 @@ class Ladder:
     """The kernel of a step, `other` and a block; last, whether sizes are multiples of what it takes at once."""
     make_case: Callable[[int, Any, Device], Case]
     """Of a size and `other`."""
-    compare: Callable[[list[StepRow], Any, Roof], list[Any]]
-    """Rows of one case, each beside others of them."""
-    make_record: Callable[..., Any]
+    beside: Callable[[StepRow, list[StepRow], Any, Roof], dict[str, Any]]
+    """What `make_row` takes more than a step's row: how it stands beside other rows of its case."""
+    make_row: Callable[..., StepRow]
+    make_record: Callable[..., LadderHead]
 
     def variants(self) -> tuple[KernelVariant, ...]:
         """Every kernel of the ladder's source."""
@@ -118,11 +119,11 @@ class Ladder:
         progress: Callable[[int, str], None] = lambda done, note: None,
     ) -> Any:
         """The record: a row per step, thread block, size, and each of `others`."""
-        roof = device.roof()
-        rows: list[Any] = []
+        roof, rows = device.roof(), []
         for index, (other, size) in enumerate((other, size) for other in others for size in sizes):
             progress(index, f"{size}, {other}")
-            rows += self.compare(self._time(size, other, blocks, budget, device, watch), other, roof)
+            timed = self._time(size, other, blocks, budget, device, watch)
+            rows += [self.make_row(**fields_of(row), **self.beside(row, timed, other, roof)) for row in timed]
         machine = DeviceFacts(**device.describe())
         return self.make_record(**header(), machine=machine, versions=installed_versions(), roof=roof, rows=rows)
 

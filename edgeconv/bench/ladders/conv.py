@@ -33,7 +33,7 @@ from edgeconv.core.cost import Roof, count
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import Problem
-from edgeconv.core.records import Amount, Meta, fields_of
+from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.methods.base import Plan
@@ -248,20 +248,13 @@ def make_case(size: int, stride: int, device: Device) -> Case:
     return Case(out, counts.nominal_flops, judge, ready)
 
 
-def compare(rows: list[StepRow], stride: int, roof: Roof) -> list[ConvRow]:
-    """Each step beside the copy and the step before."""
-    before = {step.name: earlier.name for earlier, step in pairwise(STEPS)}
-    return [
-        ConvRow(
-            **fields_of(row),
-            stride=stride,
-            share_of_floor=times_as_fast(row, rows, COPY),
-            gain=times_as_fast(row, rows, before.get(row.step)),
-        )
-        for row in rows
-    ]
+def beside(row: StepRow, rows: list[StepRow], stride: int, roof: Roof) -> dict[str, Any]:
+    """A step beside the copy and the step before."""
+    before = next((earlier.name for earlier, step in pairwise(STEPS) if step.name == row.step), None)
+    shares = {"share_of_floor": times_as_fast(row, rows, COPY), "gain": times_as_fast(row, rows, before)}
+    return {"stride": stride, **shares}
 
 
 FLOOR = Step(COPY, "", "a plain copy of the fewest bytes: the floor", computes=False)
-LADDER = Ladder((FLOOR, *STEPS), variant, make_case, compare, partial(ConvRecord, kind=KIND))
+LADDER = Ladder((FLOOR, *STEPS), variant, make_case, beside, ConvRow, partial(ConvRecord, kind=KIND))
 variants, measure = LADDER.variants, LADDER.measure

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.ladders.base import Case, Ladder, LadderHead, Step, StepRow, times_as_fast
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
-from edgeconv.core.records import Amount, Meta, fields_of
+from edgeconv.core.records import Amount, Meta
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.runtime.devices.base import Device
 
@@ -162,19 +162,12 @@ def make_case(size: int, dtype: Real, device: Device) -> Case:
     return Case(c, FLOPS_PER_MULTIPLY_ADD * size**3, judge, ready)
 
 
-def compare(rows: list[StepRow], dtype: Real, roof: Roof) -> list[GemmRow]:
-    """Each step beside the vendor's, and beside the rate of multiply-adds."""
+def beside(row: StepRow, rows: list[StepRow], dtype: Real, roof: Roof) -> dict[str, Any]:
+    """A step beside the vendor's, and beside the rate of multiply-adds."""
     peak = roof.fma_flops_per_second / 1e9 if dtype == "float32" else None
-    return [
-        GemmRow(
-            **fields_of(row),
-            dtype=dtype,
-            share_of_vendor=times_as_fast(row, rows, VENDOR),
-            share_of_peak=row.gflops / peak if row.gflops and peak else None,
-        )
-        for row in rows
-    ]
+    share_of_peak = row.gflops / peak if row.gflops and peak else None
+    return {"dtype": dtype, "share_of_vendor": times_as_fast(row, rows, VENDOR), "share_of_peak": share_of_peak}
 
 
-LADDER = Ladder(STEPS, variant, make_case, compare, partial(GemmRecord, kind=KIND))
+LADDER = Ladder(STEPS, variant, make_case, beside, GemmRow, partial(GemmRecord, kind=KIND))
 variants, measure = LADDER.variants, LADDER.measure
