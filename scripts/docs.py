@@ -317,20 +317,6 @@ def peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
     return f"{text} ({took / own:.3g} ×)" + (f", {elsewhere:.1%} elsewhere" if elsewhere else "")
 
 
-def crew_wake() -> str:
-    """Median and p90 of a job, by threads, kind of threads and state, of scripts/benchmark_crew.py."""
-    states = ("awake", "asleep", "asleep, bound to no core")
-    jobs = [f"{what}, {state}" for what in ("empty units", "all meet") for state in states]
-    found: dict[tuple[int, str], dict[str, str]] = {}
-    for row in record("crew_h200_host")["wake"]:
-        times, cells = row["microseconds"], found.setdefault((row["threads"], row["kind"]), {})
-        cells[f"{row['what']}, {row['state']}"] = f"{times['median']:.1f} / {times['p90']:.1f}"
-    rows = [
-        [str(threads), kind, *(cells.get(job, "") for job in jobs)] for (threads, kind), cells in sorted(found.items())
-    ]
-    return lines_of(("threads", "kind", *jobs), rows)
-
-
 def bench_table(name: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, below its machine and its peers."""
     found = bench(f"bench/{name}")
@@ -346,18 +332,6 @@ def banks(in_channels: int) -> str:
     return "".join(
         shown(bank_map(each)) for each in found if (each.in_channels, each.size, each.stride, each.dtype) == wanted
     )
-
-
-def banks_double() -> str:
-    """The fastest shape of each bank of a sweep by scripts/sweep_cuda_sliding.py."""
-    best: dict[tuple[int, ...], dict[str, Any]] = {}
-    for row in record("tried/cuda_bank_double")["rows"]:
-        best.setdefault((row["channels"], row["stride"], row["filters"]), row)
-    rows = [
-        (*map(str, key), f"{row['microseconds']:.1f} µs", f"{row['share_of_floor']:.2f}")
-        for key, row in sorted(best.items())
-    ]
-    return lines_of(("channels", "stride", "filters", "`sliding`", "a copy's time over it"), rows)
 
 
 # ---- the README's table and figure
@@ -490,7 +464,6 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/canny.md", "stages", lambda: table(STAGES, STAGE)),
     ("docs/canny.md", "canny-peers", canny_peers),
     ("docs/cpu-engine.md", "forms", lambda: table(FORMS, FORM)),
-    ("docs/cpu-engine.md", "crew-wake", crew_wake),
     ("docs/view.md", "view-keys", lambda: table(listed_keys(), KEYS)),
     ("docs/view.md", "view-cost", view_cost),
     ("docs/results.md", "run-h200", partial(runs, "h200")),
@@ -501,7 +474,6 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/results.md", "lot-h200", lambda: shown(surface.tables_of(bench("bench/h200/surface"))[0])),
     ("docs/banks.md", "banks-rgb", partial(banks, 3)),
     ("docs/banks.md", "banks-grey", partial(banks, 1)),
-    ("docs/banks.md", "banks-double", banks_double),
     ("docs/banks.md", "banks-cpu", partial(bench_table, "two-core-xeon-avx512/banks_cpu", fastest)),
     (
         "docs/batch.md",
