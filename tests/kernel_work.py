@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from cpu_problems import Case
 
-from edgeconv.bench.ladders.conv import STEPS, Block, prepare
+from edgeconv.bench.ladders.conv import STEPS, ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
@@ -97,7 +97,7 @@ class FloorWords:
 FLOORS = tuple(FloorWords(*counts) for counts in ((1, 1), (900, 100), (1000, 1000), (300, 700)))
 
 
-def conv_step(problem: Problem, options: Options, name: str, block: Block) -> Plan:
+def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -> Plan:
     """A step of the ladder of convolutions, as a maker."""
     return prepare(next(step for step in STEPS if step.name == name), problem, block)
 

@@ -1,7 +1,7 @@
 """What `bench gemm` and `bench conv` share: steps that are timed by turns once they are right, and a record of them.
 
 A ladder is a table of steps, each with one idea more than the step before. gemm.py and conv.py say how a step is made
-ready for a case, how its result is judged, and what a row is compared with; `Ladder` does the rest. The L2 is emptied
+ready for a case, how its result is judged, and what a row is compared with; `LadderTable` does the rest. The L2 is emptied
 before each sample, and turns go round all steps of a case, so that a machine that changes changes all of them alike.
 `edgeconv report --schema ladder` is made of the classes of both records.
 """
@@ -77,7 +77,7 @@ class Step:
         return self.blocks.get(other) or (None,)
 
 
-class Case(NamedTuple):
+class LadderCase(NamedTuple):
     """One size of a ladder: what a run of a step fills on the device, and what is made of it."""
 
     out: Any
@@ -89,13 +89,13 @@ class Case(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ladder:
+class LadderTable:
     """The table of steps, and what only this ladder knows; `other` is a stride or a type."""
 
     steps: Sequence[Step]
     variant: Callable[[Any, Any, Any, bool], KernelVariant]
     """The kernel of a step, `other` and a block; last, whether sizes are multiples of what it takes at once."""
-    make_case: Callable[[int, Any, Device], Case]
+    make_case: Callable[[int, Any, Device], LadderCase]
     """Of a size and `other`."""
     beside: Callable[[StepRow, list[StepRow], Any, Roof], dict[str, Any]]
     """What `make_row` takes more than a step's row: how it stands beside other rows of its case."""

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Case, Ladder, LadderHead, Step, StepRow, times_as_fast
+from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Step, StepRow, times_as_fast
 from edgeconv.bench.synthetic import bench_filter
 from edgeconv.core.cost import Roof, count
 from edgeconv.core.filters import RGB_CHANNELS
@@ -72,7 +72,7 @@ class ConvRecord(LadderHead):
     rows: list[ConvRow]
 
 
-class Block(NamedTuple):
+class ConvBlock(NamedTuple):
     """Threads of a block, across and down."""
 
     across: int
@@ -94,13 +94,13 @@ class ConvStep(Step):
     """Output rows that a thread walks down; 0: as many as make whole waves of blocks."""
 
 
-_SQUARES = tuple(Block(side, side) for side in (16, 8, 32))
-_WARPS = Block(32, 8)
+_SQUARES = tuple(ConvBlock(side, side) for side in (16, 8, 32))
+_WARPS = ConvBlock(32, 8)
 """Each warp takes pixels of one row."""
 _PIXELS = dict.fromkeys(STRIDES, (*_SQUARES, _WARPS))
 _TILES = {stride: (_WARPS, *(_SQUARES if stride == 1 else _SQUARES[:2])) for stride in STRIDES}
 """At larger strides the tile of 32×32 threads is more than the 48 KiB that a block may have without asking."""
-_ROWS = dict.fromkeys(STRIDES, tuple(Block(threads) for threads in (128, 64, 256)))
+_ROWS = dict.fromkeys(STRIDES, tuple(ConvBlock(threads) for threads in (128, 64, 256)))
 
 STEPS = (
     ConvStep(
@@ -174,7 +174,7 @@ STEPS = (
 )
 
 
-def variant(step: ConvStep, stride: int, block: Block, whole: bool) -> KernelVariant:
+def variant(step: ConvStep, stride: int, block: ConvBlock, whole: bool) -> KernelVariant:
     """The kernel of a step; `whole` where rows of picture and output start on 16 bytes, which `vector` alone asks."""
     defines: dict[str, str | int] = {"STRIDE": stride, "ACROSS": block.across, "DOWN": block.down}
     defines["WHOLE"] = int(whole and step.pixels > 1)
@@ -183,7 +183,7 @@ def variant(step: ConvStep, stride: int, block: Block, whole: bool) -> KernelVar
     return KernelVariant("bench/ladders/conv_kernels.cu", step.kernel, tuple(defines.items()))
 
 
-def prepare(step: ConvStep, problem: Problem, block: Block | None) -> Plan:
+def prepare(step: ConvStep, problem: Problem, block: ConvBlock | None) -> Plan:
     """A step ready for a problem of the ladder's kind."""
     if not step.kernel:
         options = Options() if block is None else Options(block=block.across)  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ def prepare(step: ConvStep, problem: Problem, block: Block | None) -> Plan:
 class StepPlan(Plan):
     """A step that is a kernel of the ladder."""
 
-    def __init__(self, problem: Problem, step: ConvStep, block: Block) -> None:
+    def __init__(self, problem: Problem, step: ConvStep, block: ConvBlock) -> None:
         import cupy
 
         from edgeconv.hardware.cuda.launch import PackedLaunch
@@ -228,7 +228,7 @@ def rows_of_whole_waves(height: int, strips_at_once: int) -> int:
     return -(-height // (strips_at_once * waves))
 
 
-def make_case(size: int, stride: int, device: Device) -> Case:
+def make_case(size: int, stride: int, device: Device) -> LadderCase:
     """Noise and random weights, and the oracle to judge by."""
     pixels = noise_pixels(size, size, DTYPE)
     problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
@@ -240,12 +240,12 @@ def make_case(size: int, stride: int, device: Device) -> Case:
         against = check(pixels, output, problem, max_samples=SAMPLED_CHECK)
         return against.passed, against.relative_error, against.tolerance
 
-    def ready(step: ConvStep, block: Block | None) -> Callable[[], None]:
+    def ready(step: ConvStep, block: ConvBlock | None) -> Callable[[], None]:
         if not step.computes:
             return device.copier(counts.fewest_bytes)
         return partial(prepare(step, problem, block).run, image, out)
 
-    return Case(out, counts.nominal_flops, judge, ready)
+    return LadderCase(out, counts.nominal_flops, judge, ready)
 
 
 def beside(row: StepRow, rows: list[StepRow], stride: int, roof: Roof) -> dict[str, Any]:
@@ -256,5 +256,5 @@ def beside(row: StepRow, rows: list[StepRow], stride: int, roof: Roof) -> dict[s
 
 
 FLOOR = Step(COPY, "", "a plain copy of the fewest bytes: the floor", computes=False)
-LADDER = Ladder((FLOOR, *STEPS), variant, make_case, beside, ConvRow, partial(ConvRecord, kind=KIND))
+LADDER = LadderTable((FLOOR, *STEPS), variant, make_case, beside, ConvRow, partial(ConvRecord, kind=KIND))
 variants, measure = LADDER.variants, LADDER.measure

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Case, Ladder, LadderHead, Step, StepRow, times_as_fast
+from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Step, StepRow, times_as_fast
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.core.records import Amount, Meta
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
@@ -54,7 +54,7 @@ class GemmRecord(LadderHead):
     rows: list[GemmRow]
 
 
-class Block(NamedTuple):
+class GemmBlock(NamedTuple):
     """What one thread block makes: `rows` × `columns` of C, `depth` of k per step, each thread `down` × `across`."""
 
     rows: int
@@ -70,22 +70,22 @@ class Block(NamedTuple):
         return f"{self.rows}×{self.columns}×{self.depth}{shown}"
 
 
-def _squares(*sides: int) -> dict[str, tuple[Block, ...]]:
-    return dict.fromkeys(REALS, tuple(Block(side, side, side) for side in sides))
+def _squares(*sides: int) -> dict[str, tuple[GemmBlock, ...]]:
+    return dict.fromkeys(REALS, tuple(GemmBlock(side, side, side) for side in sides))
 
 
 _TILED = {
     "float32": (
-        Block(64, 128, 16, 8, 8, resident=3),
-        Block(64, 64, 16, 8, 8, resident=5),
-        Block(64, 64, 32, 8, 8, resident=5),
-        Block(128, 128, 16, 8, 16, resident=2),
-        Block(128, 128, 8, 16, 8, resident=2),
+        GemmBlock(64, 128, 16, 8, 8, resident=3),
+        GemmBlock(64, 64, 16, 8, 8, resident=5),
+        GemmBlock(64, 64, 32, 8, 8, resident=5),
+        GemmBlock(128, 128, 16, 8, 16, resident=2),
+        GemmBlock(128, 128, 8, 16, 8, resident=2),
     ),
     "float64": (
-        Block(64, 64, 16, 8, 8, resident=4),
-        Block(128, 64, 8, 8, 8, resident=2),
-        Block(64, 64, 8, 8, 4, resident=3),
+        GemmBlock(64, 64, 16, 8, 8, resident=4),
+        GemmBlock(128, 64, 8, 8, 8, resident=2),
+        GemmBlock(64, 64, 8, 8, 4, resident=3),
     ),
 }
 
@@ -114,7 +114,7 @@ STEPS = (
 )
 
 
-def variant(step: Step, dtype: str, block: Block, whole: bool) -> KernelVariant:
+def variant(step: Step, dtype: str, block: GemmBlock, whole: bool) -> KernelVariant:
     """The kernel of a step; `whole` where the sizes are multiples of the block's."""
     defines: dict[str, str | int] = {"REAL": REALS[dtype]}
     if block.down == 1:
@@ -125,7 +125,7 @@ def variant(step: Step, dtype: str, block: Block, whole: bool) -> KernelVariant:
     return KernelVariant("bench/ladders/gemm_kernels.cu", step.kernel, tuple(defines.items()))
 
 
-def prepare(step: Step, dtype: str, m: int, n: int, k: int, block: Block | None) -> Callable[[Any, Any, Any], None]:
+def prepare(step: Step, dtype: str, m: int, n: int, k: int, block: GemmBlock | None) -> Callable[[Any, Any, Any], None]:
     """A step ready for products of these sizes: a function of (a, b, c), CuPy arrays, C-contiguous, on 16 bytes."""
     if block is None:
         import cupy
@@ -140,7 +140,7 @@ def prepare(step: Step, dtype: str, m: int, n: int, k: int, block: Block | None)
     return lambda a, b, c: kernel(grid, threads, (a, b, c, *sizes))
 
 
-def make_case(size: int, dtype: Real, device: Device) -> Case:
+def make_case(size: int, dtype: Real, device: Device) -> LadderCase:
     """Random operands, and the first rows of their product."""
     rng = np.random.default_rng(SEED)
     host_a, host_b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
@@ -156,10 +156,10 @@ def make_case(size: int, dtype: Real, device: Device) -> Case:
         allowed = ERROR_STEPS * float(np.finfo(dtype).eps) * size**0.5
         return error <= allowed, error, allowed
 
-    def ready(step: Step, block: Block | None) -> Callable[[], None]:
+    def ready(step: Step, block: GemmBlock | None) -> Callable[[], None]:
         return partial(prepare(step, dtype, size, size, size, block), a, b, c)
 
-    return Case(c, FLOPS_PER_MULTIPLY_ADD * size**3, judge, ready)
+    return LadderCase(c, FLOPS_PER_MULTIPLY_ADD * size**3, judge, ready)
 
 
 def beside(row: StepRow, rows: list[StepRow], dtype: Real, roof: Roof) -> dict[str, Any]:
@@ -169,5 +169,5 @@ def beside(row: StepRow, rows: list[StepRow], dtype: Real, roof: Roof) -> dict[s
     return {"dtype": dtype, "share_of_vendor": times_as_fast(row, rows, VENDOR), "share_of_peak": share_of_peak}
 
 
-LADDER = Ladder(STEPS, variant, make_case, beside, GemmRow, partial(GemmRecord, kind=KIND))
+LADDER = LadderTable(STEPS, variant, make_case, beside, GemmRow, partial(GemmRecord, kind=KIND))
 variants, measure = LADDER.variants, LADDER.measure
