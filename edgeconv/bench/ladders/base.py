@@ -1,9 +1,9 @@
 """What `bench gemm` and `bench conv` share: steps that are timed by turns once they are right, and a record of them.
 
 A ladder is a table of steps, each with one idea more than the step before. gemm.py and conv.py say how a step is made
-ready for a case, how its result is judged, and what a row is compared with; `LadderTable` does the rest. The L2 is emptied
-before each sample, and turns go round all steps of a case, so that a machine that changes changes all of them alike.
-`edgeconv report --schema ladder` is made of the classes of both records.
+ready for a case, how its result is judged, and what a row is compared with; `LadderTable` does the rest. The L2 is
+emptied before each sample, and turns go round all steps of a case, so that a machine that changes changes all of them
+alike. `edgeconv report --schema ladder` is made of the classes of both records.
 """
 
 from __future__ import annotations
