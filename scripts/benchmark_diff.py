@@ -1,7 +1,6 @@
 """Measure exact figures beside decoding, and how large a page becomes: raw figures to JSON, goals to the screen.
 
     python3 scripts/benchmark_diff.py --machine NAME              writes docs/results/diff/NAME.json
-    python3 scripts/benchmark_diff.py --machine NAME --pages      only the pages anew; times stay as they were measured
     python3 scripts/benchmark_diff.py --size 1024 --rounds 3      printed only
 
 Pairs of RGB pictures of 8 bits, PNG: the test picture against itself, against a copy with one level more in 1 % of
@@ -89,34 +88,19 @@ def page_of(pair: tuple[Path, Path], folder: Path) -> dict[str, float]:
     return {"page_bytes": page.stat().st_size, "whole_command_seconds": time.perf_counter() - started}
 
 
-def write_pairs(picture: NDArray[Any], folder: Path) -> dict[str, tuple[Path, Path]]:
-    """The files to compare, by name."""
-    pairs: dict[str, tuple[Path, Path]] = {}
-    write_image(picture, folder / "reference.png")
-    for name, other in others_of(picture).items():
-        write_image(other, folder / f"{name}.png")
-        pairs[name] = folder / "reference.png", folder / f"{name}.png"
-    return pairs
-
-
-def measure_pages(record: dict[str, Any], size: int) -> dict[str, Any]:
-    """A record with its pages made anew."""
-    picture = resize(read_image(SOURCE).pixels, size)
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, pair in write_pairs(picture, Path(scratch)).items():
-            record["pairs"][name] |= page_of(pair, Path(scratch))
-    return record | {"pages_utc": report.header()["created_utc"]}
-
-
 def measure(size: int, rounds: int) -> dict[str, Any]:
     """The record."""
     picture = resize(read_image(SOURCE).pixels, size)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        small = folder / "small.png"
+        small, reference = folder / "small.png", folder / "reference.png"
         write_image(picture[:SMALL_SIDE, :SMALL_SIDE], small)
-        pairs = write_pairs(picture, folder)
+        write_image(picture, reference)
+        pairs = {}
+        for name, other in others_of(picture).items():
+            pairs[name] = reference, folder / f"{name}.png"
+            write_image(other, pairs[name][1])
         samples: dict[str, list[tuple[float, float]]] = {name: [] for name in pairs}
         for pair in pairs.values():
             seconds_of(pair)  # not timed: first use of libraries
@@ -153,13 +137,8 @@ def main() -> int:
     parser.add_argument("--machine", help="Write the record of this name under docs/results/diff. Default: none.")
     parser.add_argument("--size", type=int, default=4096, help="Side of the pictures, in pixels.")
     parser.add_argument("--rounds", type=int, default=9, help="Rounds; medians are shown.")
-    parser.add_argument("--pages", action="store_true", help="Make only the pages anew, in the record of --machine.")
     arguments = parser.parse_args()
-    if arguments.pages:
-        earlier = json.loads((RESULTS / f"{arguments.machine}.json").read_text(encoding="utf-8"))
-        record = measure_pages(earlier, arguments.size)
-    else:
-        record = measure(arguments.size, arguments.rounds)
+    record = measure(arguments.size, arguments.rounds)
     missed = 0
     for name, found in record["pairs"].items():
         ratio, memory = found["figures_over_decoding"], found["peak_over_one_picture"]

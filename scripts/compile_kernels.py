@@ -40,48 +40,42 @@ MODULES_BESIDE_METHODS = (
     "edgeconv.hardware.cuda.roof",
     "edgeconv.hardware.cuda.floor",
     "edgeconv.methods.cuda.canny",
-    "edgeconv.bench.ladders.conv_kernels",
-    "edgeconv.bench.ladders.gemm_kernels",
+    "edgeconv.bench.ladders.conv",
+    "edgeconv.bench.ladders.gemm",
 )
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What ptxas says that a kernel takes; the functions that it calls are counted in."""
-
-    registers: int
-    shared_bytes: int
-    local_bytes: int
-    """Stack frame of a thread: arrays that did not fit registers."""
-    spill_bytes: int
-    """Bytes that a thread stores and loads because it has too few registers."""
+FIGURES = {
+    "registers": r"Used (\d+) registers",
+    "bytes shared": r"(\d+) bytes smem",
+    "bytes local": r"(\d+) bytes stack frame",
+    "bytes SPILLED": r"(\d+) bytes spill (?:stores|loads)",
+}
+"""What ptxas says that a kernel takes; local bytes are arrays of a thread that did not fit registers."""
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel for one architecture: its resources, or the compiler's errors."""
+    """One kernel for one architecture: its figures, or the compiler's errors."""
 
     variant: KernelVariant
     architecture: str
-    resources: Resources | None
+    figures: dict[str, int] | None
     log: str
 
     def __str__(self) -> str:
         macros = " ".join(f"{name}={value}" for name, value in self.variant.defines)
-        kernel = f"{self.variant.source} {self.variant.entry} {macros}".rstrip()
-        of = self.resources
-        if of is None:
-            return f"{self.architecture:<6} DOES NOT COMPILE | {kernel}"
-        marks = f" {of.local_bytes:,} bytes local" * bool(of.local_bytes)
-        marks += f" {of.spill_bytes:,} bytes SPILLED" * bool(of.spill_bytes)
-        return f"{self.architecture:<6} {of.registers:3d} registers {of.shared_bytes:6,d} shared{marks} | {kernel}"
+        shown = "DOES NOT COMPILE"
+        if self.figures is not None:
+            shown = ", ".join(f"{number:,} {words}" for words, number in self.figures.items() if number)
+        return f"{self.architecture:<6} {shown} | {self.variant.source} {self.variant.entry} {macros}".rstrip()
 
     @property
     def wrong(self) -> str | None:
         """Why it is not good, or None."""
-        if self.resources is None:
+        if self.figures is None:
             return f"{self}:\n{self.log}"
-        return str(self) if self.resources.spill_bytes else None
+        return str(self) if self.figures["bytes SPILLED"] else None
 
 
 def every_variant() -> list[KernelVariant]:
@@ -91,23 +85,13 @@ def every_variant() -> list[KernelVariant]:
     return list(dict.fromkeys(variant for variants in listed for variant in variants))
 
 
-def parse_log(log: str, entry: str) -> Resources:
-    """Resources of the kernel `entry` from what ptxas -v printed; raises ValueError where it is not in there."""
+def parse_log(log: str, entry: str) -> dict[str, int]:
+    """`FIGURES` of the kernel `entry` and the functions that it calls; raises ValueError where it is not in the log."""
     sections = re.split(r"Compiling entry function '(\w+)' for '\w+'", log)
     named = dict(zip(sections[1::2], sections[2::2], strict=True))
     if entry not in named:
         raise ValueError(f"ptxas said nothing of '{entry}'")
-    text = named[entry]
-
-    def most(pattern: str) -> int:
-        return max((int(number) for number in re.findall(pattern, text)), default=0)
-
-    return Resources(
-        registers=most(r"Used (\d+) registers"),
-        shared_bytes=most(r"(\d+) bytes smem"),
-        local_bytes=most(r"(\d+) bytes stack frame"),
-        spill_bytes=most(r"(\d+) bytes spill stores") + most(r"(\d+) bytes spill loads"),
-    )
+    return {words: max(map(int, re.findall(pattern, named[entry])), default=0) for words, pattern in FIGURES.items()}
 
 
 def asked_for(

@@ -155,14 +155,8 @@ PEER: Columns = {
     "kind": lambda entry: "by hand" if entry.written else "library",
     "what it does": attrgetter("summary"),
 }
-KEYS: Columns = {
-    "command": lambda keys: keys[0],
-    "keys": lambda keys: ", ".join(f"`{key}`" for key in keys[1]),
-}
-FAULT: Columns = {
-    "fault": lambda fault: f"`{fault[0]}`",
-    "what was seen": lambda fault: fault[1],
-}
+KEYS: Columns = {"command": lambda keys: keys[0], "keys": lambda keys: ", ".join(f"`{key}`" for key in keys[1])}
+FAULT: Columns = {"fault": lambda fault: f"`{fault[0]}`", "what was seen": lambda fault: fault[1]}
 
 
 # ---- tables of records
@@ -234,29 +228,23 @@ def reader_fuzz() -> str:
     return beside + lines_of(("kind of file", *outcomes), rows)
 
 
-BATCH = {
-    "batch, JPEG on the GPU": "edgeconv batch, JPEG on the GPU",
-    "batch": "edgeconv batch",
-    "codecs alone": "codecs only",
-    "batch / codecs (goal 0.9)": "share",
-    "OpenCV loop": "OpenCV loop",
-    "libvips": "pyvips",
-}
-"""Columns, and their names in the records of scripts/benchmark_batch.py."""
+SHARE = "batch / codecs (goal 0.9)"
+BATCH = ("edgeconv batch, JPEG on the GPU", "edgeconv batch", "codecs only", SHARE, "OpenCV loop", "pyvips")
+"""Columns, as scripts/benchmark_batch.py calls them."""
 
 
-def batch_speed(columns: Sequence[str], **machines: str) -> str:
+def batch_speed(**machines: str) -> str:
     """Pictures per second, one line per machine."""
     rows = []
     for name, machine in machines.items():
         found = record("batch")["reports"][name]
-        rates = found["pictures_per_second"].items()
-        cells = {key: f"{rate:,.0f}" if rate >= 100 else f"{rate:#.3g}" for key, rate in rates}
-        cells |= {key.replace("the card", "the GPU"): cell for key, cell in cells.items()}  # as older records call it
-        cells["share"] = f"{found['share_of_codecs']:.2f}"
-        rounds = len(found["samples_seconds"]["edgeconv batch"])
-        rows.append([machine, str(rounds), *(cells.get(BATCH[column], "–") for column in columns)])
-    return lines_of(("machine", "rounds", *columns), rows)
+        rounds = str(len(found["samples_seconds"]["edgeconv batch"]))
+        cells = {"machine": machine, "rounds": rounds, SHARE: f"{found['share_of_codecs']:.2f}"}
+        for who, rate in found["pictures_per_second"].items():
+            cells[who.replace("the card", "the GPU")] = f"{rate:,.0f}" if rate >= 100 else f"{rate:#.3g}"
+        rows.append(cells)
+    columns = [name for name in ("machine", "rounds", *BATCH) if any(name in cells for cells in rows)]
+    return lines_of(columns, ([cells.get(name, "–") for name in columns] for cells in rows))
 
 
 TWO_CORES, H200 = "two cores of an AMD EPYC", "one NVIDIA H200, 16 cores"
@@ -317,20 +305,6 @@ def peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
     return f"{text} ({took / own:.3g} ×)" + (f", {elsewhere:.1%} elsewhere" if elsewhere else "")
 
 
-def crew_wake() -> str:
-    """Median and p90 of a job, by threads, kind of threads and state, of scripts/benchmark_crew.py."""
-    states = ("awake", "asleep", "asleep, bound to no core")
-    jobs = [f"{what}, {state}" for what in ("empty units", "all meet") for state in states]
-    found: dict[tuple[int, str], dict[str, str]] = {}
-    for row in record("crew_h200_host")["wake"]:
-        times, cells = row["microseconds"], found.setdefault((row["threads"], row["kind"]), {})
-        cells[f"{row['what']}, {row['state']}"] = f"{times['median']:.1f} / {times['p90']:.1f}"
-    rows = [
-        [str(threads), kind, *(cells.get(job, "") for job in jobs)] for (threads, kind), cells in sorted(found.items())
-    ]
-    return lines_of(("threads", "kind", *jobs), rows)
-
-
 def bench_table(name: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, below its machine and its peers."""
     found = bench(f"bench/{name}")
@@ -346,18 +320,6 @@ def banks(in_channels: int) -> str:
     return "".join(
         shown(bank_map(each)) for each in found if (each.in_channels, each.size, each.stride, each.dtype) == wanted
     )
-
-
-def banks_double() -> str:
-    """The fastest shape of each bank of a sweep by scripts/sweep_cuda_sliding.py."""
-    best: dict[tuple[int, ...], dict[str, Any]] = {}
-    for row in record("tried/cuda_bank_double")["rows"]:
-        best.setdefault((row["channels"], row["stride"], row["filters"]), row)
-    rows = [
-        (*map(str, key), f"{row['microseconds']:.1f} µs", f"{row['share_of_floor']:.2f}")
-        for key, row in sorted(best.items())
-    ]
-    return lines_of(("channels", "stride", "filters", "`sliding`", "a copy's time over it"), rows)
 
 
 # ---- the README's table and figure
@@ -490,7 +452,6 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/canny.md", "stages", lambda: table(STAGES, STAGE)),
     ("docs/canny.md", "canny-peers", canny_peers),
     ("docs/cpu-engine.md", "forms", lambda: table(FORMS, FORM)),
-    ("docs/cpu-engine.md", "crew-wake", crew_wake),
     ("docs/view.md", "view-keys", lambda: table(listed_keys(), KEYS)),
     ("docs/view.md", "view-cost", view_cost),
     ("docs/results.md", "run-h200", partial(runs, "h200")),
@@ -501,18 +462,9 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/results.md", "lot-h200", lambda: shown(surface.tables_of(bench("bench/h200/surface"))[0])),
     ("docs/banks.md", "banks-rgb", partial(banks, 3)),
     ("docs/banks.md", "banks-grey", partial(banks, 1)),
-    ("docs/banks.md", "banks-double", banks_double),
     ("docs/banks.md", "banks-cpu", partial(bench_table, "two-core-xeon-avx512/banks_cpu", fastest)),
-    (
-        "docs/batch.md",
-        "batch-png",
-        partial(batch_speed, list(BATCH)[1:], cpu=TWO_CORES, h200="one NVIDIA H200 and 16 cores"),
-    ),
-    (
-        "docs/batch.md",
-        "batch-jpg",
-        partial(batch_speed, list(BATCH), h200_jpg="one NVIDIA H200 and 16 cores", cpu_jpg=TWO_CORES),
-    ),
+    ("docs/batch.md", "batch-png", partial(batch_speed, cpu=TWO_CORES, h200=H200)),
+    ("docs/batch.md", "batch-jpg", partial(batch_speed, h200_jpg=H200, cpu_jpg=TWO_CORES)),
     ("docs/api.md", "calls-gpu", partial(calls, "calls_h200")),
     ("docs/api.md", "calls-cpu", partial(calls, "calls_h200_host")),
     ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.conv_steps(CONV()))),

@@ -20,11 +20,11 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ sys.path[:0] = [str(PROJECT / "tests" / "fuzz"), str(PROJECT / "tests"), str(PRO
 
 READER = "reader"
 NEEDED = {"cpu": ("numpy", "cv2", "llvmlite"), "cuda": ("numpy", "cupy"), READER: ("numpy", "cv2", "PIL", "tifffile")}
-SHOWN_GROUPS = 60
 RECORDED_FAILURES = 200
 END_SECONDS = 60.0
 """How long a worker may take for one case, or to begin."""
@@ -43,17 +42,25 @@ CASES_A_SEED = 10**9
 READER_BYTES = 2**30
 """What a reader's process may take above what the libraries take before the first case."""
 SCHEMA_VERSION = 1
+EXIT_INTERRUPTED = 130
 
 
 # ---- cases: `subject` is cpu, cuda or reader
 
 
-def run_case(subject: str, seed: int, index: int, found: Any) -> str:
-    """Run one case and count it; what it was, for a person."""
+def name_of(subject: str, seed: int, index: int) -> str:
+    """What a case is, for a person."""
+    if subject == READER:
+        return f"damaged picture {index} of seed {seed}"
+    return str(import_module("cases").draw(subject, seed, index))
+
+
+def run_case(subject: str, seed: int, index: int) -> Any:
+    """What was found in one case."""
+    found = import_module("fuzzing").Fuzzed()
     if subject != READER:
-        case = import_module("cases").draw(subject, seed, index)
-        import_module("fuzzing").run_one(case, found)
-        return str(case)
+        import_module("fuzzing").run_one(import_module("cases").draw(subject, seed, index), found)
+        return found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's and Pillow's, about what they could still read
         try:
@@ -63,26 +70,15 @@ def run_case(subject: str, seed: int, index: int, found: Any) -> str:
         else:
             found.outcomes[outcome] += 1
             found.classes[kind][outcome] += 1
-    return f"damaged picture {index} of seed {seed}"
+    return found
 
 
-def fail(subject: str, seed: int, index: int, found: Any, kind: str, reason: str) -> None:
-    """Count a case that failed."""
-    if subject != READER:
-        case = import_module("cases").draw(subject, seed, index)
-        found.fail(case, import_module("fuzzing").CRASHED, kind, reason)
-        return
+def fail(subject: str, seed: int, index: int, found: Any, group: str, reason: str) -> None:
+    """Count a case that failed without a word of its own."""
     found.outcomes["failed"] += 1
-    repeat = f"python3 scripts/fuzz.py reader --seed {seed} --case {index}"
-    case = f"damaged picture {index} of seed {seed}"
-    found.failures.append({"index": index, "group": kind, "case": case, "what": reason, "repeat": repeat})
-
-
-def numbers(subject: str, worker: int, jobs: int, start: int) -> Iterator[int]:
-    """The cases of one worker of several, from `start` on."""
-    if subject != READER:
-        yield from import_module("fuzzing").indices(subject, worker, jobs, start)
-    yield from (index for index in count(start) if index % jobs == worker)
+    repeat = f"{subject if subject == READER else f'--device {subject}'} --seed {seed} --case {index}"
+    failure = {"index": index, "group": group, "case": name_of(subject, seed, index), "what": reason}
+    found.failures.append(failure | {"repeat": f"python3 scripts/fuzz.py {repeat}"})
 
 
 def limit_memory() -> None:
@@ -100,81 +96,62 @@ def limit_memory() -> None:
 # ---- processes
 
 
-def work(
-    subject: str, seed: int, worker: int, jobs: int, start: int, seconds: float, current: Any, sender: Any
-) -> None:
-    """A worker process: its share of the cases, one at least, then one message with all that it found."""
+def serve(subject: str, seed: int, connection: Any) -> None:
+    """A process that runs the cases it is given the numbers of, one by one, and answers with what was found in each."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    found, deadline = import_module("fuzzing").Fuzzed(), time.monotonic() + seconds
     if subject == READER:
         limit_memory()
-    for index in numbers(subject, worker, jobs, start):
-        current.value = index
-        run_case(subject, seed, index, found)
+    for index in iter(connection.recv, None):
+        connection.send(run_case(subject, seed, index))
+
+
+def share(subject: str, seed: int, worker: int, jobs: int, deadline: float, target: Callable[..., None] = serve) -> Any:
+    """What was found in the cases of one worker of several, one case at least.
+
+    They run in a process. One that dies or stays with a case is replaced by another that goes on behind that case.
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would share what CUDA holds
+    found, process = import_module("fuzzing").Fuzzed(), None
+    for index in import_module("fuzzing").indices(subject, worker, jobs):
+        if process is None:
+            ours, theirs = context.Pipe()
+            process = context.Process(target=target, args=(subject, seed, theirs), daemon=True)
+            process.start()
+            theirs.close()  # so that the end of the process is the end of the pipe
+        reason = f"did not end within {END_SECONDS:.0f} s"
+        try:
+            ours.send(index)
+            if ours.poll(END_SECONDS):
+                found.join(ours.recv())
+                reason = ""
+        except (EOFError, OSError):
+            process.join()
+            reason = f"ended the process with code {process.exitcode}"
+        if reason:
+            process.kill()
+            process.join()
+            process = None
+            fail(subject, seed, index, found, "end of the process", reason)
         if time.monotonic() >= deadline:
             break
-    sender.send(found)
+    if process is not None:
+        ours.send(None)
+    return found
 
 
-class FuzzProcesses:
-    """The workers; one that dies or stays with a case is replaced by another that goes on behind that case."""
-
-    def __init__(self, subject: str, seed: int, jobs: int, seconds: float, target: Callable[..., None] = work) -> None:
-        self._context = multiprocessing.get_context("spawn")  # a fork would share what CUDA holds
-        self._subject, self._seed, self._jobs, self._target = subject, seed, jobs, target
-        self._deadline = time.monotonic() + seconds
-        self.found = import_module("fuzzing").Fuzzed()
-
-    def run(self) -> Any:
-        """All of it; what was found."""
-        running = [self._start(worker, 0) for worker in range(self._jobs)]
-        while running:
-            worker, process, receiver, current, seen, since = running.pop(0)
-            if current.value != seen:
-                seen, since = current.value, time.monotonic()
-            was_alive = process.is_alive()  # asked first: what it said before it ended is there to be read then
-            if receiver.poll(0.5 / self._jobs):
-                try:
-                    self.found.join(receiver.recv())
-                    process.join()
-                    continue
-                except EOFError:
-                    process.join()
-            elif was_alive and time.monotonic() - since < END_SECONDS:
-                running.append((worker, process, receiver, current, seen, since))
-                continue
-            reason = f"did not end within {END_SECONDS:.0f} s"
-            if process.is_alive():
-                process.kill()
-                process.join()
-            else:
-                reason = f"ended the process with code {process.exitcode}"
-            fail(self._subject, self._seed, current.value, self.found, "end of the process", reason)
-            if time.monotonic() < self._deadline:
-                running.append(self._start(worker, current.value + 1))
-        return self.found
-
-    def _start(self, worker: int, start: int) -> tuple[int, Any, Any, Any, int, float]:
-        receiver, sender = self._context.Pipe(duplex=False)
-        current = self._context.Value("q", max(start - 1, 0))
-        seconds = max(0.0, self._deadline - time.monotonic())
-        arguments = (self._subject, self._seed, worker, self._jobs, start, seconds, current, sender)
-        process = self._context.Process(target=self._target, args=arguments, daemon=True)
-        process.start()
-        sender.close()  # so that the end of the process is the end of the pipe
-        return worker, process, receiver, current, -1, time.monotonic()
+def run_all(subject: str, seed: int, jobs: int, seconds: float) -> Any:
+    """What was found by all workers, each with a thread that waits for its process."""
+    found, deadline = import_module("fuzzing").Fuzzed(), time.monotonic() + seconds
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for part in pool.map(lambda worker: share(subject, seed, worker, jobs, deadline), range(jobs)):
+                found.join(part)
+        except KeyboardInterrupt:
+            os._exit(EXIT_INTERRUPTED)  # the threads wait for their processes until the deadline
+    return found
 
 
 # ---- what is said of it
-
-
-def facts(subject: str) -> dict[str, Any]:
-    """The machine and what ran on it."""
-    from edgeconv.hardware.versions import installed_versions
-    from edgeconv.runtime.devices import get_device
-
-    machine = get_device("cuda" if subject == "cuda" else "cpu").describe()
-    return {"device": subject, "machine": machine, "versions": installed_versions() | {"pillow": version("pillow")}}
 
 
 def groups_of(found: Any) -> dict[str, int]:
@@ -192,21 +169,24 @@ def show(found: Any, seconds: float) -> None:
         return
     groups = groups_of(found)
     print(f"{len(found.failures):,} failures in {len(groups)} groups, the first of each:")
-    for group, number in list(groups.items())[:SHOWN_GROUPS]:
+    for group, number in groups.items():
         first = min((entry for entry in found.failures if entry["group"] == group), key=lambda entry: entry["index"])
         print(f"{number:6,}  {group}\n        {first['case']}\n        {first['what']}\n        {first['repeat']}")
-    if len(groups) > SHOWN_GROUPS:
-        print(f"  and {len(groups) - SHOWN_GROUPS} more groups")
 
 
 def record_of(found: Any, subject: str, seed: int, seconds: float, jobs: int) -> dict[str, Any]:
-    """The run as JSON."""
+    """The run, its machine and what ran on it, as JSON."""
+    from edgeconv.hardware.versions import installed_versions
+    from edgeconv.runtime.devices import get_device
+
     return {
         "schema_version": SCHEMA_VERSION,
         "seed": seed,
         "seconds": round(seconds, 1),
         "jobs": jobs,
-        **facts(subject),
+        "device": subject,
+        "machine": get_device("cuda" if subject == "cuda" else "cpu").describe(),
+        "versions": installed_versions() | {"pillow": version("pillow")},
         "cases": sum(found.outcomes.values()),
         "outcomes": dict(found.outcomes),
         "counts": {kind: dict(counted.most_common()) for kind, counted in found.classes.items()},
@@ -234,13 +214,13 @@ def main() -> int:
 
     started = time.monotonic()
     if asked.case is not None:
-        found = import_module("fuzzing").Fuzzed()
-        print(run_case(subject, asked.seed, asked.case, found))
+        print(name_of(subject, asked.seed, asked.case), flush=True)
+        found = run_case(subject, asked.seed, asked.case)
         for failure in found.failures:
             print(f"      {failure['what']}")
         print(", ".join(found.outcomes))
     else:
-        found = FuzzProcesses(subject, asked.seed, asked.jobs, asked.seconds).run()
+        found = run_all(subject, asked.seed, asked.jobs, asked.seconds)
         show(found, time.monotonic() - started)
     if asked.record is not None:
         from edgeconv.io.files import write_bytes_atomically

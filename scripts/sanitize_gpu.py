@@ -24,7 +24,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -68,38 +67,26 @@ SCHEMA_VERSION = 1
 EXIT_FOUND, EXIT_UNAVAILABLE = 1, 4
 
 
-@dataclass(frozen=True)
-class ToolSummary:
-    """What one tool said."""
-
-    tool: str
-    exit_code: int
-    errors: int
-    warnings: int
-    cases: int
-    kernels: int
-    seconds: float
-    first_lines: list[str]
-    """Of its reports, or of what went wrong, where it is not clean."""
-
-    @property
-    def clean(self) -> bool:
-        """Whether all cases ran and nothing was found."""
-        return self.exit_code == 0 and self.errors == 0 and self.cases > 0
-
-
-def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> ToolSummary:
-    """Read a tool's output."""
+def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> dict[str, Any]:
+    """What one tool said; its first lines where it found anything, or where not all cases ran."""
     told, ran = SUMMARY.search(text), RAN.search(text)
     errors, warnings = (int(number or 0) for number in told.groups()) if told else (0, 0)
+    cases, kernels = map(int, ran.groups()) if ran else (0, 0)
     lines = [line.rstrip() for line in QUIET_CASE.sub("", text).splitlines() if line.strip()]
     if told is None:
         lines.insert(0, f"{tool} gave no summary: did it start?")
-        exit_code = exit_code or EXIT_FOUND
-    elif exit_code == errors == warnings == 0:
-        lines = []
-    cases, kernels = map(int, ran.groups()) if ran else (0, 0)
-    return ToolSummary(tool, exit_code, errors, warnings, cases, kernels, round(seconds, 1), lines[:SHOWN_LINES])
+    clean = told is not None and exit_code == errors == 0 and cases > 0
+    return {
+        "tool": tool,
+        "clean": clean,
+        "exit_code": exit_code,
+        "errors": errors,
+        "warnings": warnings,
+        "cases": cases,
+        "kernels": kernels,
+        "seconds": round(seconds, 1),
+        "first_lines": [] if clean and not warnings else lines[:SHOWN_LINES],
+    }
 
 
 def run_case(work: Any, zeroed: bool) -> None:
@@ -160,7 +147,7 @@ def compile_share(share: int, shares: int) -> None:
             continue
 
 
-def run_tool(sanitizer: str, tool: str) -> ToolSummary:
+def run_tool(sanitizer: str, tool: str) -> dict[str, Any]:
     """One tool over all cases."""
     cases = (sys.executable, str(Path(__file__).resolve()), "--one-pass")
     told = ("--print-limit", str(PRINTED_REPORTS), "--error-exitcode", str(FOUND_CODE))
@@ -200,17 +187,15 @@ def main() -> int:
         "versions": {**installed_versions(), "compute-sanitizer": version.rpartition("\n")[2]},
         "tools": [],
     }
-    all_clean = True
     for tool in asked.tool or TOOLS:
-        summary = run_tool(sanitizer, tool)
-        all_clean &= summary.clean
-        verdict = "nothing found" if summary.clean else f"{summary.errors} errors, exit code {summary.exit_code}"
-        print(f"{tool}: {summary.cases} cases of {summary.kernels} kernels in {summary.seconds:.0f} s: {verdict}")
-        print("\n".join(f"    {line}" for line in summary.first_lines), flush=True)
-        record["tools"].append(asdict(summary))
+        found = run_tool(sanitizer, tool)
+        verdict = "nothing found" if found["clean"] else "{errors} errors, exit code {exit_code}".format(**found)
+        print("{tool}: {cases} cases of {kernels} kernels in {seconds:.0f} s: ".format(**found) + verdict)
+        print("\n".join(f"    {line}" for line in found["first_lines"]), flush=True)
+        record["tools"].append(found)
         if asked.output is not None:  # after each tool: one that is stopped loses no other's summary
             write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
-    return 0 if all_clean else EXIT_FOUND
+    return 0 if all(found["clean"] for found in record["tools"]) else EXIT_FOUND
 
 
 if __name__ == "__main__":

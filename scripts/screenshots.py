@@ -1,6 +1,6 @@
 """Draw the pictures of pages and of the window that the documents show, off the screen, from the project's pictures.
 
-    python3 scripts/screenshots.py pages        docs/pages: two pictures, two folders and a run, desk and phone
+    python3 scripts/screenshots.py pages        docs/pages: two pictures, two folders and a run
     python3 scripts/screenshots.py view         docs/view: four views of the window
 
 Pages need Chromium (tests/browser.py finds it) and compare docs/pictures/coast.jpg with parts of it changed. The window
@@ -40,14 +40,8 @@ CHART = PROJECT / "images" / "input_1024.png"
 
 # ---- pages
 
-DESK, PHONE = (1000, 640), (390, 720)
-PAGES = (
-    ("pair", "pair.html", False),
-    ("pair_phone", "pair.html", True),
-    ("folders", "many.html", False),
-    ("run", "run.html", False),
-)
-"""Picture, page, and whether a phone shows it."""
+DESK = (1000, 640)
+PAGES = ("pair", "folders", "run")
 PLACES = {"same": 0, "shore": 40, "sky": 90, "tower": 140, "waves": 200, "rocks": 260, "harbour": 340}
 """Left sides of the parts of the coast that are compared."""
 
@@ -59,8 +53,8 @@ def pages(output: Path) -> None:
         write_folders()
         make_pages()
         with import_module("browser").Browser(Path(scratch) / "profile", *DESK) as browser:
-            for name, page, phone in PAGES:
-                take(browser, Path(scratch) / page, phone, output / f"{name}.webp")
+            for name in PAGES:
+                take(browser, Path(scratch) / f"{name}.html", output / f"{name}.webp")
 
 
 def write_folders() -> None:
@@ -79,11 +73,11 @@ def write_folders() -> None:
 
 
 def make_pages() -> None:
-    """pair.html, many.html and run.html, with the names that a person in that folder would give."""
+    """pair.html, folders.html and run.html, with the names that a person in that folder would give."""
     shutil.copy(COAST, "coast.jpg")
     asked = (
         ("diff", "old/harbour.png", "new/harbour.png", "--html", "pair.html"),
-        ("diff", "old", "new", "--html", "many.html"),
+        ("diff", "old", "new", "--html", "folders.html"),
         ("run", "coast.jpg", "-o", "run.png", "--filter", "sobel", "--channels", "luma", "--quiet"),
         ("report", "run.json", "--html", "run.html"),
     )
@@ -91,11 +85,10 @@ def make_pages() -> None:
         subprocess.run((sys.executable, "-m", "edgeconv", *words), check=False, stdout=subprocess.DEVNULL)
 
 
-def take(browser: Any, page: Path, phone: bool, path: Path) -> None:
+def take(browser: Any, page: Path, path: Path) -> None:
     """Open a page, choose the swipe view where there is one, and store what the window shows."""
-    width, height = PHONE if phone else DESK
-    browser.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
-    browser.send("Emulation.setTouchEmulationEnabled", enabled=phone)
+    width, height = DESK
+    browser.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
     browser.open(page)
     if page.name == "pair.html":
         browser.run("document.getElementById('mode-swipe').click()")

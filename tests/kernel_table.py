@@ -32,7 +32,7 @@ from kernel_work import (
 )
 from selection import covering
 
-from edgeconv.bench.ladders import conv_kernels
+from edgeconv.bench.ladders import conv
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
@@ -356,12 +356,11 @@ def groups() -> dict[str, list[Work]]:
 
 def ladder_works() -> Iterator[Work]:
     """Every step of the ladder of convolutions with its usual block; rows on 16 bytes and not."""
-    for entry in conv_kernels.STEPS:
-        for stride in conv_kernels.STRIDES:
+    for entry in conv.STEPS:
+        for stride, blocks in entry.blocks.items():
             for width in (48, 45):
                 case = Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(19, width))
-                for block in entry.blocks_for(stride)[:1]:
-                    yield Work(CONV_STEP, case, words=(entry.name, block))
+                yield Work(CONV_STEP, case, words=(entry.name, blocks[0]))
 
 
 LARGE_ON_A_GPU = (700, 1300)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from cpu_problems import Case
 
-from edgeconv.bench.ladders.conv_kernels import STEPS, ConvBlock, prepare
+from edgeconv.bench.ladders.conv import STEPS, ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant

@@ -13,7 +13,7 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import edgeconv
 
-from edgeconv.bench.ladders import conv, gemm, gemm_kernels
+from edgeconv.bench.ladders import conv, gemm
 from edgeconv.bench.ladders.conv import COPY, ConvRow
 from edgeconv.bench.ladders.gemm import VENDOR, GemmRow
 from edgeconv.bench.watch import Watch
@@ -119,7 +119,7 @@ def test_figures_of_products_are_those_of_the_formulas(monkeypatch) -> None:
         return 1e-3 if step == VENDOR else 2e-3
 
     found = products(monkeypatch, seconds)
-    assert list(found) == [step.name for step in gemm_kernels.STEPS]
+    assert list(found) == [step.name for step in gemm.STEPS]
     plain_row = found["plain"]
     assert plain_row.gflops == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
     assert plain_row.share_of_vendor == pytest.approx(0.5)
@@ -140,12 +140,7 @@ def test_a_wrong_product_gets_no_time(monkeypatch, by: float) -> None:
     assert found[VENDOR].right
 
 
-RUNGS = [
-    (entry, dtype, block)
-    for entry in gemm_kernels.STEPS
-    for dtype in gemm_kernels.REALS
-    for block in (entry.blocks[dtype] or (None,))
-]
+RUNGS = [(entry, dtype, block) for entry in gemm.STEPS for dtype in gemm.REALS for block in entry.blocks_for(dtype)]
 SIZES = ((256, 256, 256), (1, 1, 1), (128, 127, 129), (129, 64, 8))
 
 
@@ -160,7 +155,7 @@ def test_the_product(number: int) -> None:
         rng = np.random.default_rng(2)
         a, b = rng.uniform(-1, 1, (m, k)).astype(dtype), rng.uniform(-1, 1, (k, n)).astype(dtype)
         c = cupy.full((m, n), np.nan, dtype)
-        gemm_kernels.prepare(step, dtype, m, n, k, block)(cupy.asarray(a), cupy.asarray(b), c)
+        gemm.prepare(step, dtype, m, n, k, block)(cupy.asarray(a), cupy.asarray(b), c)
         expected = a.astype(np.float64) @ b.astype(np.float64)
         step_size = float(np.finfo(dtype).eps)
         assert np.abs(c.get() - expected).max() <= step_size * k * max(1.0, np.abs(expected).max())

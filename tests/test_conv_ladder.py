@@ -10,7 +10,7 @@ from kernel_work import CONV_STEP, Work, all_right, assert_detected, sanitizer_l
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 from selection import few_then_slow
 
-from edgeconv.bench.ladders.conv_kernels import STEPS, STRIDES, prepare
+from edgeconv.bench.ladders.conv import STEPS, STRIDES, prepare
 
 OWN = [entry for entry in STEPS if entry.name not in ("textbook", "sliding")]
 """The others are methods, which have tests of their own."""
@@ -51,7 +51,7 @@ FAULTS = (
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, str, str, str]) -> None:
     name, *change = fault
     (entry,) = [entry for entry in STEPS if entry.name == name]
-    work = Work(CONV_STEP, case(1, (37, 132)), words=(name, entry.blocks[0]))
+    work = Work(CONV_STEP, case(1, (37, 132)), words=(name, entry.blocks_for(1)[0]))
     assert_detected(tmp_path / "sources", libraries, work, "bench/ladders/conv_kernels.cu", *change)
 
 
@@ -59,7 +59,7 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, 
 @pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.name)
 def test_a_step_on_a_gpu(entry, stride: int) -> None:
-    for block in entry.blocks_for(stride) or (None,):
+    for block in entry.blocks_for(stride):
         for shape in (*SHAPES, (259, 1024), (1031, 517)):
             problem = case(stride, shape).problem()
             image = random_image(*shape, "float32")

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from bench_records import changed
 
-from edgeconv.bench.ladders import conv_kernels, gemm_kernels
+from edgeconv.bench.ladders.conv import STEPS as CONV_STEPS
 from edgeconv.bench.ladders.conv import ConvRecord
-from edgeconv.bench.ladders.gemm import GemmRecord
+from edgeconv.bench.ladders.gemm import REALS, GemmRecord
+from edgeconv.bench.ladders.gemm import STEPS as GEMM_STEPS
 from edgeconv.core.records import as_type
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
 
-CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
-GEMM = [step.name for step in gemm_kernels.STEPS]
+CONV = ["copy", *(step.name for step in CONV_STEPS)]
+GEMM = [step.name for step in GEMM_STEPS]
 SIZES = (1024, 4096)
 
 
@@ -67,7 +68,7 @@ def conv() -> ConvRecord:
 def gemm() -> GemmRecord:
     """Step n takes 2^(5 - n) ms at 4096 in float32, and a half in float64."""
     rows = []
-    for dtype in gemm_kernels.REALS:
+    for dtype in REALS:
         for size in SIZES:
             for number, step in enumerate(GEMM):
                 by = (1 if size == 4096 else 3) / (1 if dtype == "float32" else 2)

@@ -202,7 +202,7 @@ def gemm(ladder: GemmLadder, replacing: Replacing) -> None:
 
     From one thread per element to cuBLAS; ends with 1 where one is wrong.
     """
-    from edgeconv.bench.ladders.gemm_kernels import REALS
+    from edgeconv.bench.ladders.gemm import REALS
 
     _climb("gemm", ladder, "--dtypes", ladder.dtypes, REALS, replacing)
 
@@ -212,7 +212,7 @@ def conv(ladder: ConvLadder, replacing: Replacing) -> None:
 
     From the textbook kernel to the method itself; ends with 1 where one is wrong.
     """
-    from edgeconv.bench.ladders.conv_kernels import STRIDES
+    from edgeconv.bench.ladders.conv import STRIDES
 
     _climb("conv", ladder, "--strides", ladder.strides, STRIDES, replacing)
 

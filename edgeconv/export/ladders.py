@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from edgeconv.bench.intervals import ratio_interval
-from edgeconv.bench.ladders import conv_kernels, gemm_kernels
+from edgeconv.bench.ladders import conv, gemm
 from edgeconv.bench.ladders.base import StepRow
 from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
 from edgeconv.bench.ladders.gemm import VENDOR, GemmRecord, GemmRow
@@ -82,12 +82,12 @@ def source(record: LadderRecord) -> list[str]:
 def _climbed(record: LadderRecord) -> list[tuple[Any, Any, str]]:
     """Each step, its row, and its gain over the step before, at `SIZE` and the case that documents show."""
     if isinstance(record, ConvRecord):
-        rows, steps = usual(record.rows, size=SIZE, stride=STRIDE), conv_kernels.STEPS
+        rows, steps = usual(record.rows, size=SIZE, stride=STRIDE), conv.STEPS
         return [(step, rows[step.name], _gain(rows[step.name])) for step in steps]
     products = usual(record.rows, size=SIZE, dtype=DTYPE)
-    seconds = [products[step.name].median_seconds for step in gemm_kernels.STEPS]
+    seconds = [products[step.name].median_seconds for step in gemm.STEPS]
     gains = (f"{before / after:.2f} ×" if before and after else NOTHING for before, after in pairwise(seconds))
-    return [(step, products[step.name], gain) for step, gain in zip(gemm_kernels.STEPS, (NOTHING, *gains), strict=True)]
+    return [(step, products[step.name], gain) for step, gain in zip(gemm.STEPS, (NOTHING, *gains), strict=True)]
 
 
 # --- for reports ----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from cases import GROUP, FuzzCase
@@ -55,11 +56,8 @@ def run_one(case: FuzzCase, fuzzed: Fuzzed) -> None:
         fuzzed.fail(case, CRASHED, type(error).__name__, f"{type(error).__name__}: {error}")
 
 
-def indices(device: str, worker: int, workers: int, start: int = 0) -> Iterator[int]:
-    """The cases of one worker of several, from `start` on: whole groups, so that a configuration is compiled once."""
-    group = start // GROUP[device]
-    while True:
-        if group % workers == worker:
-            first = group * GROUP[device]
-            yield from range(max(first, start), first + GROUP[device])
-        group += 1
+def indices(subject: str, worker: int, workers: int) -> Iterator[int]:
+    """The cases of one worker of several: whole groups of numbers, so that a configuration is compiled once."""
+    size = GROUP.get(subject, 1)
+    for group in count(worker, workers):
+        yield from range(group * size, (group + 1) * size)

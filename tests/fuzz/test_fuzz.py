@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import fuzzing
 import numpy as np
 import oracle
 import pytest
@@ -101,8 +104,8 @@ def test_every_class_is_drawn(device: str) -> None:
 
 
 def test_workers_share_the_cases() -> None:
-    shares = [[next(numbers) for _ in range(3)] for numbers in (indices("cpu", worker, 2, 30) for worker in range(2))]
-    assert shares == [[48, 49, 50], [30, 31, 32]]
+    shares = [list(islice(indices(subject, 1, 2), 25)) for subject in ("cpu", "reader")]
+    assert shares == [[*range(24, 48), 72], list(range(1, 50, 2))]
 
 
 # --- the oracle ---------------------------------------------------------------------------------------------------
@@ -262,25 +265,24 @@ def test_the_script_reads_damaged_pictures(tmp_path: Path) -> None:
     assert (found["device"], found["failures"]) == ("reader", [])
 
 
-def dies_at_three(
-    device: str, seed: int, worker: int, jobs: int, start: int, seconds: float, now: Any, out: Any
-) -> None:
-    """A worker that a crash of native code ends, once."""
-    now.value = max(start, 3)
-    if start == 0:
-        os._exit(11)
-    found = Fuzzed()
-    found.count(draw(device, seed, start), "right")
-    out.send(found)
+def dies_at_three(subject: str, seed: int, connection: Any) -> None:
+    """A process that a crash of native code ends, once."""
+    for index in iter(connection.recv, None):
+        if index == 3:
+            os._exit(11)
+        found = Fuzzed()
+        found.count(draw(subject, seed, index), "right")
+        connection.send(found)
 
 
 def test_a_crash_is_a_finding_and_the_run_goes_on_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(PROGRAM.parent))
     import fuzz
 
-    found = fuzz.FuzzProcesses("cpu", 0, 1, 30.0, dies_at_three).run()
+    monkeypatch.setattr(fuzzing, "indices", lambda *_: range(6))
+    found = fuzz.share("cpu", 0, 0, 1, math.inf, dies_at_three)
     assert [(entry["index"], entry["what"]) for entry in found.failures] == [(3, "ended the process with code 11")]
-    assert found.outcomes["right"] == 1
+    assert found.outcomes["right"] == 5
 
 
 def test_every_named_filter_is_typed_anew() -> None:

@@ -1,13 +1,15 @@
 """What `bench gemm` and `bench conv` share: steps that are timed by turns once they are right, and a record of them.
 
-The L2 is emptied before each sample, and turns go round all steps of a case, so that a machine that changes changes all
-of them alike. `edgeconv report --schema ladder` is made of the classes of both records.
+A ladder is a table of steps, each with one idea more than the step before. gemm.py and conv.py say how a step is made
+ready for a case, how its result is judged, and what a row is compared with; `LadderTable` does the rest. The L2 is
+emptied before each sample, and turns go round all steps of a case, so that a machine that changes changes all of them
+alike. `edgeconv report --schema ladder` is made of the classes of both records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,8 +18,9 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Roof
-from edgeconv.core.records import Amount, Meta, Part, Positive, finite
+from edgeconv.core.records import Amount, Meta, Part, Positive, fields_of, finite
 from edgeconv.core.timing import Budget, Sampler, interleave
+from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run.report import DeviceFacts, RecordHead, SeriesPart, describe_series, header
 from edgeconv.runtime.devices.base import Device
@@ -57,95 +60,110 @@ class LadderHead(RecordHead):
     roof: Roof
 
 
-class Judged(NamedTuple):
-    """Whether a result is right, its error and the most that is allowed, both relative."""
-
-    right: bool
-    error: float
-    allowed: float
-
-
 @dataclass(frozen=True)
-class Contender:
-    """A step with one shape of thread blocks, ready for one case; `flops` are None of a copy, which is not judged."""
+class Step:
+    """A rung: its name, its entry point in the ladder's source, if it is there, and its idea in a clause."""
 
-    step: str
+    name: str
+    kernel: str
     idea: str
-    block: str | None
-    flops: int | None
-    run: Callable[[], None]
+    blocks: Mapping[Any, tuple[Any, ...]] = field(default_factory=dict)
+    """Thread blocks by stride or type, the usual one first; none where they are not ours to choose."""
+    computes: bool = True
+    """Not where it is there to be compared with alone: such a step has no FLOPs and is not judged."""
+
+    def blocks_for(self, other: Any) -> tuple[Any, ...]:
+        """Thread blocks at a stride or of a type; `None` alone where there is no choice."""
+        return self.blocks.get(other) or (None,)
+
+
+class LadderCase(NamedTuple):
+    """One size of a ladder: what a run of a step fills on the device, and what is made of it."""
+
+    out: Any
+    flops: int
+    judge: Callable[[NDArray[Any]], tuple[bool, float, float]]
+    """Whether a result is right, its error and the most that is allowed, both relative."""
+    prepare: Callable[[Any, Any], Callable[[], None]]
+    """Make a step with one of its thread blocks ready to run."""
 
 
 @dataclass(frozen=True)
-class LadderCase:
-    """All contenders at one size. A run fills `out` on the device; `judge` is given what is there, on the host."""
+class LadderTable:
+    """The table of steps, and what only this ladder knows; `other` is a stride or a type."""
 
-    size: int
-    contenders: list[Contender]
-    out: Any
-    judge: Callable[[NDArray[Any]], Judged]
+    steps: Sequence[Step]
+    variant: Callable[[Any, Any, Any, bool], KernelVariant]
+    """The kernel of a step, `other` and a block; last, whether sizes are multiples of what it takes at once."""
+    make_case: Callable[[int, Any, Device], LadderCase]
+    """Of a size and `other`."""
+    beside: Callable[[StepRow, list[StepRow], Any, Roof], dict[str, Any]]
+    """What `make_row` takes more than a step's row: how it stands beside other rows of its case."""
+    make_row: Callable[..., StepRow]
+    make_record: Callable[..., LadderHead]
 
+    def variants(self) -> tuple[KernelVariant, ...]:
+        """Every kernel of the ladder's source."""
+        own = [(step, *entry) for step in self.steps if step.kernel for entry in step.blocks.items()]
+        shapes = [(step, other, block) for step, other, blocks in own for block in blocks]
+        return tuple(dict.fromkeys(self.variant(*shape, whole) for shape in shapes for whole in (False, True)))
 
-def climb(
-    make_case: Callable[[int, Any, Blocks, Device], LadderCase],
-    compare: Callable[[list[StepRow], Any, Roof], list[Any]],
-    make_record: Callable[..., Any],
-    sizes: Sequence[int],
-    others: Sequence[Any],
-    blocks: Blocks,
-    budget: Budget,
-    device: Device,
-    watch: Watch,
-    progress: Callable[[int, str], None] = lambda done, note: None,
-) -> Any:
-    """The record of a ladder at each size and each of `others` (strides or types), which `compare` adds to rows."""
-    roof = device.roof()
-    rows: list[Any] = []
-    for index, (other, size) in enumerate((other, size) for other in others for size in sizes):
-        progress(index, f"{size}, {other}")
-        rows += compare(time_case(make_case(size, other, blocks, device), budget, device, watch), other, roof)
-    machine = DeviceFacts(**device.describe())
-    return make_record(**header(), machine=machine, versions=installed_versions(), roof=roof, rows=rows)
+    def measure(
+        self,
+        sizes: Sequence[int],
+        others: Sequence[Any],
+        blocks: Blocks,
+        budget: Budget,
+        device: Device,
+        watch: Watch,
+        progress: Callable[[int, str], None] = lambda done, note: None,
+    ) -> Any:
+        """The record: a row per step, thread block, size, and each of `others`."""
+        roof, rows = device.roof(), []
+        for index, (other, size) in enumerate((other, size) for other in others for size in sizes):
+            progress(index, f"{size}, {other}")
+            timed = self._time(size, other, blocks, budget, device, watch)
+            rows += [self.make_row(**fields_of(row), **self.beside(row, timed, other, roof)) for row in timed]
+        machine = DeviceFacts(**device.describe())
+        return self.make_record(**header(), machine=machine, versions=installed_versions(), roof=roof, rows=rows)
 
-
-def time_case(case: LadderCase, budget: Budget, device: Device, watch: Watch) -> list[StepRow]:
-    """One row per contender: all are judged first, by what they make of a poisoned output, then timed by turns."""
-    watch.begin()
-    judged = []
-    for contender in case.contenders:
-        case.out[...] = np.nan
-        contender.run()
-        host = np.empty(case.out.shape, case.out.dtype)
-        device.copy_out(case.out, host)
-        judged.append(Judged(True, 0.0, 0.0) if contender.flops is None else case.judge(host))
-    samplers = [Sampler(partial(device.time_once, contender.run, "cold"), budget) for contender in case.contenders]
-    interleave([(sampler, watch.look) for sampler, found in zip(samplers, judged, strict=True) if found.right])
-    seen, rows = watch.report(), []
-    for contender, found, sampler in zip(case.contenders, judged, samplers, strict=True):
-        timing = describe_series(sampler.series) if found.right else None
-        rows.append(
-            StepRow(
-                step=contender.step,
-                idea=contender.idea,
-                block=contender.block,
-                right=found.right,
-                relative_error=finite(found.error),
+    def _time(
+        self, size: int, other: Any, blocks: Blocks, budget: Budget, device: Device, watch: Watch
+    ) -> list[StepRow]:
+        """All are judged first, by what they make of a poisoned output; those that are right are timed by turns."""
+        case, rungs, rows = self.make_case(size, other, device), [], []
+        watch.begin()
+        for step in self.steps:
+            for block in step.blocks_for(other)[: None if blocks == "all" else 1]:
+                run = case.prepare(step, block)
+                case.out[...] = np.nan
+                run()
+                host = np.empty(case.out.shape, case.out.dtype)
+                device.copy_out(case.out, host)
+                judged = case.judge(host) if step.computes else (True, 0.0, 0.0)
+                rungs.append((step, block, judged, Sampler(partial(device.time_once, run, "cold"), budget)))
+        interleave([(sampler, watch.look) for _, _, (right, _, _), sampler in rungs if right])
+        seen = watch.report()
+        for step, block, (right, error, allowed), sampler in rungs:
+            timing = describe_series(sampler.series) if right else None
+            row = StepRow(
+                step=step.name,
+                idea=step.idea,
+                block=None if block is None else str(block),
+                right=right,
+                relative_error=finite(error),
                 l2_state="cold",
                 timing=timing,
-                allowed_error=found.allowed,
-                size=case.size,
-                gflops=contender.flops / timing.median_seconds / 1e9 if contender.flops and timing else None,
+                allowed_error=allowed,
+                size=size,
+                gflops=case.flops / timing.median_seconds / 1e9 if step.computes and timing else None,
                 machine=seen,
             )
-        )
-    return rows
+            rows.append(row)
+        return rows
 
 
-def ratio(over: float | None, under: float | None) -> float | None:
-    """None where one of both is not known."""
-    return None if over is None or under is None else over / under
-
-
-def usual_median(rows: Sequence[StepRow], step: str | None) -> float | None:
-    """Seconds of a step with its usual blocks, which are its first row; None where it has no time."""
-    return next((row.median_seconds for row in rows if row.step == step), None)
+def times_as_fast(row: StepRow, rows: Sequence[StepRow], step: str | None) -> float | None:
+    """The time of another step with its usual blocks, which are its first row, over that of `row`; None without one."""
+    other = next((each.median_seconds for each in rows if each.step == step), None)
+    return other / row.median_seconds if other and row.median_seconds else None

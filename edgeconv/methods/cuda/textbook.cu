@@ -2,7 +2,7 @@
 //
 // The kernel of a first lesson, and of the lab reports. Nothing is kept from one output value for the next, so each
 // reads its 27 samples and 27 weights anew (of a grey picture 9); that neighbours read the same helps only in the caches. What can be gained
-// over it, idea by idea: bench/ladders/conv_kernels.py.
+// over it, idea by idea: bench/ladders/conv.py.
 //
 // Macros that decide what is computed: those of responses.cuh.
 // Macro that changes speed alone:

@@ -1,7 +1,7 @@
 """textbook on CUDA: the kernel of a first lesson, one thread per output value, one launch per output channel.
 
 What the lab reports measure with thread blocks of 8 × 8, 16 × 16 and 32 × 32 (`--block`). It is there to be compared
-with: bench/ladders/conv_kernels.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in
+with: bench/ladders/conv.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in
 float64 where float32 does not hold them (exactness.py).
 """
 
