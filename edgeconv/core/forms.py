@@ -30,7 +30,6 @@ FormName = Literal[
     "ring of differences",
     "equal taps",
     "gradient",
-    "shared rows",
 ]
 
 
@@ -100,12 +99,6 @@ FORMS: tuple[Form, ...] = (
         "last) + b · middle of three of them across it",
         "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers, "
         "or, on a GPU, of floats: outputs that are not finite are computed again by the plain sum",
-        f"none in integers; else {NO_MORE_ROUNDINGS}",
-    ),
-    Form(
-        "shared rows",
-        "a weighted sum along each row of the picture, once for all kernel rows that are equal up to a factor",
-        "on a GPU, channels filtered separately by the same kernels at stride 1; two kernel rows are alike",
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
 )

@@ -56,12 +56,6 @@ inline unsigned larger_halves(unsigned a, unsigned b) {
 inline unsigned smaller_halves(unsigned a, unsigned b) {
     return min(a & 0xFFFFu, b & 0xFFFFu) | min(a & 0xFFFF0000u, b & 0xFFFF0000u);
 }
-inline unsigned not_below_zero(unsigned halves) {
-    return (halves & 0x8000u ? 0 : halves & 0xFFFFu) | (halves & 0x80000000u ? 0 : halves & 0xFFFF0000u);
-}
-inline float half_as_float(unsigned halves, int which) {
-    return __half2float(__ushort_as_half(static_cast<unsigned short>(halves >> 16 * which)));
-}
 
 // --- conversions ----------------------------------------------------------------------------------------------------
 inline unsigned to_tf32(float value) {
@@ -105,6 +99,3 @@ inline void load_matrices(const float *row, float (&word)[4]) { host_cuda::load_
 inline void hide_origin(const unsigned *&) {}
 inline void keep_in_register(float &) {}
 inline int block_index_anew() { return blockIdx.x; }
-
-inline void stay_a_branch() {}
-inline unsigned taken_here(unsigned word) { return word; }

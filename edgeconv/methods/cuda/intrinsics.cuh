@@ -166,17 +166,6 @@ __device__ __forceinline__ unsigned smaller_halves(unsigned a, unsigned b) {
 #endif
 }
 
-// Each of a pair of numbers, or 0 where it is below.
-__device__ __forceinline__ unsigned not_below_zero(unsigned halves) {
-    return __vmaxs2(halves, 0);  // as whole numbers: a sign is the same bit in both
-}
-__device__ __forceinline__ float half_as_float(unsigned halves, int which) {
-    float number;
-    if (which == 0) asm("{\n.reg .f16 x, y;\nmov.b32 {x, y}, %1;\ncvt.f32.f16 %0, x;\n}" : "=f"(number) : "r"(halves));
-    else asm("{\n.reg .f16 x, y;\nmov.b32 {x, y}, %1;\ncvt.f32.f16 %0, y;\n}" : "=f"(number) : "r"(halves));
-    return number;
-}
-
 // --- conversions ----------------------------------------------------------------------------------------------------
 // The bits of a float rounded to TF32: to nearest, ties away from zero.
 __device__ __forceinline__ unsigned to_tf32(float value) {
@@ -317,10 +306,6 @@ __device__ __forceinline__ void hide_origin(const unsigned *&pointer) { asm("" :
 
 // The value stays in its register: the compiler must not load it again where it is used.
 __device__ __forceinline__ void keep_in_register(float &value) { asm volatile("" : "+f"(value)); }
-__device__ __forceinline__ unsigned taken_here(unsigned word) {  // nothing is computed of it any earlier
-    asm volatile("" : "+r"(word));
-    return word;
-}
 
 // blockIdx.x, read again where it is used.
 __device__ __forceinline__ int block_index_anew() {
@@ -328,6 +313,4 @@ __device__ __forceinline__ int block_index_anew() {
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
     return block;
 }
-// What is seldom done must not become instructions under a predicate, which take their time whether it is done or not.
-__device__ __forceinline__ void stay_a_branch() { asm volatile("" ::: "memory"); }
 #endif

@@ -34,7 +34,6 @@ from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import AddressPlan, Method, PicturePlan, Plan
 from edgeconv.methods.cuda import canny_plan
-from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
 from edgeconv.methods.cuda.kernel_args import (
     BankPart,
     Defines,
@@ -193,7 +192,7 @@ def variants() -> tuple[KernelVariant, ...]:
     problems = sample_problems()
     parts = [part for problem in problems for part in direct_parts(problem)]
     listed = [direct_variant(part.problem, pitches=part.pitches) for part in parts]
-    listed += [*flat_variants((*problems, *tiled)), *bank_variants()]
+    listed += bank_variants()
     for problem in filter(has_strips, (*problems, *tiled)):
         for aligned in (False, True):
             listed += [strip_variant(problem, tile, aligned, aligned) for _, tile in tiles_of(problem, aligned)]
@@ -329,9 +328,6 @@ class StripPlan(AddressPlan):
 
 def plan_for_large(problem: Problem, pictures: int = 1) -> Plan:
     """The plan for pictures that are not small, or for a batch of them in one launch."""
-    flat = flat_filter(problem)
-    if flat is not None:
-        return FlatPlan(problem, filter=flat, pictures=pictures)
     if has_strips(problem):
         return StripPlan(problem, pictures=pictures)
     if overlaps(problem):
@@ -347,8 +343,7 @@ class CudaSliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        is_direct = flat_filter(problem) is None and is_small(problem)
-        return DirectPlan(problem) if is_direct else plan_for_large(problem)
+        return DirectPlan(problem) if is_small(problem) else plan_for_large(problem)
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
