@@ -110,7 +110,6 @@ class ConvolutionPlan:
         self._threads = self._batch_threads()
         first = self._prepare()
         self._by_address: bool = isinstance(first.plan, ByAddress) and self._second_pass is None
-        self._workspace_bytes = first.plan.workspace_bytes
         self._in_one_run = first.pictures == self._pictures
         self.method_plan = first.plan
         """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""

@@ -183,12 +183,6 @@ class Crew:
         with self._lock:
             self._put_cores(self._limits.cpus if bound and self._limits is not None else None)
 
-    def set_pace(self, spin_seconds: float, wait_seconds: float) -> None:
-        """How long helpers and callers wait awake; for measurements."""
-        with self._lock:
-            self._open()
-            self._put_pace(spin_seconds, wait_seconds)
-
     def _put_pace(self, spin_seconds: float, wait_seconds: float) -> None:
         self._words[CrewField.SPIN_NANOSECONDS // INT64_BYTES] = round(spin_seconds * NANOSECONDS)
         self._words[CrewField.WAIT_NANOSECONDS // INT64_BYTES] = round(wait_seconds * NANOSECONDS)

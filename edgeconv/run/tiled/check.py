@@ -34,7 +34,7 @@ class TileCheck:
     """Accumulates the comparison of a whole run; `problem` is that of the whole picture."""
 
     def __init__(self, problem: Problem | ChainProblem, full: bool) -> None:
-        self._problem, self._full = problem, full
+        self._problem = problem
         self._rows = _cells(problem.output_height, full)
         self._columns = _cells(problem.output_width, full)
         self._found: list[Check] = []
