@@ -21,25 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench import referee
-from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, call_words, share
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.metrics import metrics_of
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Kind, Status, rounded
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, rounded
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Roof, count
-from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
+from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.process import wait_until_quiet
-from edgeconv.io.files import STANDARD_STREAM
-from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.resize import resize
 from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
 from edgeconv.runtime import check as verify
@@ -53,7 +50,7 @@ TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
 FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
-"""For what is timed beside the convolution: the bus, files."""
+"""For each way over the bus."""
 LONGEST_REASON = 500
 """Characters of a library's own message that are stored."""
 DIGITS = 10
@@ -342,28 +339,6 @@ def time_bus(bench: Bench) -> BusPart:
     return BusPart(
         host_to_device_seconds=_median_seconds(lambda: device.copy_in(host_in, bench.image)),
         device_to_host_seconds=_median_seconds(lambda: device.copy_out(bench.out, host_out)),
-    )
-
-
-def time_files(case: Case, pixels: NDArray[Any], rules: TimingRules) -> FilesPart | None:
-    """Decoding the picture and encoding the result, in memory, in the formats that `edgeconv run` would write.
-
-    None where files hold no such pictures: RGB in, RGB or luma out.
-    """
-    from edgeconv.api.convolve import plan
-
-    prepared = plan(pixels.shape, pixels.dtype, device="cpu", **call_words(request_for(case, rules)))
-    if pixels.shape[2] != RGB_CHANNELS or prepared.output_shape[2:] not in ((), (RGB_CHANNELS,)):
-        return None
-    out = prepared(pixels)
-    in_format, out_format = FORMAT_OF_DTYPE[pixels.dtype.name], FORMAT_OF_DTYPE[out.dtype.name]
-    picture = bytes(encode_image(pixels, STANDARD_STREAM, format=in_format))
-    return FilesPart(
-        **asdict(case),
-        format=in_format,
-        file_bytes=len(picture),
-        decode_seconds=_median_seconds(lambda: decode_image(picture, "bench")),
-        encode_seconds=_median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
     )
 
 

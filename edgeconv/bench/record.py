@@ -49,8 +49,8 @@ Status = Literal["measured", "wrong", "disqualified", "refused", "failed"]
 """Not the oracle's output, a fault that the referee found, edgeconv's own reason, or an error of a library."""
 
 
-class CaseName(Part):
-    """What a case is known by."""
+class CasePart(Part):
+    """A case, and the problem that it makes."""
 
     picture: str | None
     size: Positive
@@ -58,16 +58,6 @@ class CaseName(Part):
     dtype: Dtype
     filter: str
     channels: Channels
-
-    @property
-    def named(self) -> Case:
-        """The case by name alone."""
-        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
-
-
-class CasePart(CaseName):
-    """A case, and the problem that it makes."""
-
     height: Positive
     width: Positive
     output_height: Natural
@@ -77,14 +67,10 @@ class CasePart(CaseName):
     output_mode: str
     input_sha256: Sha256
 
-
-class FilesPart(CaseName):
-    """What decoding and encoding took for a case, in memory."""
-
-    format: str
-    file_bytes: Natural
-    decode_seconds: Amount
-    encode_seconds: Amount
+    @property
+    def named(self) -> Case:
+        """The case by name alone."""
+        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
 
 
 class LeftOut(Part):
@@ -188,8 +174,10 @@ class BenchRecord(RecordHead):
     formulas: dict[str, str]
     warnings: list[str]
     left_out: list[LeftOut]
-    files: list[FilesPart]
     rows: list[BenchRow]
+    files: Annotated[list[dict[str, Any]], Meta(description="only in records from before December 2026")] = field(
+        default_factory=list
+    )
     seed: Annotated[
         Natural | None,
         Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),

@@ -18,7 +18,7 @@ from typing import Any
 
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.measure import measure_case, pixels_for, request_for, time_files
+from edgeconv.bench.measure import measure_case, pixels_for, request_for
 from edgeconv.bench.metrics import FORMULAS
 from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
@@ -120,9 +120,6 @@ def run(
                 rows = measure_case(case, pixels, candidates, rules, roof, watch, record.seed)
                 record.rows += rows
                 told(rows)
-            if rules.around and not any(entry.named == case for entry in record.files):
-                files = time_files(case, pixels, rules)
-                record.files += [] if files is None else [files]
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
             if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
                 keep()
@@ -178,7 +175,6 @@ def _new_record(plan: BenchRun) -> BenchRecord:
         formulas=dict(FORMULAS),
         warnings=[],
         left_out=[],
-        files=[],
         rows=[],
         seed=secrets.randbits(SEED_BITS),
     )
@@ -195,7 +191,7 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> None:
         if was != now:
             both = "" if name in ASKED else f" ({was}, and here it is {now})"
             raise UsageError(f"'{plan.path}' was measured with another {name}{both}: leave --resume out.")
-    for name in ("created_utc", "wall_seconds", "roofs", "files", "rows"):
+    for name in ("created_utc", "wall_seconds", "roofs", "rows"):
         setattr(record, name, getattr(earlier, name))
     record.seed = record.seed if earlier.seed is None else earlier.seed
 
