@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.watch import Watched
+from edgeconv.bench.watch import OLDER, Watched
 from edgeconv.core.choices import Channels, DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import (
@@ -121,11 +121,9 @@ class BenchRow(Part):
     launch_bound: bool | None
     bus: BusPart | None
     machine: Watched
-    end_to_end: Annotated[SeriesPart | None, Meta(description="only in records from before December 2026")] = None
+    end_to_end: Annotated[SeriesPart | None, OLDER] = None
     fault: Annotated[str | None, Meta(description="what the referee found, where it did: see docs/bench.md")] = None
-    restored: Annotated[list[str], Meta(description="only in records from before December 2026")] = field(
-        default_factory=list
-    )
+    restored: Annotated[list[str], OLDER] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Only what was right has times, and each state of the L2 that has a time has its metrics."""
@@ -175,9 +173,7 @@ class BenchRecord(RecordHead):
     warnings: list[str]
     left_out: list[LeftOut]
     rows: list[BenchRow]
-    files: Annotated[list[dict[str, Any]], Meta(description="only in records from before December 2026")] = field(
-        default_factory=list
-    )
+    files: Annotated[list[dict[str, Any]], OLDER] = field(default_factory=list)
     seed: Annotated[
         Natural | None,
         Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),

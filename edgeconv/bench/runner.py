@@ -24,7 +24,7 @@ from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.surface import cases_of, drawn_case
-from edgeconv.bench.watch import Watch, gpu_reader
+from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -90,7 +90,7 @@ def run(
         _take_over(plan, record)
     done = {(row.case.named, row.device): row.case.input_sha256 for row in record.rows}
     record.roofs = {device: record.roofs.get(device) or get_device(device).roof() for device in devices}
-    watches = {device: Watch(device, gpu_reader()) if device == "cuda" else Watch(device) for device in devices}
+    watches = {device: Watch(device) for device in devices}
     pictures = {name: read_image(name, plan.read_rules).pixels for name in plan.pictures}
     earlier_seconds, started = record.wall_seconds, time.perf_counter()
     saved = started
