@@ -24,7 +24,7 @@ from bench_records import (
 )
 from problems import random_image
 
-from edgeconv.bench import metrics, record, runner
+from edgeconv.bench import record, runner
 from edgeconv.bench.candidates import Bench
 from edgeconv.bench.grid import Case, CaseGrid, GridPart
 from edgeconv.bench.measure import pixels_for
@@ -124,7 +124,7 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     assert account.large_copy_share == stored(fewest / ROOF.copy_bytes_per_second / 3e-3)
     assert account.roofline_share == stored(1e-3 / 3e-3)
     assert account.bound_by == "memory"
-    assert set(plain(account)) - {"seconds", "bound_by"} == set(metrics.FORMULAS)
+    assert set(plain(account)) - {"seconds", "bound_by"} == set(record.FORMULAS)
 
 
 def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:

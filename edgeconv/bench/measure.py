@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.metrics import metrics_of
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, rounded
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, metrics_of, rounded
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of

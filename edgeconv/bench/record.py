@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from edgeconv.bench.grid import Case, CaseGrid
-from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import OLDER, Watched
 from edgeconv.core.choices import Channels, DeviceName
-from edgeconv.core.cost import Roof
+from edgeconv.core.cost import Counts, Roof
 from edgeconv.core.records import (
     Amount,
     Meta,
@@ -34,19 +33,49 @@ from edgeconv.core.records import (
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
-from edgeconv.run.report import CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
+from edgeconv.run.report import BoundBy, CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
 from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 
 KIND: Literal["bench"] = "bench"
-ROW_LISTS = ("rows", "files", "left_out")
+ROW_LISTS = ("rows", "left_out")
 """Lists that are written one entry per line, so that a record can be read and compared line by line."""
-
 FIGURES = 5
 """Significant digits of the figures of a row: no clock here has more."""
+
+FORMULAS: dict[str, str] = {
+    "gflops": "nominal FLOPs / median seconds / 1e9; nominal = 2 · 3 · 3 · Cin · Cout · Hout · Wout a direction",
+    "useful_gflops": "useful FLOPs / median seconds / 1e9; useful = nominal without zero weights and shared work",
+    "gigabytes_per_second": "fewest bytes / median seconds / 1e9; fewest = picture read once + output written once",
+    "moved_gigabytes_per_second": "bytes that the method itself moves by design / median seconds / 1e9",
+    "intensity_flops_per_byte": "nominal FLOPs / fewest bytes",
+    "floor_share": "median seconds of the floor: a copy of the fewest bytes (same run, size, L2) / median seconds",
+    "large_copy_share": "fewest bytes / bandwidth of a large copy measured in this run / median seconds",
+    "roofline_share": "max(copy seconds as in floor_share, useful FLOPs / measured FMA rate) / median seconds",
+}
 
 Kind = Literal["method", "peer", "copy"]
 Status = Literal["measured", "wrong", "disqualified", "refused", "failed"]
 """Not the oracle's output, a fault that the referee found, edgeconv's own reason, or an error of a library."""
+
+
+class Metrics(Part):
+    """What a time means; None for what was not measured.
+
+    The copy is measured in the same run, by turns with the candidates, moves just the fewest bytes of this case, and
+    finds the cache in the same state. Above stride 3 it reads the lines of memory that hold a pixel under some window
+    (`fetched_bytes`), as memory gives no less.
+    """
+
+    seconds: Amount
+    gflops: Amount
+    useful_gflops: Amount
+    gigabytes_per_second: Amount
+    moved_gigabytes_per_second: Amount | None
+    intensity_flops_per_byte: Amount
+    floor_share: Amount | None
+    large_copy_share: Amount | None
+    roofline_share: Amount | None
+    bound_by: BoundBy | None
 
 
 class CasePart(Part):
@@ -180,14 +209,34 @@ class BenchRecord(RecordHead):
     ] = None
 
 
+def metrics_of(
+    counts: Counts, seconds: float, copy_seconds: float | None, roof: Roof, moved_bytes: int | None
+) -> Metrics:
+    """The metrics of a run that took `seconds`."""
+    floor_seconds = None
+    if copy_seconds is not None:
+        floor_seconds = max(copy_seconds, counts.useful_flops / roof.fma_flops_per_second)
+    return Metrics(
+        seconds=seconds,
+        gflops=counts.nominal_flops / seconds / 1e9,
+        useful_gflops=counts.useful_flops / seconds / 1e9,
+        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
+        moved_gigabytes_per_second=None if moved_bytes is None else moved_bytes / seconds / 1e9,
+        intensity_flops_per_byte=counts.intensity_flops_per_byte,
+        floor_share=None if copy_seconds is None else copy_seconds / seconds,
+        large_copy_share=counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
+        roofline_share=None if floor_seconds is None else floor_seconds / seconds,
+        bound_by=None if floor_seconds is None else "memory" if floor_seconds == copy_seconds else "arithmetic",
+    )
+
+
 def to_json(record: Part) -> bytes:
     """UTF-8, keys in the order of the record; raises ValueError on NaN."""
     dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     parts = []
     for name, value in plain(record).items():
-        if name in ROW_LISTS:
-            lines = ",\n".join("    " + dump(row) for row in value)
-            text = f"[\n{lines}\n  ]" if value else "[]"
+        if name in ROW_LISTS and value:
+            text = "[\n" + ",\n".join(f"    {dump(row)}" for row in value) + "\n  ]"
         else:
             text = dump(value, indent=2).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')

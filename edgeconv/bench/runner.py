@@ -19,9 +19,8 @@ from typing import Any
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.measure import measure_case, pixels_for, request_for
-from edgeconv.bench.metrics import FORMULAS
 from edgeconv.bench.peers import peer_candidates
-from edgeconv.bench.record import KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
+from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.surface import cases_of, drawn_case
 from edgeconv.bench.watch import Watch
