@@ -118,8 +118,8 @@ class BusPart(Part):
     device_to_host_seconds: Amount
 
 
-class BenchRow(Part):
-    """A candidate at a case. One whose result was not right has no times."""
+class BenchRow(Part, kw_only=True):
+    """A candidate at a case. One whose result was not right has no times, nor what a run says of itself."""
 
     case: CasePart = field(name="work")
     kind: Kind
@@ -128,30 +128,30 @@ class BenchRow(Part):
     device: DeviceName
     options: Options
     status: Status
-    reason: str | None
-    differs: str | None
-    check: CheckPart | None
-    workspace_bytes: Natural | None
-    moved_bytes: Natural | None
-    launches: Natural | None
-    choice: dict[str, Any]
+    reason: str | None = None
+    differs: str | None = None
+    check: CheckPart | None = None
+    workspace_bytes: Natural | None = None
+    moved_bytes: Natural | None = None
+    launches: Natural | None = None
+    choice: dict[str, Any] = field(default_factory=dict)
     counts: CountsPart
-    set_up_seconds: Amount | None
-    cold_seconds: Amount | None
-    clock: Literal["CUDA events", "monotonic"]
-    lead_l2_state: L2State | None
-    timings: Annotated[dict[L2State, SeriesPart], keyed_by(L2_STATES)]
+    set_up_seconds: Amount | None = None
+    cold_seconds: Amount | None = None
+    clock: Literal["CUDA events", "monotonic"] | None = None
+    lead_l2_state: L2State | None = None
+    timings: Annotated[dict[L2State, SeriesPart], keyed_by(L2_STATES)] = field(default_factory=dict)
     metrics: Annotated[
         dict[L2State, Metrics],
         keyed_by(L2_STATES),
         Meta(description="what a median means; each figure by its formula in `formulas`"),
-    ] = field(name="accounts")
-    launch: Train | None
-    launch_bound: bool | None
-    bus: BusPart | None
+    ] = field(name="accounts", default_factory=dict)
+    launch: Train | None = None
+    launch_bound: bool | None = None
+    bus: BusPart | None = None
     machine: Watched
-    end_to_end: Annotated[SeriesPart | None, OLDER] = None
     fault: Annotated[str | None, Meta(description="what the referee found, where it did: see docs/bench.md")] = None
+    end_to_end: Annotated[SeriesPart | None, OLDER] = None
     restored: Annotated[list[str], OLDER] = field(default_factory=list)
 
     def __post_init__(self) -> None:
