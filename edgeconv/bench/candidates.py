@@ -51,8 +51,8 @@ class Ready:
     """What it computes in; None: what a method of the project would."""
     tolerance: float = 0.0
     """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
-    output: Callable[[], Any] | None = None
-    """The array on the device that holds the output of the last run, where that is not the bench's."""
+    output: Callable[[], Any] = lambda: None
+    """Of a method: the array on the device that holds the output of the last run."""
     differs: str | None = None
     """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
@@ -136,42 +136,33 @@ class MethodCandidate(BenchCandidate):
             return self._prepare_call(bench)
         with bench.device.guard(self.options.workspace_limit_bytes):
             plan = require(self.name, self.device, self.options).prepare(bench.problem, self.options)
-        return _ready(plan, bench, lambda: plan.run(bench.image, bench.out))
+        return _ready(plan, bench, lambda: plan.run(bench.image, bench.out), lambda: bench.out)
 
     def _prepare_call(self, bench: Bench) -> Ready:
         from edgeconv.api.convolve import convolve, plan
 
         if bench.request.second_pass(bench.problem.dtype) is not None:
             raise UnavailableError("a call with output mode normalize is more than the other candidates do")
-        words = call_words(bench.request) | {"method": self.name, "device": self.device, "options": self.options}
+        names = ("filter", "stride", "padding", "border", "channels", "luma", "output_mode")
+        words: dict[str, Any] = {name: getattr(bench.request, name) for name in names}
+        words |= {"method": self.name, "device": self.device, "options": self.options}
         prepared = plan(bench.problem.input_shape, bench.problem.dtype, **words)
-        if self.call == "plan":
-            return _ready(prepared.method_plan, bench, lambda: prepared(bench.image, out=bench.out))
         held: list[Any] = [None]
 
         def run() -> None:
-            held[0] = convolve(bench.image, **words)
+            held[0] = prepared(bench.image, out=bench.out) if self.call == "plan" else convolve(bench.image, **words)
 
-        def output() -> Any:
-            return held[0].reshape(bench.problem.output_shape)
-
-        ready = _ready(prepared.method_plan, bench, run)
-        return replace(ready, output=output, result=lambda: bench.to_host(output()))
+        return _ready(prepared.method_plan, bench, run, lambda: held[0].reshape(bench.problem.output_shape))
 
 
-def call_words(request: Request) -> dict[str, Any]:
-    """A request as the words of `edgeconv.plan` and `edgeconv.convolve`."""
-    names = ("filter", "stride", "padding", "border", "channels", "luma", "output_mode")
-    return {name: getattr(request, name) for name in names}
-
-
-def _ready(plan: PicturePlan, bench: Bench, run: Callable[[], Any]) -> Ready:
-    """A run that writes to the bench's output, with what its plan says of itself."""
+def _ready(plan: PicturePlan, bench: Bench, run: Callable[[], Any], output: Callable[[], Any]) -> Ready:
+    """A run with its output on the device, and what its plan says of itself."""
     return Ready(
         run=run,
-        result=lambda: bench.to_host(bench.out),
+        result=lambda: bench.to_host(output()),
         problem=bench.problem,
         arithmetic=plan.arithmetic,
+        output=output,
         differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
         workspace_bytes=plan.workspace_bytes,
         moved_bytes=plan.moved_bytes,

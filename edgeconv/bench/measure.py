@@ -183,7 +183,7 @@ def enter(candidate: BenchCandidate, pictures: Pictures, limit: int | None) -> E
     started = perf_counter()
     ready = candidate.prepare(bench)
     set_up_seconds = perf_counter() - started
-    pictures.show_check()
+    pictures.show(0, bench.image_host)
     cold_seconds = _seconds(bench.once, ready)
     if candidate.kind != "copy":
         image = bench.image_host
