@@ -8,12 +8,13 @@ what they were measured with.
 from __future__ import annotations
 
 import gc
+import math
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
@@ -91,19 +92,20 @@ def run(
     record.roofs = {device: record.roofs.get(device) or get_device(device).roof() for device in devices}
     watches = {device: Watch(device) for device in devices}
     pictures = {name: read_image(name, plan.read_rules).pixels for name in plan.pictures}
-    earlier_seconds, started = record.wall_seconds, time.perf_counter()
+    earlier_seconds, started = record.wall_seconds, perf_counter()
+    until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
     saved = started
     assert record.seed is not None  # only what was measured before there was a referee has none
 
     def keep() -> None:
-        record.wall_seconds = earlier_seconds + time.perf_counter() - started
+        record.wall_seconds = earlier_seconds + perf_counter() - started
         record.warnings = _warnings(record.rows)
         if plan.path is not None:
             write_bytes_atomically(plan.path, to_json(record))
 
     try:
         for number, (case, part) in enumerate(todo):
-            if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
+            if perf_counter() > until:
                 break
             drawn = drawn_case(plan.grid, case)
             picture = None if case.picture is None else pictures[case.picture]
@@ -120,9 +122,9 @@ def run(
                 record.rows += rows
                 told(rows)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
-            if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
+            if perf_counter() - saved > SAVE_EVERY_SECONDS:
                 keep()
-                saved = time.perf_counter()
+                saved = perf_counter()
         else:
             record.complete = True
     except BaseException:
@@ -136,24 +138,19 @@ def run(
 def _candidates(plan: BenchRun, part: GridPart, record: BenchRecord) -> dict[DeviceName, list[BenchCandidate]]:
     """What competes in a part, by device; who is not there, and why, goes to the record's `left_out`."""
     found: dict[DeviceName, list[BenchCandidate]] = {}
-
-    def leave_out(entry: LeftOut) -> None:
-        if entry not in record.left_out:
-            record.left_out.append(entry)
-
+    absent = []
     for word in part.devices:
         device: DeviceName = "cuda" if word == "cuda" else "cpu"
-        reason = cuda_unavailable_reason() if device == "cuda" else None
-        if reason is not None:
-            leave_out(LeftOut("device", device, device, reason))
+        if device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
+            absent.append(LeftOut("device", device, device, reason))
             continue
         methods = method_candidates(part.methods, device, plan.options)
         peers, missing = peer_candidates(part.peers, device, plan.options)
         record.versions |= {peer.name: peer.version for peer in peers}
-        for name, why in missing:
-            leave_out(LeftOut("peer", name, device, why))
+        absent += [LeftOut("peer", name, device, why) for name, why in missing]
         if methods or peers:
             found[device] = [CopyCandidate(device), *methods, *peers]
+    record.left_out += [entry for entry in absent if entry not in record.left_out]
     return found
 
 
@@ -192,7 +189,7 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> None:
             raise UsageError(f"'{plan.path}' was measured with another {name}{both}: leave --resume out.")
     for name in ("created_utc", "wall_seconds", "roofs", "rows"):
         setattr(record, name, getattr(earlier, name))
-    record.seed = record.seed if earlier.seed is None else earlier.seed
+    record.seed = earlier.seed or record.seed
 
 
 def _measured_with(record: BenchRecord) -> dict[str, Any]:
