@@ -21,7 +21,7 @@ from edgeconv.bench.record import Kind
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.exactness import Arithmetic, is_narrow
-from edgeconv.core.option import Option, options_of
+from edgeconv.core.option import options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
@@ -215,28 +215,17 @@ def _named(word: str, device: DeviceName, options: Options) -> list[MethodCandid
     check_name(name, ALL)
     known = {entry.spelling: entry for entry in options_of(Options)}
     call: Call | None = None
-    concerned = True
+    here = name in method_names(device)
     for setting in settings:
         spelling, given, value = setting.partition("=")
+        entry = known.get(spelling)
         if spelling == "call" and value in CALLS:
             call = value
-            continue
-        try:
-            entry = known[spelling]
-            if (entry.type is bool) == bool(given):  # a flag takes no value, and every other option does
-                raise KeyError(spelling)
-            chosen: dict[str, Any] = {entry.name: True if entry.type is bool else entry.read(value)}
+        elif entry is not None and (entry.type is bool) != bool(given):  # a flag takes no value, all others do
+            chosen: dict[str, Any] = {entry.name: entry.read(value) if given else True}
             options = replace(options, **chosen)
-        except (KeyError, UsageError):
-            shapes = [*map(_shape, known.values()), f"call={'|'.join(CALLS)}"]
-            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}.") from None
-        concerned = concerned and entry.declared.device in (None, device)
-    here = concerned and name in method_names(device)
+            here = here and entry.declared.device in (None, device)
+        else:
+            shapes = [each if known[each].type is bool else f"{each}=" for each in known]
+            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}, call={'|'.join(CALLS)}.")
     return [MethodCandidate(word, name, device, options, call)] if here else []
-
-
-def _shape(entry: Option) -> str:
-    """How an option is written in a method: `math=fma|tf32|half`, `find`, `threads=N`."""
-    if entry.type is bool:
-        return entry.spelling
-    return f"{entry.spelling}={'|'.join(map(str, entry.choices)) or 'N'}"

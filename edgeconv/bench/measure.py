@@ -9,10 +9,10 @@ those of the convolution alone: the picture is on the device before.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import count as numbers_from
 from time import perf_counter
 from typing import Any, TypeVar
 from zlib import crc32
@@ -212,7 +212,7 @@ def turns(
     entries: Sequence[Entry], state: L2State, budget: Budget, pictures: Pictures, watch: Watch
 ) -> tuple[SeriesOf, dict[BenchCandidate, Refused]]:
     """A series of each, by turns; why not of each that failed in between."""
-    bench, turn, sample_numbers = pictures.bench, 0, numbers_from()
+    bench, turn, sample_numbers = pictures.bench, 0, itertools.count()
     refused: dict[BenchCandidate, Refused] = {}
     last_seconds = {entry.candidate: 0.0 for entry in entries}
 
