@@ -92,14 +92,19 @@ class Bench:
 
 
 def share(device: DeviceName, request: Request, image_host: NDArray[Any]) -> Bench:
-    """Put the picture on the device and make room for outputs."""
-    problem = request.problem(image_host.shape, image_host.dtype)
-    processor = get_device(device)
-    with processor.guard(problem.input_bytes + problem.output_bytes):
-        image = processor.empty(problem.input_shape, problem.dtype)  # on the CPU too: `image_host` is for the check
-        processor.copy_in(image_host, image)
-        out = processor.empty(problem.output_shape, problem.output_dtype)
+    """Put the picture on the device, in an array of its own on the CPU too, and make room for outputs."""
+    processor, problem = get_device(device), request.problem(image_host.shape, image_host.dtype)
+    image, out = make_room(processor, problem)
+    processor.copy_in(image_host, image)
     return Bench(processor, problem, image_host, image, out, request)
+
+
+def make_room(device: Device, problem: Problem) -> tuple[Any, Any]:
+    """Arrays of the device for a picture and an output."""
+    with device.guard(problem.input_bytes + problem.output_bytes):
+        return device.empty(problem.input_shape, problem.dtype), device.empty(
+            problem.output_shape, problem.output_dtype
+        )
 
 
 class BenchCandidate(ABC):

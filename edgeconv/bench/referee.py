@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.candidates import Bench, Ready, make_room
 from edgeconv.bench.record import Kind
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import noise_of
@@ -122,11 +122,9 @@ def draw(bench: Bench, rng: np.random.Generator, is_noise: bool) -> Pictures:
         shifts = tuple(int(rng.integers(1, size)) if size > 1 else 0 for size in image.shape[:2])
         drawn = np.roll(image, shifts, (0, 1))
     slots = [Slot(bench.image, bench.out, drawn.copy())]
-    slot_bytes, free_bytes = problem.input_bytes + problem.output_bytes, device.free_bytes()
-    if free_bytes is None or free_bytes > MEMORY_SHARE * slot_bytes:
-        with device.guard(slot_bytes):
-            own = device.empty(problem.input_shape, problem.dtype)
-            slots.append(Slot(own, device.empty(problem.output_shape, problem.output_dtype), drawn.copy()))
+    free_bytes = device.free_bytes()
+    if free_bytes is None or free_bytes > MEMORY_SHARE * (problem.input_bytes + problem.output_bytes):
+        slots.append(Slot(*make_room(device, problem), drawn.copy()))
     return Pictures(bench, rng, drawn, tuple(slots))
 
 
