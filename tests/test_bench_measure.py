@@ -113,16 +113,12 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     assert (series.p10_seconds, series.p90_seconds) == (pytest.approx(1.4e-3), pytest.approx(4.6e-3))
     assert series.stopped_because == "sample limit"
     account = row.metrics["warm"]
-
-    def stored(figure: float) -> float:
-        return float(f"{figure:.{record.FIGURES}g}")
-
     nominal, fewest = 2 * 9 * 3 * 3 * 64, 2 * 64 * 3 * 4
-    assert account.gflops == stored(nominal / 3e-3 / 1e9)
-    assert account.gigabytes_per_second == stored(fewest / 3e-3 / 1e9)
-    assert account.floor_share == stored(1e-3 / 3e-3)
-    assert account.large_copy_share == stored(fewest / ROOF.copy_bytes_per_second / 3e-3)
-    assert account.roofline_share == stored(1e-3 / 3e-3)
+    assert account.gflops == nominal / 3e-3 / 1e9
+    assert account.gigabytes_per_second == fewest / 3e-3 / 1e9
+    assert account.floor_share == 1e-3 / 3e-3
+    assert account.large_copy_share == fewest / ROOF.copy_bytes_per_second / 3e-3
+    assert account.roofline_share == 1e-3 / 3e-3
     assert account.bound_by == "memory"
     assert set(plain(account)) - {"seconds", "bound_by"} == set(record.FORMULAS)
 

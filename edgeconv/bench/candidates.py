@@ -102,9 +102,8 @@ def share(device: DeviceName, request: Request, image_host: NDArray[Any]) -> Ben
 def make_room(device: Device, problem: Problem) -> tuple[Any, Any]:
     """Arrays of the device for a picture and an output."""
     with device.guard(problem.input_bytes + problem.output_bytes):
-        return device.empty(problem.input_shape, problem.dtype), device.empty(
-            problem.output_shape, problem.output_dtype
-        )
+        image = device.empty(problem.input_shape, problem.dtype)
+        return image, device.empty(problem.output_shape, problem.output_dtype)
 
 
 class BenchCandidate(ABC):

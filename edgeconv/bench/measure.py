@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, metrics_of, rounded
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
@@ -331,27 +331,28 @@ def rows_of(
             continue
         ready, launch = outcome.ready, outcome.launch
         own = {state: found[candidate] for state, found in series.items()}
-        found = row(
-            status="measured",
-            differs=ready.differs,
-            workspace_bytes=ready.workspace_bytes,
-            moved_bytes=ready.moved_bytes,
-            launches=ready.launches,
-            choice=ready.choice,
-            set_up_seconds=outcome.set_up_seconds,
-            cold_seconds=outcome.cold_seconds,
-            clock="CUDA events" if bench.device.moves_data and ready.synchronize is None else "monotonic",
-            lead_l2_state=bench.device.l2_state if bench.device.l2_state in own else next(iter(own)),
-            timings={state: describe_series(found) for state, found in own.items()},
-            metrics={
-                state: metrics_of(counts, _median(found), floors.get(state), roof, ready.moved_bytes)
-                for state, found in own.items()
-            },
-            launch=launch,
-            launch_bound=launch.enqueue_seconds >= _median(own["warm"]) if launch and "warm" in own else None,
-            bus=bus,
+        rows.append(
+            row(
+                status="measured",
+                differs=ready.differs,
+                workspace_bytes=ready.workspace_bytes,
+                moved_bytes=ready.moved_bytes,
+                launches=ready.launches,
+                choice=ready.choice,
+                set_up_seconds=outcome.set_up_seconds,
+                cold_seconds=outcome.cold_seconds,
+                clock="CUDA events" if bench.device.moves_data and ready.synchronize is None else "monotonic",
+                lead_l2_state=bench.device.l2_state if bench.device.l2_state in own else next(iter(own)),
+                timings={state: describe_series(found) for state, found in own.items()},
+                metrics={
+                    state: metrics_of(counts, _median(found), floors.get(state), roof, ready.moved_bytes)
+                    for state, found in own.items()
+                },
+                launch=launch,
+                launch_bound=launch.enqueue_seconds >= _median(own["warm"]) if launch and "warm" in own else None,
+                bus=bus,
+            )
         )
-        rows.append(rounded(found))
     return rows
 
 

@@ -7,7 +7,6 @@ these classes. Exports and the tables in docs read only this.
 from __future__ import annotations
 
 import json
-import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,7 +23,6 @@ from edgeconv.core.records import (
     Part,
     Positive,
     Sha256,
-    as_type,
     field,
     json_bytes,
     keyed_by,
@@ -39,8 +37,6 @@ from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "left_out")
 """Lists that are written one entry per line, so that a record can be read and compared line by line."""
-FIGURES = 5
-"""Significant digits of the figures of a row: no clock here has more."""
 
 FORMULAS: dict[str, str] = {
     "gflops": "nominal FLOPs / median seconds / 1e9; nominal = 2 · 3 · 3 · Cin · Cout · Hout · Wout a direction",
@@ -246,16 +242,3 @@ def to_json(record: Part) -> bytes:
 def read_record(path: Path) -> BenchRecord:
     """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
     return read_kinds(path, {KIND: BenchRecord})
-
-
-def rounded(row: BenchRow) -> BenchRow:
-    """The row with its figures to FIGURES digits."""
-    return as_type(_rounded(plain(row)), BenchRow)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{FIGURES}g}") if math.isfinite(value) else value
-    if isinstance(value, dict):
-        return {name: _rounded(part) for name, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
