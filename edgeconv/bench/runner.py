@@ -46,6 +46,10 @@ MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capab
 """What was asked for, and what changes a time: a record that is resumed has the same."""
 
 
+Candidates = dict[DeviceName, list[BenchCandidate]]
+"""What competes, by device."""
+
+
 @dataclass
 class BenchRun:
     """What is to be measured, and where it is stored."""
@@ -78,19 +82,10 @@ def run(
     todo = cases_of(plan.grid, plan.pictures)
     for case, _ in todo:  # what cannot be asked for is refused before anything is measured
         request_for(case, plan.rules)
-    record = _new_record(plan)
-    here = {part: _candidates(plan, part, record) for part in plan.grid.parts}
-    if not any(here.values()):
-        reasons = sorted({f"{entry.name}: {entry.reason}" for entry in record.left_out})
-        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
+    record, here = _begin(plan)
     todo = [(case, part) for case, part in todo if here[part]]
-    devices = list(dict.fromkeys(device for of_device in here.values() for device in of_device))
-    record.machine = {device: DeviceFacts(**get_device(device).describe()) for device in devices}
-    if plan.resume:
-        _take_over(plan, record)
     done = {(row.case.named, row.device): row.case.input_sha256 for row in record.rows}
-    record.roofs = {device: record.roofs.get(device) or get_device(device).roof() for device in devices}
-    watches = {device: Watch(device) for device in devices}
+    watches = {device: Watch(device) for device in record.machine}
     pictures = {name: read_image(name, plan.read_rules).pixels for name in plan.pictures}
     earlier_seconds, started = record.wall_seconds, perf_counter()
     until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
@@ -135,27 +130,16 @@ def run(
     return record
 
 
-def _candidates(plan: BenchRun, part: GridPart, record: BenchRecord) -> dict[DeviceName, list[BenchCandidate]]:
-    """What competes in a part, by device; who is not there, and why, goes to the record's `left_out`."""
-    found: dict[DeviceName, list[BenchCandidate]] = {}
-    absent = []
-    for word in part.devices:
-        device: DeviceName = "cuda" if word == "cuda" else "cpu"
-        if device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
-            absent.append(LeftOut("device", device, device, reason))
-            continue
-        methods = method_candidates(part.methods, device, plan.options)
-        peers, missing = peer_candidates(part.peers, device, plan.options)
-        record.versions |= {peer.name: peer.version for peer in peers}
-        absent += [LeftOut("peer", name, device, why) for name, why in missing]
-        if methods or peers:
-            found[device] = [CopyCandidate(device), *methods, *peers]
-    record.left_out += [entry for entry in absent if entry not in record.left_out]
-    return found
-
-
-def _new_record(plan: BenchRun) -> BenchRecord:
-    return BenchRecord(
+def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
+    """The record before the first case, or as an earlier run has left it, and what competes in each part."""
+    versions = installed_versions()
+    left_out: list[LeftOut] = []
+    here = {part: _candidates(plan, part, versions, left_out) for part in plan.grid.parts}
+    if not any(here.values()):
+        reasons = sorted({f"{entry.name}: {entry.reason}" for entry in left_out})
+        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
+    devices = {device: get_device(device) for of_part in here.values() for device in of_part}
+    record = BenchRecord(
         **header(),
         kind=KIND,
         command=list(plan.command),
@@ -165,15 +149,38 @@ def _new_record(plan: BenchRun) -> BenchRecord:
         pictures=list(plan.pictures),
         rules=plan.rules,
         options=plan.options,
-        machine={},
-        versions=installed_versions(),
+        machine={name: DeviceFacts(**device.describe()) for name, device in devices.items()},
+        versions=versions,
         roofs={},
         formulas=dict(FORMULAS),
         warnings=[],
-        left_out=[],
+        left_out=left_out,
         rows=[],
         seed=secrets.randbits(SEED_BITS),
     )
+    if plan.resume:
+        _take_over(plan, record)
+    record.roofs = {name: record.roofs.get(name) or device.roof() for name, device in devices.items()}
+    return record, here
+
+
+def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_out: list[LeftOut]) -> Candidates:
+    """What competes in a part; versions of its peers, and who is not there and why, are added to what is given."""
+    found: Candidates = {}
+    absent = []
+    for word in part.devices:
+        device: DeviceName = "cuda" if word == "cuda" else "cpu"
+        if device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
+            absent.append(LeftOut("device", device, device, reason))
+            continue
+        methods = method_candidates(part.methods, device, plan.options)
+        peers, missing = peer_candidates(part.peers, device, plan.options)
+        versions |= {peer.name: peer.version for peer in peers}
+        absent += [LeftOut("peer", name, device, why) for name, why in missing]
+        if methods or peers:
+            found[device] = [CopyCandidate(device), *methods, *peers]
+    left_out += [entry for entry in absent if entry not in left_out]
+    return found
 
 
 def _take_over(plan: BenchRun, record: BenchRecord) -> None:
