@@ -38,12 +38,11 @@ FEW = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds
 
 
 class FakeDevice(CpuDevice):
-    """A CPU on which every run takes what the candidate at hand says; `calls` remembers the L2 states asked for."""
+    """A CPU on which every run takes what the candidate at hand says."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seconds_of: dict[Callable[[], Any], Iterator[float]] = {}
-        self.calls: list[str] = []
         self.floor_seconds = 1e-3
 
     def describe(self) -> dict[str, Any]:
@@ -53,16 +52,12 @@ class FakeDevice(CpuDevice):
         return ROOF
 
     def time_once(self, call, l2_state=None, enqueue_seconds=0.0, renew=None) -> float:
-        self.calls.append(l2_state)
         if renew is not None:
             renew()
         call()
         return next(self.seconds_of[call])
 
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
-        return self.copier(read_bytes + written_bytes)
-
-    def copier(self, moved_bytes: int) -> Callable[[], None]:
         def copy() -> None:
             return None
 

@@ -20,8 +20,7 @@ from run_reports import all_run_reports
 
 from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
-from edgeconv.bench.metrics import metrics_of
-from edgeconv.bench.record import BenchRecord, BusPart
+from edgeconv.bench.record import BenchRecord, BusPart, metrics_of
 from edgeconv.core.cost import Counts, Roof, speed
 from edgeconv.core.records import plain
 from edgeconv.export import runs, tables
@@ -101,8 +100,8 @@ def test_the_metrics_follow_their_formulas_by_hand() -> None:
             "bound_by": "arithmetic",
         }
     )
-    nothing = metrics_of(counts, 1e-3, None, None, None)
-    assert (nothing.floor_share, nothing.large_copy_share, nothing.roofline_share, nothing.bound_by) == (None,) * 4
+    nothing = metrics_of(counts, 1e-3, None, Roof(1e9, 8e9, ""), None)
+    assert (nothing.floor_share, nothing.roofline_share, nothing.bound_by) == (None,) * 3
     found = speed(counts, 1e-3, Roof(1e9, 8e9, ""))
     assert (found.kernel_gflops, found.useful_gflops, found.gigabytes_per_second) == pytest.approx((6.0, 2.0, 0.4))
     assert (found.memory_floor_share, found.roofline_share, found.bound_by) == pytest.approx((0.4, 0.4, "memory"))

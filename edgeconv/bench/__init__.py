@@ -9,9 +9,8 @@
     measure.py    one case: check, time by turns, check again
     referee.py    nothing gets a time for work that it did not do
     watch.py      whether the machine stayed the same meanwhile
-    metrics.py    the accounting of a row, with its formulas
     runner.py     the whole grid: progress, files that are always complete, resuming
-    record.py     the record and its schema
+    record.py     the record with its schema, and the figures of a row by their formulas
     ab.py         two versions by turns: cases (ab_cases.py, guard.toml), and a process of each (ab_side.py)
     summary.py    the fastest at each case; intervals.py: how sure a ratio of two times is
     goals.py      the bars that the project sets itself (goals.toml), and what a record says about them

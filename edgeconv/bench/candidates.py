@@ -21,7 +21,7 @@ from edgeconv.bench.record import Kind
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.exactness import Arithmetic, is_narrow
-from edgeconv.core.option import Option, options_of
+from edgeconv.core.option import options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
@@ -51,8 +51,8 @@ class Ready:
     """What it computes in; None: what a method of the project would."""
     tolerance: float = 0.0
     """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
-    output: Callable[[], Any] | None = None
-    """The array on the device that holds the output of the last run, where that is not the bench's."""
+    output: Callable[[], Any] = lambda: None
+    """Of a method: the array on the device that holds the output of the last run."""
     differs: str | None = None
     """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
@@ -92,14 +92,18 @@ class Bench:
 
 
 def share(device: DeviceName, request: Request, image_host: NDArray[Any]) -> Bench:
-    """Put the picture on the device and make room for outputs."""
-    problem = request.problem(image_host.shape, image_host.dtype)
-    processor = get_device(device)
-    with processor.guard(problem.input_bytes + problem.output_bytes):
-        image = processor.empty(problem.input_shape, problem.dtype)  # on the CPU too: `image_host` is for the check
-        processor.copy_in(image_host, image)
-        out = processor.empty(problem.output_shape, problem.output_dtype)
+    """Put the picture on the device, in an array of its own on the CPU too, and make room for outputs."""
+    processor, problem = get_device(device), request.problem(image_host.shape, image_host.dtype)
+    image, out = make_room(processor, problem)
+    processor.copy_in(image_host, image)
     return Bench(processor, problem, image_host, image, out, request)
+
+
+def make_room(device: Device, problem: Problem) -> tuple[Any, Any]:
+    """Arrays of the device for a picture and an output."""
+    with device.guard(problem.input_bytes + problem.output_bytes):
+        image = device.empty(problem.input_shape, problem.dtype)
+        return image, device.empty(problem.output_shape, problem.output_dtype)
 
 
 class BenchCandidate(ABC):
@@ -136,42 +140,33 @@ class MethodCandidate(BenchCandidate):
             return self._prepare_call(bench)
         with bench.device.guard(self.options.workspace_limit_bytes):
             plan = require(self.name, self.device, self.options).prepare(bench.problem, self.options)
-        return _ready(plan, bench, lambda: plan.run(bench.image, bench.out))
+        return _ready(plan, bench, lambda: plan.run(bench.image, bench.out), lambda: bench.out)
 
     def _prepare_call(self, bench: Bench) -> Ready:
         from edgeconv.api.convolve import convolve, plan
 
         if bench.request.second_pass(bench.problem.dtype) is not None:
             raise UnavailableError("a call with output mode normalize is more than the other candidates do")
-        words = call_words(bench.request) | {"method": self.name, "device": self.device, "options": self.options}
+        names = ("filter", "stride", "padding", "border", "channels", "luma", "output_mode")
+        words: dict[str, Any] = {name: getattr(bench.request, name) for name in names}
+        words |= {"method": self.name, "device": self.device, "options": self.options}
         prepared = plan(bench.problem.input_shape, bench.problem.dtype, **words)
-        if self.call == "plan":
-            return _ready(prepared.method_plan, bench, lambda: prepared(bench.image, out=bench.out))
         held: list[Any] = [None]
 
         def run() -> None:
-            held[0] = convolve(bench.image, **words)
+            held[0] = prepared(bench.image, out=bench.out) if self.call == "plan" else convolve(bench.image, **words)
 
-        def output() -> Any:
-            return held[0].reshape(bench.problem.output_shape)
-
-        ready = _ready(prepared.method_plan, bench, run)
-        return replace(ready, output=output, result=lambda: bench.to_host(output()))
+        return _ready(prepared.method_plan, bench, run, lambda: held[0].reshape(bench.problem.output_shape))
 
 
-def call_words(request: Request) -> dict[str, Any]:
-    """A request as the words of `edgeconv.plan` and `edgeconv.convolve`."""
-    names = ("filter", "stride", "padding", "border", "channels", "luma", "output_mode")
-    return {name: getattr(request, name) for name in names}
-
-
-def _ready(plan: PicturePlan, bench: Bench, run: Callable[[], Any]) -> Ready:
-    """A run that writes to the bench's output, with what its plan says of itself."""
+def _ready(plan: PicturePlan, bench: Bench, run: Callable[[], Any], output: Callable[[], Any]) -> Ready:
+    """A run with its output on the device, and what its plan says of itself."""
     return Ready(
         run=run,
-        result=lambda: bench.to_host(bench.out),
+        result=lambda: bench.to_host(output()),
         problem=bench.problem,
         arithmetic=plan.arithmetic,
+        output=output,
         differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
         workspace_bytes=plan.workspace_bytes,
         moved_bytes=plan.moved_bytes,
@@ -224,28 +219,17 @@ def _named(word: str, device: DeviceName, options: Options) -> list[MethodCandid
     check_name(name, ALL)
     known = {entry.spelling: entry for entry in options_of(Options)}
     call: Call | None = None
-    concerned = True
+    here = name in method_names(device)
     for setting in settings:
         spelling, given, value = setting.partition("=")
+        entry = known.get(spelling)
         if spelling == "call" and value in CALLS:
             call = value
-            continue
-        try:
-            entry = known[spelling]
-            if (entry.type is bool) == bool(given):  # a flag takes no value, and every other option does
-                raise KeyError(spelling)
-            chosen: dict[str, Any] = {entry.name: True if entry.type is bool else entry.read(value)}
+        elif entry is not None and (entry.type is bool) != bool(given):  # a flag takes no value, all others do
+            chosen: dict[str, Any] = {entry.name: entry.read(value) if given else True}
             options = replace(options, **chosen)
-        except (KeyError, UsageError):
-            shapes = [*map(_shape, known.values()), f"call={'|'.join(CALLS)}"]
-            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}.") from None
-        concerned = concerned and entry.declared.device in (None, device)
-    here = concerned and name in method_names(device)
+            here = here and entry.declared.device in (None, device)
+        else:
+            shapes = [each if known[each].type is bool else f"{each}=" for each in known]
+            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}, call={'|'.join(CALLS)}.")
     return [MethodCandidate(word, name, device, options, call)] if here else []
-
-
-def _shape(entry: Option) -> str:
-    """How an option is written in a method: `math=fma|tf32|half`, `find`, `threads=N`."""
-    if entry.type is bool:
-        return entry.spelling
-    return f"{entry.spelling}={'|'.join(map(str, entry.choices)) or 'N'}"

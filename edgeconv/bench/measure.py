@@ -1,15 +1,15 @@
 """One case, measured in steps that each return a value: one row for each candidate.
 
-    draw ── set up ── first call ── judge ── turns, cold ── turns, warm ── judge again ── impossible times once more
+    draw ── set up, first call, judge ── turns, cold ── turns, warm ── judge again ── impossible times once more
 
-A step that fails gives a `Verdict` in place of its value: the candidate has no times, and the others go on. Turns go
+A step that fails gives a `Refused` in place of its value: the candidate has no times, and the others go on. Turns go
 round all candidates of a device, several times, so that a machine that changes changes all of them alike. Times are
 those of the convolution alone: the picture is on the device before.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -21,25 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench import referee
-from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, call_words, share
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.metrics import metrics_of
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Kind, Status, rounded
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Roof, count
-from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
+from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.process import wait_until_quiet
-from edgeconv.io.files import STANDARD_STREAM
-from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.resize import resize
 from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
 from edgeconv.runtime import check as verify
@@ -53,46 +49,38 @@ TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
 FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
-"""For what is timed beside the convolution: the bus, files."""
+"""For each way over the bus."""
 LONGEST_REASON = 500
 """Characters of a library's own message that are stored."""
-DIGITS = 10
-"""A sample is stored to a tenth of a nanosecond, finer than any clock here."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Entry:
+    """A candidate that is set up and gave the right output; a copy has no `check`."""
+
+    candidate: BenchCandidate
+    ready: Ready
+    check: verify.Check | None
+    set_up_seconds: float
+    cold_seconds: float
+    launch: Train | None
+
+
+@dataclass(frozen=True)
+class Refused:
     """Why a candidate has no times."""
 
     status: Status
     reason: str
     fault: str | None = None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What is known of a candidate before the turns; with a verdict it takes part in none."""
-
-    candidate: BenchCandidate
-    verdict: Verdict | None = None
-    held: Ready | None = None
     check: verify.Check | None = None
-    set_up_seconds: float | None = None
-    cold_seconds: float | None = None
-    launch: Train | None = None
-
-    @property
-    def ready(self) -> Ready:
-        """What is run; only of an entry without a verdict."""
-        assert self.held is not None
-        return self.held
+    """What was found in an output that is wrong."""
 
 
-Step = Callable[[Entry, Pictures], Entry]
+Outcomes = dict[BenchCandidate, Entry | Refused]
 SeriesOf = dict[BenchCandidate, Series]
-VerdictOf = dict[BenchCandidate, Verdict]
 
 
 def request_for(case: Case, rules: TimingRules) -> Request:
@@ -141,125 +129,96 @@ def measure_case(
     limit = rules.check_samples if rules.check == "sample" else None
     pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]), case.picture is None)
     watch.begin()
-    entries = [enter(candidate, pictures, limit) for candidate in candidates]
-    verdicts = {entry.candidate: entry.verdict for entry in entries if entry.verdict is not None}
+    outcomes, series = compete(candidates, pictures, rules, limit, watch)
+    bus = time_bus(bench) if rules.around and bench.device.moves_data else None
+    return rows_of(outcomes, series, describe_case(case, bench), bench, roof, watch.report(), bus)
+
+
+def compete(
+    candidates: Sequence[BenchCandidate], pictures: Pictures, rules: TimingRules, limit: int | None, watch: Watch
+) -> tuple[Outcomes, dict[L2State, SeriesOf]]:
+    """Every step of a case: what came of each candidate, and the times of those that are not refused."""
+    outcomes: Outcomes = {candidate: attempt(enter, candidate, pictures, limit) for candidate in candidates}
 
     def left(*kinds: Kind) -> list[Entry]:
-        return [entry for entry in entries if entry.candidate not in verdicts and entry.candidate.kind in kinds]
+        return [found for found in outcomes.values() if isinstance(found, Entry) and found.candidate.kind in kinds]
 
     pictures.show_all()
     series: dict[L2State, SeriesOf] = {}
     for state in rules.l2_states:
-        series[state], failed = turns(left("copy", "method", "peer"), state, rules.budget, pictures, watch)
-        verdicts |= failed
+        series[state], refused = turns(left("copy", "method", "peer"), state, rules.budget, pictures, watch)
+        outcomes |= refused
     for entry in left("method", "peer"):
-        wrong = attempt(partial(referee.expect_right_again, entry.ready, pictures, entry.candidate.kind, limit))
-        if isinstance(wrong, Verdict):
-            verdicts[entry.candidate] = wrong
-    for state, found in series.items():
+        wrong = attempt(referee.expect_right_again, entry.ready, pictures, entry.candidate.kind, limit)
+        if isinstance(wrong, Refused):
+            outcomes[entry.candidate] = wrong
+    for state in series if referee.has_floor(pictures.bench.problem) else ():
         for entry in left("method", "peer"):
-            for floor in left("copy") if referee.has_floor(bench.problem) else ():
-                again, failed = retake(entry, floor, found, state, pictures, watch)
-                found |= again
-                verdicts |= failed
-    bus = time_bus(bench) if rules.around and bench.device.moves_data else None
-    floors = {state: found[floor.candidate] for state, found in series.items() for floor in left("copy")}
-    shown, seen = describe_case(case, bench), watch.report()
-
-    def row_of(entry: Entry) -> BenchRow:
-        candidate, verdict = entry.candidate, verdicts.get(entry.candidate)
-        own = {state: found[candidate] for state, found in series.items()} if verdict is None else {}
-        return row(entry, verdict, own, floors, bench, shown, roof, seen, bus)
-
-    return [row_of(entry) for entry in entries]
+            for floor in left("copy"):
+                both = attempt(retake, entry, floor, series[state], state, pictures, watch)
+                if isinstance(both, Refused):
+                    outcomes[entry.candidate] = both
+                else:
+                    series[state] |= both
+    return outcomes, series
 
 
-def attempt(step: Callable[[], T]) -> T | Verdict:
+def attempt(step: Callable[..., T], *arguments: Any) -> T | Refused:
     """What a step gives, or why it gives nothing: a library may raise anything, and the others go on."""
     try:
-        return step()
+        return step(*arguments)
     except FaultError as error:
-        return Verdict("disqualified", str(error), error.fault)
+        return Refused("disqualified", str(error), error.fault)
     except EdgeconvError as error:
-        return Verdict("refused", str(error))
+        return Refused("refused", str(error))
     except Exception as error:
-        return Verdict("failed", one_line_with_class(error, LONGEST_REASON))
+        return Refused("failed", one_line_with_class(error, LONGEST_REASON))
 
 
-def enter(candidate: BenchCandidate, pictures: Pictures, limit: int | None) -> Entry:
-    """Set a candidate up, call it once, and judge its output on about `limit` samples (None: all)."""
-    entry = Entry(candidate)
-    check: Step = partial(judge, limit=limit)
-    checks: dict[Kind, list[Step]] = {"copy": [], "method": [check], "peer": [check, set_up_anew]}
-    for step in [set_up, call_first, *checks[candidate.kind], time_train]:
-        after = attempt(partial(step, entry, pictures))
-        entry = replace(entry, verdict=after, held=None) if isinstance(after, Verdict) else after
-        if entry.verdict is not None:
-            break
-    return entry
-
-
-def set_up(entry: Entry, pictures: Pictures) -> Entry:
-    """Compile, allocate, choose an algorithm."""
-    reason = entry.candidate.unavailable_reason()
+def enter(candidate: BenchCandidate, pictures: Pictures, limit: int | None) -> Entry | Refused:
+    """Set a candidate up, call it once, cold, and judge its output on about `limit` samples (None: all)."""
+    bench, reason, check = pictures.bench, candidate.unavailable_reason(), None
     if reason is not None:
         raise UnavailableError(reason)
     started = perf_counter()
-    ready = entry.candidate.prepare(pictures.bench)
-    return replace(entry, held=ready, set_up_seconds=perf_counter() - started)
+    ready = candidate.prepare(bench)
+    set_up_seconds = perf_counter() - started
+    pictures.show(0, bench.image_host)
+    cold_seconds = _seconds(bench.once, ready)
+    if candidate.kind != "copy":
+        image = bench.image_host
+        check = verify.check(image, ready.result(), ready.problem, ready.arithmetic, limit, ready.tolerance)
+        if not check.passed:
+            reason = f"{check.unexplained_samples:,} wrong samples, worst at {check.worst}"
+            return Refused("wrong", reason, check=check)
+    if candidate.kind == "method":
+        referee.expect_same_input(bench, bench.image, bench.image_host)
+    if candidate.kind == "peer":  # set up anew, with a drawn picture in place of the check's
+        del ready  # whose arrays are given up before others are made
+        ready = candidate.prepare(replace(bench, image_host=pictures.drawn))
+        bench.once(ready)
+    return Entry(candidate, ready, check, set_up_seconds, cold_seconds, time_train(ready, bench))
 
 
-def call_first(entry: Entry, pictures: Pictures) -> Entry:
-    """One run, cold, on the check's picture."""
-    pictures.show_check()
-    return replace(entry, cold_seconds=_seconds(partial(pictures.bench.once, entry.ready)))
-
-
-def judge(entry: Entry, pictures: Pictures, limit: int | None) -> Entry:
-    """Compare the output with the oracle's, and see that a method left the others' picture as it was."""
-    ready, bench = entry.ready, pictures.bench
-    image = bench.image_host
-    check = verify.check(image, ready.result(), ready.problem, ready.arithmetic, limit, ready.tolerance)
-    if not check.passed:
-        reason = f"{check.unexplained_samples:,} wrong samples, worst at {check.worst}"
-        return replace(entry, check=check, held=None, verdict=Verdict("wrong", reason))
-    if entry.candidate.kind == "peer":  # whose arrays are given up before others are made
-        return replace(entry, check=check, held=None)
-    referee.expect_same_input(bench, bench.image, image)
-    return replace(entry, check=check)
-
-
-def set_up_anew(entry: Entry, pictures: Pictures) -> Entry:
-    """A peer, with a drawn picture in place of the check's."""
-    ready = entry.candidate.prepare(replace(pictures.bench, image_host=pictures.drawn))
-    pictures.bench.once(ready)
-    return replace(entry, held=ready)
-
-
-def time_train(entry: Entry, pictures: Pictures) -> Entry:
+def time_train(ready: Ready, bench: Bench) -> Train | None:
     """What the host needs to put a call in a GPU's queue, by a train of calls."""
-    device, ready = pictures.bench.device, entry.ready
-    if not device.moves_data or ready.synchronize is not None:
-        return entry
-    calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / _seconds(partial(pictures.bench.once, ready)))))
-    return replace(entry, launch=device.train(ready.run, calls))
+    if not bench.device.moves_data or ready.synchronize is not None:
+        return None
+    calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / _seconds(bench.once, ready))))
+    return bench.device.train(ready.run, calls)
 
 
 def turns(
     entries: Sequence[Entry], state: L2State, budget: Budget, pictures: Pictures, watch: Watch
-) -> tuple[SeriesOf, VerdictOf]:
-    """A series of each, by turns; a verdict on each that failed in between."""
-    bench = pictures.bench
-    series: SeriesOf = {}
-    verdicts: VerdictOf = {}
-    taken: Counter[BenchCandidate] = Counter()
-    last_seconds: dict[BenchCandidate, float] = {}
-    turn = 0
+) -> tuple[SeriesOf, dict[BenchCandidate, Refused]]:
+    """A series of each, by turns; why not of each that failed in between."""
+    bench, turn, sample_numbers = pictures.bench, 0, itertools.count()
+    refused: dict[BenchCandidate, Refused] = {}
+    last_seconds = {entry.candidate: 0.0 for entry in entries}
 
     def time_once(entry: Entry) -> float:
         # An empty cache is the same after any write: then each sample has another slot, with a warm one each turn.
-        number = taken[entry.candidate] if state == "cold" else turn
-        taken[entry.candidate] += 1
+        number = next(sample_numbers) if state == "cold" else turn
         last_seconds[entry.candidate] = seconds = sample(entry, state, number, pictures)
         return seconds
 
@@ -269,21 +228,20 @@ def turns(
         if not bench.device.moves_data:
             wait_until_quiet()
         pictures.use(turn)
-        if last_seconds.get(entry.candidate, 0.0) < SETTLED_SECONDS:
+        if last_seconds[entry.candidate] < SETTLED_SECONDS:
             bench.once(entry.ready)
         watch.look()
         samplers[entry.candidate].take_turn()
 
-    while pending := [entry for entry in entries if entry.candidate not in {**series, **verdicts}]:
+    while pending := [entry for entry in entries if samplers[entry.candidate].stopped_because is None]:
         turn += 1
         for entry in pending:
-            failed = attempt(partial(take_turn, entry))
-            if isinstance(failed, Verdict):
-                verdicts[entry.candidate] = failed
+            failed = attempt(take_turn, entry)
+            if isinstance(failed, Refused):
+                refused[entry.candidate] = failed
+                entries = [other for other in entries if other is not entry]
                 pictures.show_all()  # whatever it left there
-            elif samplers[entry.candidate].stopped_because is not None:
-                series[entry.candidate] = samplers[entry.candidate].series
-    return series, verdicts
+    return {entry.candidate: samplers[entry.candidate].series for entry in entries}, refused
 
 
 def sample(entry: Entry, state: L2State, number: int, pictures: Pictures) -> float:
@@ -299,38 +257,31 @@ def sample(entry: Entry, state: L2State, number: int, pictures: Pictures) -> flo
             device.time_once(lambda: None, "cold")
         else:
             bench.once(ready)
-        seconds = _seconds(partial(bench.once, ready))
-    elif entry.candidate.kind == "method":
-        slot = pictures.use(number)
-        patch, renew = referee.plant(pictures, slot, whole=state == "cold")
-        seconds = device.time_once(ready.run, state, enqueue_seconds, renew)
-        referee.expect_computed(ready, pictures, slot, patch)
-    else:
-        seconds = device.time_once(ready.run, state, enqueue_seconds)
-    return round(seconds, DIGITS)
+        return _seconds(bench.once, ready)
+    if entry.candidate.kind != "method":
+        return device.time_once(ready.run, state, enqueue_seconds)
+    slot = pictures.use(number)
+    patch, renew = referee.plant(pictures, slot, whole=state == "cold")
+    seconds = device.time_once(ready.run, state, enqueue_seconds, renew)
+    referee.expect_computed(ready, pictures, slot, patch)
+    return seconds
 
 
 def retake(
     entry: Entry, floor: Entry, series: SeriesOf, state: L2State, pictures: Pictures, watch: Watch
-) -> tuple[SeriesOf, VerdictOf]:
-    """The series of a candidate and the floor, taken again while its time is impossible; a verdict if it stays so.
+) -> SeriesOf | Refused:
+    """The series of a candidate and the floor, taken again while its time is impossible; Refused if it stays so.
 
     The floor is set up anew, in the shape that is the fastest by then: others may use the cores that it had.
     """
-    own, least = entry.candidate, floor.candidate
-    both = {own: series[own], least: series[least]}
-    retakes = 0
-    while (wrong := attempt(partial(referee.expect_possible, both[own], both[least]))) is not None:
-        if retakes == RETAKES:
-            return both, {own: wrong}
+    own, least, retakes = entry.candidate, floor.candidate, 0
+    while (wrong := attempt(referee.expect_possible, series[own], series[least])) and retakes < RETAKES:
         retakes += 1
-        anew = attempt(partial(set_up, floor, pictures))
-        if isinstance(anew, Verdict):
-            return both, {least: anew}
-        both, failed = turns([anew, entry], state, referee.EVIDENCE, pictures, watch)
-        if failed:
-            return both, failed
-    return both, {}
+        anew = replace(floor, ready=least.prepare(pictures.bench))
+        series, refused = turns([anew, entry], state, referee.EVIDENCE, pictures, watch)
+        for failed in refused.values():
+            return failed
+    return wrong or {own: series[own], least: series[least]}
 
 
 def time_bus(bench: Bench) -> BusPart:
@@ -339,43 +290,70 @@ def time_bus(bench: Bench) -> BusPart:
     host_in = device.host_empty(problem.input_shape, problem.dtype)
     np.copyto(host_in, bench.image_host)
     host_out = device.host_empty(problem.output_shape, problem.output_dtype)
+    into = partial(_seconds, device.copy_in, host_in, bench.image)
+    back = partial(_seconds, device.copy_out, bench.out, host_out)
     return BusPart(
-        host_to_device_seconds=_median_seconds(lambda: device.copy_in(host_in, bench.image)),
-        device_to_host_seconds=_median_seconds(lambda: device.copy_out(bench.out, host_out)),
+        host_to_device_seconds=_median(collect(into, FEW)),
+        device_to_host_seconds=_median(collect(back, FEW)),
     )
 
 
-def time_files(case: Case, pixels: NDArray[Any], rules: TimingRules) -> FilesPart | None:
-    """Decoding the picture and encoding the result, in memory, in the formats that `edgeconv run` would write.
-
-    None where files hold no such pictures: RGB in, RGB or luma out.
-    """
-    from edgeconv.api.convolve import plan
-
-    prepared = plan(pixels.shape, pixels.dtype, device="cpu", **call_words(request_for(case, rules)))
-    if pixels.shape[2] != RGB_CHANNELS or prepared.output_shape[2:] not in ((), (RGB_CHANNELS,)):
-        return None
-    out = prepared(pixels)
-    in_format, out_format = FORMAT_OF_DTYPE[pixels.dtype.name], FORMAT_OF_DTYPE[out.dtype.name]
-    picture = bytes(encode_image(pixels, STANDARD_STREAM, format=in_format))
-    return FilesPart(
-        **asdict(case),
-        format=in_format,
-        file_bytes=len(picture),
-        decode_seconds=_median_seconds(lambda: decode_image(picture, "bench")),
-        encode_seconds=_median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
-    )
-
-
-def _median_seconds(call: Callable[[], Any]) -> float:
-    return collect(lambda: _seconds(call), FEW).statistics.median_seconds
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    """By the host's clock, of a call that is over when it comes back."""
-    started = perf_counter()
-    call()
-    return perf_counter() - started
+def rows_of(
+    outcomes: Outcomes,
+    series: dict[L2State, SeriesOf],
+    case: CasePart,
+    bench: Bench,
+    roof: Roof,
+    machine: Watched,
+    bus: BusPart | None,
+) -> list[BenchRow]:
+    """The records of all candidates at a case."""
+    counts = count(bench.problem)
+    floors = {
+        state: _median(own) for state, found in series.items() for each, own in found.items() if each.kind == "copy"
+    }
+    rows = []
+    for candidate, outcome in outcomes.items():
+        row = partial(
+            BenchRow,
+            case=case,
+            kind=candidate.kind,
+            candidate=candidate.label,
+            name=candidate.name,
+            device=candidate.device,
+            options=candidate.options,
+            counts=describe_counts(counts),
+            machine=machine,
+            check=describe_check(outcome.check),
+        )
+        if isinstance(outcome, Refused):
+            rows.append(row(status=outcome.status, reason=outcome.reason, fault=outcome.fault))
+            continue
+        ready, launch = outcome.ready, outcome.launch
+        own = {state: found[candidate] for state, found in series.items()}
+        rows.append(
+            row(
+                status="measured",
+                differs=ready.differs,
+                workspace_bytes=ready.workspace_bytes,
+                moved_bytes=ready.moved_bytes,
+                launches=ready.launches,
+                choice=ready.choice,
+                set_up_seconds=outcome.set_up_seconds,
+                cold_seconds=outcome.cold_seconds,
+                clock="CUDA events" if bench.device.moves_data and ready.synchronize is None else "monotonic",
+                lead_l2_state=bench.device.l2_state if bench.device.l2_state in own else next(iter(own)),
+                timings={state: describe_series(found) for state, found in own.items()},
+                metrics={
+                    state: metrics_of(counts, _median(found), floors.get(state), roof, ready.moved_bytes)
+                    for state, found in own.items()
+                },
+                launch=launch,
+                launch_bound=launch.enqueue_seconds >= _median(own["warm"]) if launch and "warm" in own else None,
+                bus=bus,
+            )
+        )
+    return rows
 
 
 def describe_case(case: Case, bench: Bench) -> CasePart:
@@ -394,55 +372,12 @@ def describe_case(case: Case, bench: Bench) -> CasePart:
     )
 
 
-def row(
-    entry: Entry,
-    verdict: Verdict | None,
-    series: dict[L2State, Series],
-    floors: dict[L2State, Series],
-    bench: Bench,
-    shown: CasePart,
-    roof: Roof,
-    seen: Watched,
-    bus: BusPart | None,
-) -> BenchRow:
-    """The record of a candidate at a case."""
-    candidate, device = entry.candidate, bench.device
-    ready = entry.held or Ready(lambda: None, lambda: np.empty(0), bench.problem)
-    counts, launch = count(bench.problem), entry.launch if verdict is None else None
-    medians = {state: found.statistics.median_seconds for state, found in series.items()}
-    floor_medians = {state: found.statistics.median_seconds for state, found in floors.items()}
-    is_launch_bound = None
-    if launch is not None and "warm" in medians:
-        is_launch_bound = launch.enqueue_seconds >= medians["warm"]
-    found = BenchRow(
-        case=shown,
-        kind=candidate.kind,
-        candidate=candidate.label,
-        name=candidate.name,
-        device=candidate.device,
-        options=candidate.options,
-        status="measured" if verdict is None else verdict.status,
-        reason=None if verdict is None else verdict.reason,
-        differs=ready.differs,
-        check=describe_check(entry.check),
-        workspace_bytes=ready.workspace_bytes,
-        moved_bytes=ready.moved_bytes,
-        launches=ready.launches,
-        choice=ready.choice,
-        counts=describe_counts(counts),
-        set_up_seconds=entry.set_up_seconds,
-        cold_seconds=entry.cold_seconds,
-        clock="CUDA events" if device.moves_data and ready.synchronize is None else "monotonic",
-        lead_l2_state=device.l2_state if device.l2_state in series else next(iter(series), None),
-        timings={state: describe_series(found) for state, found in series.items()},
-        metrics={
-            state: metrics_of(counts, seconds, floor_medians.get(state), roof, ready.moved_bytes)
-            for state, seconds in medians.items()
-        },
-        launch=launch,
-        launch_bound=is_launch_bound,
-        bus=bus if verdict is None else None,
-        machine=seen,
-        fault=None if verdict is None else verdict.fault,
-    )
-    return rounded(found)
+def _median(series: Series) -> float:
+    return series.statistics.median_seconds
+
+
+def _seconds(call: Callable[..., Any], *arguments: Any) -> float:
+    """By the host's clock, of a call that is over when it comes back."""
+    started = perf_counter()
+    call(*arguments)
+    return perf_counter() - started

@@ -7,17 +7,15 @@ these classes. Exports and the tables in docs read only this.
 from __future__ import annotations
 
 import json
-import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from edgeconv.bench.grid import Case, CaseGrid
-from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.watch import Watched
+from edgeconv.bench.watch import OLDER, Watched
 from edgeconv.core.choices import Channels, DeviceName
-from edgeconv.core.cost import Roof
+from edgeconv.core.cost import Counts, Roof
 from edgeconv.core.records import (
     Amount,
     Meta,
@@ -25,7 +23,6 @@ from edgeconv.core.records import (
     Part,
     Positive,
     Sha256,
-    as_type,
     field,
     json_bytes,
     keyed_by,
@@ -34,23 +31,51 @@ from edgeconv.core.records import (
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
-from edgeconv.run.report import CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
+from edgeconv.run.report import BoundBy, CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
 from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 
 KIND: Literal["bench"] = "bench"
-ROW_LISTS = ("rows", "files", "left_out")
+ROW_LISTS = ("rows", "left_out")
 """Lists that are written one entry per line, so that a record can be read and compared line by line."""
 
-FIGURES = 5
-"""Significant digits of the figures of a row: no clock here has more."""
+FORMULAS: dict[str, str] = {
+    "gflops": "nominal FLOPs / median seconds / 1e9; nominal = 2 · 3 · 3 · Cin · Cout · Hout · Wout a direction",
+    "useful_gflops": "useful FLOPs / median seconds / 1e9; useful = nominal without zero weights and shared work",
+    "gigabytes_per_second": "fewest bytes / median seconds / 1e9; fewest = picture read once + output written once",
+    "moved_gigabytes_per_second": "bytes that the method itself moves by design / median seconds / 1e9",
+    "intensity_flops_per_byte": "nominal FLOPs / fewest bytes",
+    "floor_share": "median seconds of the floor: a copy of the fewest bytes (same run, size, L2) / median seconds",
+    "large_copy_share": "fewest bytes / bandwidth of a large copy measured in this run / median seconds",
+    "roofline_share": "max(copy seconds as in floor_share, useful FLOPs / measured FMA rate) / median seconds",
+}
 
 Kind = Literal["method", "peer", "copy"]
 Status = Literal["measured", "wrong", "disqualified", "refused", "failed"]
 """Not the oracle's output, a fault that the referee found, edgeconv's own reason, or an error of a library."""
 
 
-class CaseName(Part):
-    """What a case is known by."""
+class Metrics(Part):
+    """What a time means; None for what was not measured.
+
+    The copy is measured in the same run, by turns with the candidates, moves just the fewest bytes of this case, and
+    finds the cache in the same state. Above stride 3 it reads the lines of memory that hold a pixel under some window
+    (`fetched_bytes`), as memory gives no less.
+    """
+
+    seconds: Amount
+    gflops: Amount
+    useful_gflops: Amount
+    gigabytes_per_second: Amount
+    moved_gigabytes_per_second: Amount | None
+    intensity_flops_per_byte: Amount
+    floor_share: Amount | None
+    large_copy_share: Amount | None
+    roofline_share: Amount | None
+    bound_by: BoundBy | None
+
+
+class CasePart(Part):
+    """A case, and the problem that it makes."""
 
     picture: str | None
     size: Positive
@@ -58,16 +83,6 @@ class CaseName(Part):
     dtype: Dtype
     filter: str
     channels: Channels
-
-    @property
-    def named(self) -> Case:
-        """The case by name alone."""
-        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
-
-
-class CasePart(CaseName):
-    """A case, and the problem that it makes."""
-
     height: Positive
     width: Positive
     output_height: Natural
@@ -77,14 +92,10 @@ class CasePart(CaseName):
     output_mode: str
     input_sha256: Sha256
 
-
-class FilesPart(CaseName):
-    """What decoding and encoding took for a case, in memory."""
-
-    format: str
-    file_bytes: Natural
-    decode_seconds: Amount
-    encode_seconds: Amount
+    @property
+    def named(self) -> Case:
+        """The case by name alone."""
+        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
 
 
 class LeftOut(Part):
@@ -103,8 +114,8 @@ class BusPart(Part):
     device_to_host_seconds: Amount
 
 
-class BenchRow(Part):
-    """A candidate at a case. One whose result was not right has no times."""
+class BenchRow(Part, kw_only=True):
+    """A candidate at a case. One whose result was not right has no times, nor what a run says of itself."""
 
     case: CasePart = field(name="work")
     kind: Kind
@@ -113,33 +124,31 @@ class BenchRow(Part):
     device: DeviceName
     options: Options
     status: Status
-    reason: str | None
-    differs: str | None
-    check: CheckPart | None
-    workspace_bytes: Natural | None
-    moved_bytes: Natural | None
-    launches: Natural | None
-    choice: dict[str, Any]
+    reason: str | None = None
+    differs: str | None = None
+    check: CheckPart | None = None
+    workspace_bytes: Natural | None = None
+    moved_bytes: Natural | None = None
+    launches: Natural | None = None
+    choice: dict[str, Any] = field(default_factory=dict)
     counts: CountsPart
-    set_up_seconds: Amount | None
-    cold_seconds: Amount | None
-    clock: Literal["CUDA events", "monotonic"]
-    lead_l2_state: L2State | None
-    timings: Annotated[dict[L2State, SeriesPart], keyed_by(L2_STATES)]
+    set_up_seconds: Amount | None = None
+    cold_seconds: Amount | None = None
+    clock: Literal["CUDA events", "monotonic"] | None = None
+    lead_l2_state: L2State | None = None
+    timings: Annotated[dict[L2State, SeriesPart], keyed_by(L2_STATES)] = field(default_factory=dict)
     metrics: Annotated[
         dict[L2State, Metrics],
         keyed_by(L2_STATES),
         Meta(description="what a median means; each figure by its formula in `formulas`"),
-    ] = field(name="accounts")
-    launch: Train | None
-    launch_bound: bool | None
-    bus: BusPart | None
+    ] = field(name="accounts", default_factory=dict)
+    launch: Train | None = None
+    launch_bound: bool | None = None
+    bus: BusPart | None = None
     machine: Watched
-    end_to_end: Annotated[SeriesPart | None, Meta(description="only in records from before December 2026")] = None
     fault: Annotated[str | None, Meta(description="what the referee found, where it did: see docs/bench.md")] = None
-    restored: Annotated[list[str], Meta(description="only in records from before December 2026")] = field(
-        default_factory=list
-    )
+    end_to_end: Annotated[SeriesPart | None, OLDER] = None
+    restored: Annotated[list[str], OLDER] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Only what was right has times, and each state of the L2 that has a time has its metrics."""
@@ -182,12 +191,33 @@ class BenchRecord(RecordHead):
     formulas: dict[str, str]
     warnings: list[str]
     left_out: list[LeftOut]
-    files: list[FilesPart]
     rows: list[BenchRow]
+    files: Annotated[list[dict[str, Any]], OLDER] = field(default_factory=list)
     seed: Annotated[
         Natural | None,
         Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),
     ] = None
+
+
+def metrics_of(
+    counts: Counts, seconds: float, copy_seconds: float | None, roof: Roof, moved_bytes: int | None
+) -> Metrics:
+    """The metrics of a run that took `seconds`."""
+    floor_seconds = None
+    if copy_seconds is not None:
+        floor_seconds = max(copy_seconds, counts.useful_flops / roof.fma_flops_per_second)
+    return Metrics(
+        seconds=seconds,
+        gflops=counts.nominal_flops / seconds / 1e9,
+        useful_gflops=counts.useful_flops / seconds / 1e9,
+        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
+        moved_gigabytes_per_second=None if moved_bytes is None else moved_bytes / seconds / 1e9,
+        intensity_flops_per_byte=counts.intensity_flops_per_byte,
+        floor_share=None if copy_seconds is None else copy_seconds / seconds,
+        large_copy_share=counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
+        roofline_share=None if floor_seconds is None else floor_seconds / seconds,
+        bound_by=None if floor_seconds is None else "memory" if floor_seconds == copy_seconds else "arithmetic",
+    )
 
 
 def to_json(record: Part) -> bytes:
@@ -195,9 +225,8 @@ def to_json(record: Part) -> bytes:
     dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     parts = []
     for name, value in plain(record).items():
-        if name in ROW_LISTS:
-            lines = ",\n".join("    " + dump(row) for row in value)
-            text = f"[\n{lines}\n  ]" if value else "[]"
+        if name in ROW_LISTS and value:
+            text = "[\n" + ",\n".join(f"    {dump(row)}" for row in value) + "\n  ]"
         else:
             text = dump(value, indent=2).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')
@@ -207,16 +236,3 @@ def to_json(record: Part) -> bytes:
 def read_record(path: Path) -> BenchRecord:
     """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
     return read_kinds(path, {KIND: BenchRecord})
-
-
-def rounded(row: BenchRow) -> BenchRow:
-    """The row with its figures to FIGURES digits."""
-    return as_type(_rounded(plain(row)), BenchRow)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{FIGURES}g}") if math.isfinite(value) else value
-    if isinstance(value, dict):
-        return {name: _rounded(part) for name, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.candidates import Bench, Ready, make_room
 from edgeconv.bench.record import Kind
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import noise_of
@@ -94,26 +94,20 @@ class Pictures:
     slots: tuple[Slot, ...]
     """The first at the addresses of the check's picture; where memory is short there is no other."""
 
-    def show_check(self) -> None:
-        """Let candidates see the check's picture, with an output that holds no result."""
-        slot = self.use(0)
-        self.bench.device.copy_in(self.bench.image_host, slot.image)
-        poison(slot.out)
-
-    def show(self, number: int) -> Slot:
-        """Let them see the picture of a slot, whatever they did to it, with an output that holds no result."""
+    def show(self, number: int, picture: NDArray[Any] | None = None) -> Slot:
+        """Let candidates see a slot with its own picture, or with another, and with an output that holds no result."""
         slot = self.use(number)
-        self.bench.device.copy_in(slot.truth, slot.image)
+        self.bench.device.copy_in(slot.truth if picture is None else picture, slot.image)
         poison(slot.out)
         return slot
 
     def show_all(self) -> None:
-        """Before what is timed: every slot holds its own picture."""
+        """Before what is timed: every slot holds its own picture, whatever was done to it."""
         for number in range(len(self.slots)):
             self.show(number)
 
     def use(self, number: int) -> Slot:
-        """Let them see a slot, the numbers going round, with what it holds."""
+        """Let candidates see a slot, the numbers going round, with what it holds."""
         slot = self.slots[number % len(self.slots)]
         self.bench.image, self.bench.out = slot.image, slot.out
         return slot
@@ -128,11 +122,9 @@ def draw(bench: Bench, rng: np.random.Generator, is_noise: bool) -> Pictures:
         shifts = tuple(int(rng.integers(1, size)) if size > 1 else 0 for size in image.shape[:2])
         drawn = np.roll(image, shifts, (0, 1))
     slots = [Slot(bench.image, bench.out, drawn.copy())]
-    slot_bytes, free_bytes = problem.input_bytes + problem.output_bytes, device.free_bytes()
-    if free_bytes is None or free_bytes > MEMORY_SHARE * slot_bytes:
-        with device.guard(slot_bytes):
-            own = device.empty(problem.input_shape, problem.dtype)
-            slots.append(Slot(own, device.empty(problem.output_shape, problem.output_dtype), drawn.copy()))
+    free_bytes = device.free_bytes()
+    if free_bytes is None or free_bytes > MEMORY_SHARE * (problem.input_bytes + problem.output_bytes):
+        slots.append(Slot(*make_room(device, problem), drawn.copy()))
     return Pictures(bench, rng, drawn, tuple(slots))
 
 
@@ -184,12 +176,17 @@ def plant(pictures: Pictures, slot: Slot, whole: bool) -> tuple[Patch, Callable[
 
 def expect_computed(ready: Ready, pictures: Pictures, slot: Slot, patch: Patch) -> None:
     """After a timed sample: what was planted was computed, and the picture is as it was; raises FaultError."""
-    bench, truth = pictures.bench, slot.truth[patch.image]
-    if not _is_right(ready, patch, truth, bench.to_host(_output(ready, slot)[patch.out])):
+    bench, truth, arithmetic = pictures.bench, slot.truth[patch.image], ready.arithmetic
+    tolerance = TRANSFORM_TOLERANCE if arithmetic is not None and arithmetic.transforms else 0.0
+
+    def is_right() -> bool:
+        got = bench.to_host(ready.output()[patch.out])
+        return verify.check(truth, got, patch.problem, arithmetic, None, tolerance).passed
+
+    if not is_right():
         time.sleep(LATE_SECONDS)
         bench.device.synchronize()
-        later = bench.to_host(_output(ready, slot)[patch.out])
-        fault = "unfinished" if _is_right(ready, patch, truth, later) else "wrong when timed"
+        fault = "unfinished" if is_right() else "wrong when timed"
         raise FaultError(fault, f"in a timed sample, from row {patch.out[0].start or 0}")
     part = draw_patch(bench.problem, pictures.rng).image
     expect_same_input(bench, slot.image[part], slot.truth[part])
@@ -214,7 +211,7 @@ def expect_right_again(ready: Ready, pictures: Pictures, kind: Kind, limit: int 
         if taken_bytes:
             raise FaultError("allocates while timed", f"{taken_bytes:,} bytes")
         bench.once(ready)
-        _expect_all_written(ready, bench, slot)
+        _expect_all_written(ready, bench)
         expect_same_input(bench, slot.image, slot.truth)
     truth = slot.truth if kind == "method" else pictures.drawn
     rows = _drawn_rows(problem, pictures.rng, limit)
@@ -235,25 +232,13 @@ def expect_possible(series: Series, floor: Series) -> None:
         raise FaultError("impossible time", f"{taken}, and reading and writing the bytes alone takes {least}")
 
 
-def _output(ready: Ready, slot: Slot) -> Any:
-    """Where the last run put its output: into the slot's, but for a call that allocates."""
-    return slot.out if ready.output is None else ready.output()
-
-
-def _is_right(ready: Ready, patch: Patch, crop: NDArray[Any], got: NDArray[Any]) -> bool:
-    arithmetic = ready.arithmetic
-    transforms = arithmetic is not None and arithmetic.transforms
-    tolerance = max(ready.tolerance, TRANSFORM_TOLERANCE) if transforms else ready.tolerance
-    return verify.check(crop, got, patch.problem, arithmetic, None, tolerance).passed
-
-
-def _expect_all_written(ready: Ready, bench: Bench, slot: Slot) -> None:
+def _expect_all_written(ready: Ready, bench: Bench) -> None:
     """Every sample that holds the poison after a run holds another poison after another, or was written."""
-    left = is_poison(_output(ready, slot))
+    left = is_poison(ready.output())
     if bool(left.any()):
-        poison(slot.out, OTHER)
+        poison(bench.out, OTHER)
         bench.once(ready)
-        unwritten = int((left & is_poison(_output(ready, slot), OTHER)).sum())
+        unwritten = int((left & is_poison(ready.output(), OTHER)).sum())
         if unwritten:
             raise FaultError("unwritten samples", f"{unwritten:,} of {left.size:,}")
 

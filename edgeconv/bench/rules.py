@@ -26,7 +26,7 @@ class TimingRules:
     """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
     check_samples: int = 300_000
     around: bool = True
-    """Also time what surrounds the convolution: both ways over the bus, decoding and encoding."""
+    """Also time both ways over the bus of a GPU."""
 
 
 def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:

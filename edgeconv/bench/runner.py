@@ -8,23 +8,23 @@ what they were measured with.
 from __future__ import annotations
 
 import gc
+import math
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.measure import measure_case, pixels_for, request_for, time_files
-from edgeconv.bench.metrics import FORMULAS
+from edgeconv.bench.measure import measure_case, pixels_for, request_for
 from edgeconv.bench.peers import peer_candidates
-from edgeconv.bench.record import KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
+from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.surface import cases_of, drawn_case
-from edgeconv.bench.watch import Watch, gpu_reader
+from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -44,6 +44,10 @@ SEED_BITS = 53
 ASKED = ("grid", "rules", "options", "pictures")
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """What was asked for, and what changes a time: a record that is resumed has the same."""
+
+
+Candidates = dict[DeviceName, list[BenchCandidate]]
+"""What competes, by device."""
 
 
 @dataclass
@@ -78,33 +82,25 @@ def run(
     todo = cases_of(plan.grid, plan.pictures)
     for case, _ in todo:  # what cannot be asked for is refused before anything is measured
         request_for(case, plan.rules)
-    record = _new_record(plan)
-    here = {part: _candidates(plan, part, record) for part in plan.grid.parts}
-    if not any(here.values()):
-        reasons = sorted({f"{entry.name}: {entry.reason}" for entry in record.left_out})
-        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
+    record, here = _begin(plan)
     todo = [(case, part) for case, part in todo if here[part]]
-    devices = list(dict.fromkeys(device for of_device in here.values() for device in of_device))
-    record.machine = {device: DeviceFacts(**get_device(device).describe()) for device in devices}
-    if plan.resume:
-        _take_over(plan, record)
     done = {(row.case.named, row.device): row.case.input_sha256 for row in record.rows}
-    record.roofs = {device: record.roofs.get(device) or get_device(device).roof() for device in devices}
-    watches = {device: Watch(device, gpu_reader()) if device == "cuda" else Watch(device) for device in devices}
+    watches = {device: Watch(device) for device in record.machine}
     pictures = {name: read_image(name, plan.read_rules).pixels for name in plan.pictures}
-    earlier_seconds, started = record.wall_seconds, time.perf_counter()
+    earlier_seconds, started = record.wall_seconds, perf_counter()
+    until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
     saved = started
     assert record.seed is not None  # only what was measured before there was a referee has none
 
     def keep() -> None:
-        record.wall_seconds = earlier_seconds + time.perf_counter() - started
+        record.wall_seconds = earlier_seconds + perf_counter() - started
         record.warnings = _warnings(record.rows)
         if plan.path is not None:
             write_bytes_atomically(plan.path, to_json(record))
 
     try:
         for number, (case, part) in enumerate(todo):
-            if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
+            if perf_counter() > until:
                 break
             drawn = drawn_case(plan.grid, case)
             picture = None if case.picture is None else pictures[case.picture]
@@ -120,13 +116,10 @@ def run(
                 rows = measure_case(case, pixels, candidates, rules, roof, watch, record.seed)
                 record.rows += rows
                 told(rows)
-            if rules.around and not any(entry.named == case for entry in record.files):
-                files = time_files(case, pixels, rules)
-                record.files += [] if files is None else [files]
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
-            if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
+            if perf_counter() - saved > SAVE_EVERY_SECONDS:
                 keep()
-                saved = time.perf_counter()
+                saved = perf_counter()
         else:
             record.complete = True
     except BaseException:
@@ -137,32 +130,16 @@ def run(
     return record
 
 
-def _candidates(plan: BenchRun, part: GridPart, record: BenchRecord) -> dict[DeviceName, list[BenchCandidate]]:
-    """What competes in a part, by device; who is not there, and why, goes to the record's `left_out`."""
-    found: dict[DeviceName, list[BenchCandidate]] = {}
-
-    def leave_out(entry: LeftOut) -> None:
-        if entry not in record.left_out:
-            record.left_out.append(entry)
-
-    for word in part.devices:
-        device: DeviceName = "cuda" if word == "cuda" else "cpu"
-        reason = cuda_unavailable_reason() if device == "cuda" else None
-        if reason is not None:
-            leave_out(LeftOut("device", device, device, reason))
-            continue
-        methods = method_candidates(part.methods, device, plan.options)
-        peers, missing = peer_candidates(part.peers, device, plan.options)
-        record.versions |= {peer.name: peer.version for peer in peers}
-        for name, why in missing:
-            leave_out(LeftOut("peer", name, device, why))
-        if methods or peers:
-            found[device] = [CopyCandidate(device), *methods, *peers]
-    return found
-
-
-def _new_record(plan: BenchRun) -> BenchRecord:
-    return BenchRecord(
+def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
+    """The record before the first case, or as an earlier run has left it, and what competes in each part."""
+    versions = installed_versions()
+    left_out: list[LeftOut] = []
+    here = {part: _candidates(plan, part, versions, left_out) for part in plan.grid.parts}
+    if not any(here.values()):
+        reasons = sorted({f"{entry.name}: {entry.reason}" for entry in left_out})
+        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
+    devices = {device: get_device(device) for of_part in here.values() for device in of_part}
+    record = BenchRecord(
         **header(),
         kind=KIND,
         command=list(plan.command),
@@ -172,16 +149,38 @@ def _new_record(plan: BenchRun) -> BenchRecord:
         pictures=list(plan.pictures),
         rules=plan.rules,
         options=plan.options,
-        machine={},
-        versions=installed_versions(),
+        machine={name: DeviceFacts(**device.describe()) for name, device in devices.items()},
+        versions=versions,
         roofs={},
         formulas=dict(FORMULAS),
         warnings=[],
-        left_out=[],
-        files=[],
+        left_out=left_out,
         rows=[],
         seed=secrets.randbits(SEED_BITS),
     )
+    if plan.resume:
+        _take_over(plan, record)
+    record.roofs = {name: record.roofs.get(name) or device.roof() for name, device in devices.items()}
+    return record, here
+
+
+def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_out: list[LeftOut]) -> Candidates:
+    """What competes in a part; versions of its peers, and who is not there and why, are added to what is given."""
+    found: Candidates = {}
+    absent = []
+    for word in part.devices:
+        device: DeviceName = "cuda" if word == "cuda" else "cpu"
+        if device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
+            absent.append(LeftOut("device", device, device, reason))
+            continue
+        methods = method_candidates(part.methods, device, plan.options)
+        peers, missing = peer_candidates(part.peers, device, plan.options)
+        versions |= {peer.name: peer.version for peer in peers}
+        absent += [LeftOut("peer", name, device, why) for name, why in missing]
+        if methods or peers:
+            found[device] = [CopyCandidate(device), *methods, *peers]
+    left_out += [entry for entry in absent if entry not in left_out]
+    return found
 
 
 def _take_over(plan: BenchRun, record: BenchRecord) -> None:
@@ -195,9 +194,9 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> None:
         if was != now:
             both = "" if name in ASKED else f" ({was}, and here it is {now})"
             raise UsageError(f"'{plan.path}' was measured with another {name}{both}: leave --resume out.")
-    for name in ("created_utc", "wall_seconds", "roofs", "files", "rows"):
+    for name in ("created_utc", "wall_seconds", "roofs", "rows"):
         setattr(record, name, getattr(earlier, name))
-    record.seed = record.seed if earlier.seed is None else earlier.seed
+    record.seed = earlier.seed or record.seed
 
 
 def _measured_with(record: BenchRecord) -> dict[str, Any]:

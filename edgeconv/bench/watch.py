@@ -10,15 +10,17 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.records import Amount, Part, field
-from edgeconv.hardware.nvml import GpuReading
+from edgeconv.core.records import Amount, Meta, Part
+from edgeconv.hardware.nvml import GpuReading, open_gpu
 from edgeconv.hardware.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
 """Shares by which a clock may move, and of the cores that others may keep busy."""
+OLDER = Meta(description="only in records from before December 2026")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class CpuUse:
     wall_seconds: float
     cores: int
 
+    def others_share(self, later: CpuUse) -> float:
+        """Share of the cores that other processes used until a later reading."""
+        others = later.busy_seconds - self.busy_seconds - (later.own_seconds - self.own_seconds)
+        return min(1.0, max(0.0, others / ((later.wall_seconds - self.wall_seconds) * self.cores)))
+
 
 def read_cpu_use() -> CpuUse | None:
     """From the first line of /proc/stat (proc(5)); None where there is none."""
@@ -39,24 +46,18 @@ def read_cpu_use() -> CpuUse | None:
     except (ValueError, IndexError):  # not as Linux writes it
         return None
     ticks = user + nice + system + irq + softirq + steal
-    children = os.times()  # of those that were waited for, as a peer that is a command is
-    own = time.process_time() + children.children_user + children.children_system
+    own = sum(os.times()[:4])  # with children that were waited for, as a peer that is a command is
     return CpuUse(ticks / os.sysconf("SC_CLK_TCK"), own, time.perf_counter(), os.cpu_count() or 1)
 
 
-def read_no_gpu() -> GpuReading | None:
-    """Where there is no GPU, or none that tells."""
-    return None
-
-
-def gpu_reader() -> Callable[[], GpuReading | None]:
-    """A function that reads the current GPU, or one that answers None where it does not tell."""
+def gpu_reader(device: DeviceName) -> Callable[[], GpuReading | None]:
+    """A function that reads the GPU in use; it gives None on a CPU, and where a GPU does not tell."""
+    if device == "cpu":
+        return lambda: None
     import cupy
 
-    from edgeconv.hardware import nvml
-
-    gpu = nvml.open_gpu(cupy.cuda.Device().pci_bus_id)
-    return read_no_gpu if gpu is None else gpu.read
+    gpu = open_gpu(cupy.cuda.Device().pci_bus_id)
+    return lambda: None if gpu is None else gpu.read()
 
 
 class Watched(Part):
@@ -64,9 +65,9 @@ class Watched(Part):
 
     sm_clock_min_mhz: int | None
     sm_clock_max_mhz: int | None
-    last_gpu_reading: GpuReading | None = field(name="last_card_reading")
     others_busy_share: Amount | None
     flags: list[str]
+    last_card_reading: Annotated[dict[str, Any] | None, OLDER] = None
 
 
 class Watch:
@@ -75,16 +76,15 @@ class Watch:
     def __init__(
         self,
         device: DeviceName,
-        read_gpu: Callable[[], GpuReading | None] = read_no_gpu,
+        read_gpu: Callable[[], GpuReading | None] | None = None,
         read_cpu: Callable[[], CpuUse | None] = read_cpu_use,
     ) -> None:
-        self.device, self._read_gpu, self._read_cpu = device, read_gpu, read_cpu
-        self._readings: list[GpuReading] = []
-        self._before: CpuUse | None = None
+        self.device, self._read_gpu, self._read_cpu = device, read_gpu or gpu_reader(device), read_cpu
+        self.begin()
 
     def begin(self) -> None:
         """Forget what was, and start."""
-        self._readings.clear()
+        self._readings: list[GpuReading] = []
         self._before = self._read_cpu()
 
     def look(self) -> None:
@@ -97,7 +97,8 @@ class Watch:
         """What was seen since `begin`."""
         clocks = [reading.sm_clock_mhz for reading in self._readings if reading.sm_clock_mhz]
         slowdowns = sorted({words for reading in self._readings for words in reading.slowdowns})
-        others = _others_share(self._before, self._read_cpu())
+        after = self._read_cpu()
+        others = self._before.others_share(after) if self._before and after else None
         flags = []
         if slowdowns:
             flags.append(f"throttled: {', '.join(slowdowns)}")
@@ -105,13 +106,4 @@ class Watch:
             flags.append(f"clock moved: {min(clocks)} to {max(clocks)} MHz")
         if self.device == "cpu" and others is not None and others > OTHERS_TOLERANCE:
             flags.append(f"other processes used the CPU: {others:.0%} of the cores")
-        last = self._readings[-1] if self._readings else None
-        return Watched(min(clocks, default=None), max(clocks, default=None), last, others, flags)
-
-
-def _others_share(before: CpuUse | None, after: CpuUse | None) -> float | None:
-    """Share of the cores that other processes used between two readings; None where that is not known."""
-    if before is None or after is None or after.wall_seconds <= before.wall_seconds:
-        return None
-    others = after.busy_seconds - before.busy_seconds - (after.own_seconds - before.own_seconds)
-    return min(1.0, max(0.0, others / ((after.wall_seconds - before.wall_seconds) * after.cores)))
+        return Watched(min(clocks, default=None), max(clocks, default=None), others, flags)

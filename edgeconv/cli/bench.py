@@ -239,7 +239,7 @@ def _climb(
     if reason is not None:
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
     from edgeconv.bench.record import to_json
-    from edgeconv.bench.watch import Watch, gpu_reader
+    from edgeconv.bench.watch import Watch
     from edgeconv.core.timing import Budget
     from edgeconv.export import ladders
     from edgeconv.io.files import write_bytes_atomically
@@ -250,7 +250,7 @@ def _climb(
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
     line = Progress(len(sizes) * len(words), "cases")
     try:
-        device, watch = get_device("cuda"), Watch("cuda", gpu_reader())
+        device, watch = get_device("cuda"), Watch("cuda")
         others = [of_word[word] for word in words]
         record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, line.update)
     finally:
