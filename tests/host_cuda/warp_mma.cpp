@@ -55,8 +55,8 @@ static const Given *share(const Given &given) {
     return &all[thread / warpSize * warpSize];
 }
 
-// m16n8k16 of halves. Lane 4·g + t holds of a rows g and g + 8, of b column g, numbers 2t and 2t + 1 of each eight; of d
-// columns 2t and 2t + 1 of both rows.
+// m16n8k16 of halves. Lane 4·g + t holds of a rows g and g + 8, of b column g, numbers 2t and 2t + 1 of each eight; of
+// d columns 2t and 2t + 1 of both rows.
 struct HalfNumbers {
     float a[4][2], b[2][2];
 };
