@@ -499,9 +499,7 @@ class GridAxes:
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
     strides: str | None = option(None, "'1,2,3'.")
-    methods: str | None = option(
-        None, "all, or names with options: 'sliding,im2col:gemm=cublas,cudnn:find,implicit:math=tf32'."
-    )
+    methods: str | None = option(None, "all, or names with options: 'sliding,im2col:gemm=cublas,cudnn:find:math=tf32'.")
     peers: str | None = option(None, "all, none, or names: what else one could use.")
     dtypes: str | None = option(None, "uint8, uint16, float16, float32, float64, or all.")
     filters: str | None = option(

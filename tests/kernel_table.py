@@ -4,7 +4,7 @@ Macros are what selects code; not every value of them makes a difference:
 
     sliding.cu       where a lane's window starts in the word, pair or quad of words that it reads at once (LEAD % READ:
                      the padding's bytes), for each stride, arithmetic, type and tile; alignment of input and output
-    implicit*.cu     the samples that stand before a patch row (LEAD: the padding), for each stride up to 3 and one
+    implicit.cu      the samples that stand before a patch row (LEAD: the padding), for each stride up to 3 and one
                      above; aligned or not; and the shapes of blocks, which the size of the picture selects
     the others       the shapes of blocks, or of filled-up channels; strides and paddings are arguments there
 
@@ -123,13 +123,6 @@ def few_of(cases: Sequence[Case]) -> list[Case]:
 
 
 MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
-
-REDUCED_RULES = (
-    Case(RANDOM, "mix", "float32", "raw"),
-    Case("sobel", "each", "uint8", "abs", stride=2, border="replicate"),
-    Case("kirsch", "luma", "float16", "raw", stride=3, padding=0),
-)
-"""For the tensor cores' arithmetic."""
 
 # --- what only some paddings, alignments and sizes select ----------------------------------------------------------
 
@@ -307,24 +300,17 @@ def bulk_works() -> list[Work]:
 def implicit_works() -> Iterator[Work]:
     """Strides × samples before a patch row, aligned and not; then the shapes of blocks, by the size of the picture."""
     rules = Case(RANDOM, "mix", "float32", "raw", border="reflect", shape=(9, 40))
-    for math in ("fma", "tf32", "half"):
-        for stride in (1, 2, 3):
-            for padding in range(4) if math != "half" else (1, 2):
-                yield Work(IMPLICIT, replace(rules, stride=stride, padding=padding), Options(math=math))
-            yield Work(IMPLICIT, replace(rules, stride=stride, shape=(9, 41)), Options(math=math))
-        yield Work(IMPLICIT, replace(rules, stride=5), Options(math=math))
-        for stride, shapes in BLOCKS_FILLED[math].items():
-            yield from (
-                Work(IMPLICIT, replace(rules, stride=stride, shape=shape), Options(math=math)) for shape in shapes
-            )
+    for stride in (1, 2, 3):
+        for padding in range(4):
+            yield Work(IMPLICIT, replace(rules, stride=stride, padding=padding))
+        yield Work(IMPLICIT, replace(rules, stride=stride, shape=(9, 41)))
+    yield Work(IMPLICIT, replace(rules, stride=5))
+    for stride, shape in BLOCKS_FILLED:
+        yield Work(IMPLICIT, replace(rules, stride=stride, shape=shape))
 
 
-BLOCKS_FILLED: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {
-    "fma": {1: ((33, 65), (69, 9), (137, 9)), 2: ((138, 18),)},
-    "tf32": {1: ((81, 9), (81, 129)), 2: ((162, 18),)},
-    "half": {},
-}
-"""Pictures (height, width) that take larger blocks than the least, on a GPU of three multiprocessors."""
+BLOCKS_FILLED = ((1, (33, 65)), (1, (69, 9)), (1, (137, 9)), (2, (138, 18)))
+"""Strides and pictures (height, width) that take larger blocks than the least, on a GPU of three multiprocessors."""
 
 
 def library_works() -> Iterator[Work]:
@@ -373,7 +359,6 @@ def works_for_a_gpu() -> list[Work]:
     works += [*bulk_works(), *ladder_works()]
     rules = [replace(case, shape=(13, 45)) for case in RULES]
     works += [Work(maker, case) for maker in MAKERS for case in rules]
-    works += [Work(IMPLICIT, replace(case, shape=(13, 45)), Options(math="half")) for case in REDUCED_RULES]
     large = [replace(case, shape=LARGE_ON_A_GPU) for case in RULES]
     works += [Work(maker, case) for maker in (SLIDING, IM2COL, IMPLICIT) for case in large]
     return list(dict.fromkeys(works))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 
-from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
+from edgeconv.core.exactness import FLOAT32, FLOAT64, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
@@ -121,7 +121,7 @@ PIXELS = 300 * 500
         (textbook.Textbook(), Options(), ("uint16", "abs", RANDOM, "luma"), PIXELS * 6 + PIXELS * 2, 1),
         # both once
         (implicit.Implicit(), Options(), ("uint8", "raw"), PIXELS * 3 + PIXELS * 12, 1),
-        (implicit.Implicit(), Options(math="tf32"), ("float32", "raw", RANDOM, "luma"), PIXELS * (12 + 4), 1),
+        (implicit.Implicit(), Options(), ("float32", "raw", RANDOM, "luma"), PIXELS * (12 + 4), 1),
         # both once, and 27 columns a pixel written and read in the picture's type
         (im2col.CudaIm2col(), Options(), ("uint8", "abs"), PIXELS * (3 + 2 * 27 + 3), 1),
         (im2col.CudaIm2col(), Options(), ("float32", "raw"), PIXELS * (12 + 2 * 27 * 4 + 12), 1),
@@ -252,7 +252,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
         assert sliding_arithmetic.has_strips(problem)
         assert sliding_arithmetic.arithmetic_for(problem) == ("fma64" if wide else "fma")
-        assert implicit.shape_of(problem, "fma", 1).columns_per_thread == (1 if wide else 4)
+        assert implicit.shape_of(problem, 1).columns_per_thread == (1 if wide else 4)
         assert im2col.banded_shape(problem).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
@@ -283,10 +283,7 @@ def test_strips_say_what_they_sum_in(words: tuple[str, ...], options: Options, a
     assert sliding.CudaSliding().prepare(case(*words, shape=(1200, 1600)), options).arithmetic is arithmetic
 
 
-def test_tensor_cores_say_what_they_round() -> None:
-    for math, arithmetic in (("tf32", TF32), ("half", HALF)):
-        options: Any = {"math": math}
-        assert implicit.Implicit().prepare(case("float32", "raw"), Options(**options)).arithmetic is arithmetic
+def test_the_vendors_product_says_that_it_multiplies_zeros() -> None:
     vendor = im2col.CudaIm2col().prepare(case("float32", "raw"), Options(gemm="cublas")).arithmetic
     assert vendor.multiplies_zeros
     assert vendor.unit == FLOAT32.unit

@@ -41,9 +41,7 @@ class Options:
         keeps_output=True,
     )
     threads: int | None = option(None, "CPU threads. Default: what this process may use.", keeps_output=True)
-    math: Math = option(
-        "fma", "arithmetic, {choices}; fma is true float32.", methods=("implicit", "cudnn"), device="cuda"
-    )
+    math: Math = option("fma", "arithmetic, {choices}; fma is true float32.", methods=("cudnn",), device="cuda")
     gemm: Gemm = option("own", "the project's GEMM (own) or the vendor's (cublas).", methods=("im2col",), device="cuda")
     cudnn_find: bool = option(
         False, "measure every algorithm and take the fastest.", methods=("cudnn",), device="cuda", spelling="find"

@@ -18,7 +18,7 @@ GROUP = {"cpu": 24, "cuda": 64}
 
 METHODS = {
     "cpu": ("reference", "opencv", "opencv", "sliding", "sliding", "im2col", "im2col", "auto"),
-    "cuda": ("sliding", "strips", "strips", "textbook", "im2col", "banded", "implicit", "implicit", "cudnn", "auto"),
+    "cuda": ("sliding", "strips", "strips", "textbook", "im2col", "banded", "implicit", "cudnn", "auto"),
 }
 """As often as they are drawn. `strips` and `banded` are what `sliding` and `im2col` do with larger pictures."""
 
@@ -204,7 +204,7 @@ def _draw_options(rng: np.random.Generator, device: str, method: str) -> dict[st
         options["workspace_limit_bytes"] = _pick(rng, WORKSPACE_LIMITS)
     if device == "cpu" and rng.random() < 0.4:
         options["threads"] = _pick(rng, (1, 2, 3))
-    if method in ("implicit", "cudnn") and rng.random() < 0.5:
+    if method == "cudnn" and rng.random() < 0.5:
         options["math"] = _pick(rng, ("tf32", "half"))
     if device == "cuda" and method == "im2col" and rng.random() < 0.3:
         options["gemm"] = "cublas"

@@ -9,8 +9,6 @@ from cases import FuzzCase, lay_out
 from oracle import (
     FLOAT32,
     FLOAT64,
-    HALF,
-    TF32,
     TWOFOLD_HALF,
     VENDOR_FLOAT32,
     VENDOR_HALF,
@@ -48,13 +46,10 @@ class FuzzFailure(Exception):
 
 def arithmetic_of(case: FuzzCase) -> Arithmetic:
     """How the method is allowed to err."""
-    math = case.options.get("math", "fma")
     if case.method == "reference":
         return FLOAT64
     if case.method == "cudnn":
-        return {"fma": VENDOR_FLOAT32, "tf32": VENDOR_TF32, "half": VENDOR_HALF}[math]
-    if math != "fma":
-        return {"tf32": TF32, "half": HALF}[math]
+        return {"fma": VENDOR_FLOAT32, "tf32": VENDOR_TF32, "half": VENDOR_HALF}[case.options.get("math", "fma")]
     if case.options.get("gemm") == "cublas":
         return VENDOR_FLOAT32
     if case.device == "cuda" and case.method in ("sliding", "strips", "auto") and case.dtype == "float16":

@@ -142,19 +142,3 @@ def test_the_own_check_allows_what_the_plan_states(libraries: Path) -> None:
     case = replace(drawn, index=0, filter=weights, offsets=(0, 0), sample_seed=(0, 1, 2501, 33, 1))
     assert case.index % CHECKED_EVERY == 0
     run(libraries, [case])
-
-
-@pytest.mark.parametrize("math", few_then_slow(["tf32", "half"]))
-def test_what_tensor_cores_spoil_is_computed_again(libraries: Path, math: str) -> None:
-    """At strides that share samples and that do not, with one and several directions."""
-    rules = {"options": {"math": math}}
-    works = [
-        pictures("implicit", dtype, kernel, HOLES, stride=stride, channels=channels, **rules)
-        for dtype, kernel, channels, stride in (
-            ("float32", "fractions", "mix", 1),
-            ("float32", "robinson", "each", 2),
-            ("float16", "sobel", "each", 1),
-            ("float16", "fractions", "luma", 3),
-        )
-    ]
-    run(libraries, *works)

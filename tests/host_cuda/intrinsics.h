@@ -57,17 +57,6 @@ inline unsigned smaller_halves(unsigned a, unsigned b) {
     return min(a & 0xFFFFu, b & 0xFFFFu) | min(a & 0xFFFF0000u, b & 0xFFFF0000u);
 }
 
-// --- conversions ----------------------------------------------------------------------------------------------------
-inline unsigned to_tf32(float value) {
-    const unsigned bits = __float_as_uint(value);
-    const bool finite = (bits & 0x7F800000u) != 0x7F800000u;
-    return finite ? (bits + 0x1000u) & host_cuda::TF32_BITS : bits;
-}
-inline unsigned pack_halves(float first, float second) {
-    return __half_as_ushort(__float2half_rn(first)) |
-           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
-}
-
 // --- tensor cores -----------------------------------------------------------------------------------------------------
 inline void mma_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
     host_cuda::multiply_bytes(d, a, b);
@@ -77,10 +66,7 @@ inline void mma_bytes(int (&d)[4], const unsigned (&a)[2][2], const unsigned (&b
     mma_bytes(d, a[1], b[1]);
 }
 inline void mma_halves(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    host_cuda::multiply(true, d, a, b);
-}
-inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    host_cuda::multiply(false, d, a, b);
+    host_cuda::multiply_halves(d, a, b);
 }
 
 // --- memory -------------------------------------------------------------------------------------------------------------
@@ -92,8 +78,6 @@ inline void copy_16_bytes(const float *from, float *to) {
     *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
 }
 inline void wait_for_copies() {}
-
-inline void load_matrices(const float *row, float (&word)[4]) { host_cuda::load_matrices(row, word); }
 
 // --- the compiler -------------------------------------------------------------------------------------------------------
 inline void hide_origin(const unsigned *&) {}

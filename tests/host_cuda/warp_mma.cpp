@@ -1,7 +1,7 @@
 // What a warp's tensor core does, and half precision.
 //
-// Each lane lays its operands down in matrices that the warp shares, and after a barrier takes its four sums.
-// Layouts: PTX ISA, "Matrix fragments for mma.m16n8k8 / m16n8k16". TF32 operands lose their low 13 bits.
+// Each lane gives its operands to the others of its warp, and after a barrier takes its four sums.
+// Layouts: PTX ISA, "Matrix fragments for mma.m16n8k16".
 #include "block.h"  // and with it warp_mma.h
 
 float __half2float(__half half) {
@@ -30,42 +30,15 @@ __half::__half(float value) {
 
 namespace host_cuda {
 
-constexpr int MMA_M = 16, MMA_N = 8, MMA_MOST_K = 16;
-
-struct Matrices {
-    float left[MMA_M][MMA_MOST_K], right[MMA_MOST_K][MMA_N];
-};
-static std::vector<Matrices> matrices;  // one a warp
-
-// Value `which` of the 32-bit operand `word`: a TF32 word is one value, a half word two.
-static float operand(bool half, unsigned word, int which) {
-    if (!half) return __uint_as_float(word & TF32_BITS);
+// Number `which` of a word of two halves.
+static float half_of(unsigned word, int which) {
     return __half2float(__ushort_as_half(static_cast<unsigned short>(word >> 16 * which)));
-}
-
-void multiply(bool half, float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-    const size_t thread = static_cast<size_t>(current - fibers.data());
-    const int lane = static_cast<int>(thread % warpSize), group = lane / 4, quarter = lane % 4;
-    const int values_per_word = half ? 2 : 1, depth = 8 * values_per_word;
-    matrices.resize((fibers.size() + warpSize - 1) / warpSize);
-    Matrices &shared = matrices[thread / warpSize];
-    for (int which = 0; which < values_per_word; ++which)
-        for (int word = 0; word < 4; ++word) {
-            const int k = (word / 2 * 4 + quarter) * values_per_word + which;
-            shared.left[group + word % 2 * 8][k] = operand(half, a[word], which);
-            if (word % 2 == 0) shared.right[k][group] = operand(half, b[word / 2], which);
-        }
-    __syncwarp();
-    for (int i = 0; i < 4; ++i)
-        for (int k = 0; k < depth; ++k)
-            sums[i] = fmaf(shared.left[group + i / 2 * 8][k], shared.right[k][2 * quarter + i % 2], sums[i]);
-    __syncwarp();
 }
 
 unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
     unsigned both = 0;
     for (int which = 0; which < 2; ++which) {
-        const float sum = fmaf(operand(true, a, which), operand(true, b, which), operand(true, c, which));
+        const float sum = fmaf(half_of(a, which), half_of(b, which), half_of(c, which));
         both |= static_cast<unsigned>(__half_as_ushort(__float2half_rn(sum))) << 16 * which;
     }
     return both;
@@ -82,6 +55,27 @@ static const Given *share(const Given &given) {
     return &all[thread / warpSize * warpSize];
 }
 
+// m16n8k16 of halves. Lane 4·g + t holds of a rows g and g + 8, of b column g, numbers 2t and 2t + 1 of each eight; of
+// d columns 2t and 2t + 1 of both rows.
+struct HalfNumbers {
+    float a[4][2], b[2][2];
+};
+void multiply_halves(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    HalfNumbers own;
+    for (int which = 0; which < 2; ++which) {
+        for (int word = 0; word < 4; ++word) own.a[word][which] = half_of(a[word], which);
+        for (int word = 0; word < 2; ++word) own.b[word][which] = half_of(b[word], which);
+    }
+    const int lane = threadIdx.x % warpSize, group = lane / 4, pair = lane % 4;
+    const HalfNumbers *const lanes = share(own);
+    for (int i = 0; i < 4; ++i)
+        for (int k = 0; k < 16; ++k) {
+            const HalfNumbers &left = lanes[group * 4 + k % 8 / 2], &right = lanes[(2 * pair + i % 2) * 4 + k % 8 / 2];
+            sums[i] = fmaf(left.a[k / 8 * 2 + i / 2][k % 2], right.b[k / 8][k % 2], sums[i]);
+        }
+    __syncwarp();
+}
+
 // m16n8k16 of unsigned by signed bytes. Lane 4·g + t holds of a row g and g + 8, of b column g, four bytes from 4·t on;
 // of d columns 2t and 2t + 1 of both rows.
 struct ByteWords {
@@ -96,14 +90,6 @@ void multiply_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1])
             for (int byte = 0; byte < 4; ++byte)
                 d[i] += static_cast<int>(left >> 8 * byte & 0xFF) * static_cast<signed char>(right >> 8 * byte);
         }
-    __syncwarp();
-}
-
-// ldmatrix.x4 of 32-bit words.
-void load_matrices(const float *row, float (&word)[4]) {
-    const int lane = threadIdx.x % warpSize;
-    const float *const *const rows = share(row);
-    for (int i = 0; i < 4; ++i) word[i] = rows[i * 8 + lane / 4][lane % 4];
     __syncwarp();
 }
 

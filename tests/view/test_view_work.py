@@ -136,7 +136,7 @@ def test_the_method_of_a_side_is_what_is_measured(picture: Path) -> None:
 
 
 def test_a_method_beside_the_chosen_one_is_not_told_what_it_does_not_know(picture: Path) -> None:
-    parameters = Parameters(method="implicit", math="tf32", block=8)
+    parameters = Parameters(method="cudnn", math="tf32", block=8)
     found = answers(work.Workshop(), request_for(picture, parameters, right=REFERENCE_OUTPUT))
     assert len(list(layers(found))) == 1
     assert only(found, work.RunMeasured).parameters == Parameters(method="reference", device="cpu")

@@ -34,7 +34,6 @@ from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
-    refuse_reduced_16bit,
     response_count,
     round_up,
     sample_problems,
@@ -439,7 +438,9 @@ class CuDNN(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         if problem.dtype == np.float64:
             raise refuse("cudnn", "it computes float64 in NCHW alone", "Use --method sliding.")
-        refuse_reduced_16bit("cudnn", problem, options)
+        if options.math != "fma" and problem.dtype == np.uint16:  # TF32 and half keep 11 bits, and half ends at 65,504
+            reason = f"--math {options.math} keeps 11 bits of a sample, and this picture has 16"
+            raise refuse("cudnn", reason, "Use --math fma.")
         plan = _natural_plan(problem, options)
         return _fastest_channels(plan, problem, options) if options.cudnn_find else plan
 

@@ -2,9 +2,8 @@
 //
 //     arithmetic       fused and plain, with or without denormal numbers; maximum, square root, clipping, packing
 //     halves           the same for two halves in a word
-//     conversions      to TF32, to halves
 //     tensor cores     products of a 16 × k by a k × 8 matrix; which lane holds what: PTX ISA, "Matrix fragments"
-//     memory           whole stores, asynchronous copies to shared memory, ldmatrix
+//     memory           whole stores, asynchronous copies to shared memory
 //     compiler         values that it must read again, must not look through, or must hold
 //
 // CuPy compiles with -ftz=true, which turns denormal numbers into zeros. The instructions here that have no .ftz keep
@@ -166,30 +165,6 @@ __device__ __forceinline__ unsigned smaller_halves(unsigned a, unsigned b) {
 #endif
 }
 
-// --- conversions ----------------------------------------------------------------------------------------------------
-// The bits of a float rounded to TF32: to nearest, ties away from zero.
-__device__ __forceinline__ unsigned to_tf32(float value) {
-    unsigned bits = __float_as_uint(value);
-#if __CUDA_ARCH__ >= 800
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-#endif
-    return bits;
-}
-
-#ifdef USES_FLOAT16
-// Two samples as one word of halves, the first in the low bits.
-__device__ __forceinline__ unsigned pack_halves(float first, float second) {
-#if __CUDA_ARCH__ >= 800
-    unsigned word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-    return word;
-#else
-    return __half_as_ushort(__float2half_rn(first)) |
-           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
-#endif
-}
-#endif
-
 // --- tensor cores -----------------------------------------------------------------------------------------------------
 // d += a·b, 16 deep: unsigned by signed bytes, exact 32-bit sums.
 __device__ __forceinline__ void mma_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
@@ -231,15 +206,6 @@ __device__ __forceinline__ void mma_halves(float (&d)[4], const unsigned (&a)[4]
         asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
             : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
-#endif
-}
-
-// d += a·b, 8 deep: TF32, float32 sums. Only where the GPU has it (compute capability 8.0).
-__device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
 
@@ -288,16 +254,6 @@ __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
-}
-
-// Four matrices of 8 rows of four words in shared memory: lane l says where row l % 8 of matrix l / 8 starts, and gets
-// word l % 4 of row l / 4 of each.
-__device__ __forceinline__ void load_matrices(const float *row, float (&word)[4]) {
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(word[0]), "=f"(word[1]), "=f"(word[2]), "=f"(word[3])
-                 : "r"(address)
-                 : "memory");
 }
 
 // --- the compiler -------------------------------------------------------------------------------------------------------

@@ -17,8 +17,6 @@ from edgeconv.core.filters import RGB_CHANNELS, Filter, filter_bank, named_filte
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant
-from edgeconv.methods.base import refuse
-from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
     from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
@@ -32,8 +30,6 @@ MOST_WEIGHT_BYTES = 4000
 """Arguments of a kernel are at most 4,096 bytes on every GPU: CUDA C++ Programming Guide, kernel parameters."""
 MOST_RESPONSES = 24
 """Responses of a pixel that a GEMM of the project holds in registers: compass filters on three channels."""
-TENSOR_CORE_CAPABILITY = 80
-"""Compute capability × 10 from which the instructions of `--math tf32` and `half` exist."""
 
 
 def problem_defines(problem: Problem, *kinds: np.dtype[Any], pitches: Pitches | None = None) -> Defines:
@@ -143,13 +139,6 @@ def depth_of(problem: Problem) -> int:
 def response_count(problem: Problem) -> int:
     """Rows of the weight matrix: directions × output channels."""
     return problem.directions * problem.output_channels
-
-
-def refuse_reduced_16bit(name: str, problem: Problem, options: Options) -> None:
-    """TF32 and half keep 11 bits of a sample, and half ends at 65,504: not enough for 16-bit pictures."""
-    if options.math != "fma" and problem.dtype == np.uint16:
-        reason = f"--math {options.math} keeps 11 bits of a sample, and this picture has 16"
-        raise refuse(name, reason, "Use --math fma.")
 
 
 def batch_defines(batch: bool) -> tuple[tuple[str, int], ...]:

@@ -53,30 +53,20 @@ struct alignas(4 * sizeof(OUTPUT)) FourSamples {
     OUTPUT sample[4];
 };
 
-// A mark becomes a NaN, for good, with the first value of a float picture that is a NaN or an infinity.
-__device__ __forceinline__ void mark_if_not_finite(Real value, float &mark) {
-    if (is_float(static_cast<const INPUT *>(nullptr))) mark = fmaf(static_cast<float>(value), 0.0f, mark);
-}
-
 struct alignas(16) FourValues {
     Real x, y, z, w;
 };
 
 // One warp stores `count` values that lie in shared memory (16-byte aligned), pixel after pixel, as samples from `out`
-// on. Returns whether this lane stored a NaN or an infinity; a caller that does not ask pays nothing.
+// on.
 template <int CAPACITY>
-__device__ __forceinline__ bool store_run(const Real *values, OUTPUT *out, int count) {
-    float mark = 0.0f;
+__device__ __forceinline__ void store_run(const Real *values, OUTPUT *out, int count) {
     const int lane = threadIdx.x % WARP;
     const bool aligned = reinterpret_cast<unsigned long long>(out) % sizeof(FourSamples) == 0;
     if (OUT_CHANNELS == OUT_SAMPLES && CAPACITY % 4 == 0 && count == CAPACITY && aligned) {
 #pragma unroll
         for (int i = lane; i < CAPACITY / 4; i += WARP) {
             const FourValues four = reinterpret_cast<const FourValues *>(values)[i];
-            mark_if_not_finite(four.x, mark);
-            mark_if_not_finite(four.y, mark);
-            mark_if_not_finite(four.z, mark);
-            mark_if_not_finite(four.w, mark);
             FourSamples samples;
             store_sample<store>(four.x, samples.sample[0]);
             store_sample<store>(four.y, samples.sample[1]);
@@ -85,10 +75,6 @@ __device__ __forceinline__ bool store_run(const Real *values, OUTPUT *out, int c
             reinterpret_cast<FourSamples *>(out)[i] = samples;
         }
     } else {
-        for (int i = lane; i < count; i += WARP) {
-            mark_if_not_finite(values[i], mark);
-            store_sample<store>(values[i], out[place_in_output(i)]);
-        }
+        for (int i = lane; i < count; i += WARP) store_sample<store>(values[i], out[place_in_output(i)]);
     }
-    return mark != mark;
 }
