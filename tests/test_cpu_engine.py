@@ -18,7 +18,7 @@ from selection import pairs_then_slow
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.hardware.cpu import jit, x86
+from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
 from edgeconv.methods.cpu import engine, rowcode
 from edgeconv.methods.cpu.layout import make_layout
@@ -316,18 +316,6 @@ def test_every_magnitude_of_bytes_is_the_nearest_byte(name, sign, monkeypatch):
     squares = first.astype(np.int64) ** 2 + second.astype(np.int64) ** 2
     expected = np.minimum(np.rint(np.sqrt(squares)), 255)
     assert np.array_equal(out[:, ::2, 0], expected)
-
-
-@pytest.mark.parametrize("wrong_by", [-1.0, -0.5, 0.5, 1.0])
-def test_no_estimate_of_a_root_within_its_error_ends_in_another_byte(wrong_by):
-    """The steps of Storing._length_for_bytes in float32, from the worst estimates, for every sum of two squares."""
-    squares = np.arange(2**17, dtype=np.float32)
-    inverse = (1 + wrong_by * x86.INVERSE_ROOT_ERROR) / np.sqrt(np.maximum(squares, 1).astype(np.float64))
-    inverse = inverse.astype(np.float32)
-    root = squares * inverse
-    root += (squares - root * root) * (inverse * np.float32(0.5))
-    right = np.rint(np.sqrt(squares.astype(np.float64)))
-    assert np.array_equal(np.minimum(np.rint(root), 255), np.minimum(right, 255))
 
 
 ROWS_TILE_BY_TILE = [

@@ -19,7 +19,7 @@ from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import MemoryLimitError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
@@ -238,23 +238,6 @@ def test_bounds_by_hand() -> None:
 
 
 # --- arrays as people have them --------------------------------------------------------------------------------------
-
-
-@EVERY_METHOD
-def test_unaligned_arrays_are_taken(method: str) -> None:
-    image = random_image(9, 8, "float32")
-    memory = bytearray(image.nbytes + 1)
-    unaligned = np.frombuffer(memory, np.uint8)[1:].view(np.float32).reshape(image.shape)
-    unaligned[...] = image
-    assert not unaligned.flags.aligned
-    expected = edgeconv.convolve(image, "sobel", method, device="cpu")
-    assert np.array_equal(edgeconv.convolve(unaligned, "sobel", method, device="cpu"), expected)
-
-
-def test_masked_arrays_are_refused_with_the_way_out() -> None:
-    masked = np.ma.masked_array(random_image(4, 4, "uint8"), mask=True)
-    with pytest.raises(UsageError, match=r"filled\(value\)"):
-        edgeconv.convolve(masked)
 
 
 # --- workspace -------------------------------------------------------------------------------------------------------

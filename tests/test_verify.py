@@ -13,7 +13,6 @@ from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, HALF
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.errors import UsageError
 from edgeconv.methods.cpu.sliding import CpuSliding
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
@@ -155,21 +154,6 @@ def test_a_layout_that_is_not_the_problems_is_no_output() -> None:
     image, out, problem = solved("uint8", "abs")
     with pytest.raises(ValueError, match="the problem's is"):
         check(image, out[1:], problem)
-
-
-@pytest.mark.parametrize(
-    ("shape", "dtype", "mode"),
-    [
-        ((4, 4), "uint8", "abs"),
-        ((4, 4, 4), "uint8", "abs"),
-        ((0, 4, 3), "uint8", "abs"),
-        ((4, 4, 3), "int32", "abs"),
-        ((4, 4, 3), "float32", "clip"),
-    ],
-)
-def test_a_problem_with_no_meaning_is_refused(shape, dtype, mode) -> None:
-    with pytest.raises(UsageError):
-        make_problem(shape, dtype, random_weights(), output_mode=mode)
 
 
 # --- figures of a check ----------------------------------------------------------------------------------------------
