@@ -85,10 +85,10 @@ def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixel
     assert contents(out)[f"a{SUFFIX}.png"] != before[f"a{SUFFIX}.png"]
 
 
-@pytest.mark.parametrize("format", [(), ("--format", "tiff")])
-def test_an_output_that_would_be_an_input_is_found_before_the_first_write(photos: Path, format: tuple[str]) -> None:
+@pytest.mark.parametrize("more", [(), ("--format", "tiff"), ("--resume",)])
+def test_an_output_that_would_be_an_input_is_found_before_the_first_write(photos: Path, more: tuple[str]) -> None:
     before = contents(photos)
-    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}{ext}", "--overwrite", *format)
+    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}{ext}", "--overwrite", *more)
     assert (done.code, len(done.error_lines)) == (2, 1)
     assert "one of the inputs" in done.err
     assert contents(photos) == before

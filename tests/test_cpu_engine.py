@@ -37,14 +37,10 @@ def id_of(value):
 
 
 def beside(others, cases):
-    """Each of `others` with each case, in pairs of their properties."""
+    """Each of `others` with cases in which any two properties meet; more meet in what test_cpu_banks and fuzz draw."""
     crossed = [(other, case) for other in others for case in cases]
-    return pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
-
-
-def rest_by_sliding(cases):
-    """The cases without the slow ones of other methods: those meet in pairs what `sliding` meets in every way."""
-    return [case for case in cases if not hasattr(case, "values") or case.values[0] is SLIDING]
+    chosen = pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
+    return [case for case in chosen if not hasattr(case, "values")]
 
 
 OF_ANY_METHOD = cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE
@@ -59,17 +55,23 @@ def test_every_filter_type_and_mode(method, case):
 
 
 @pytest.mark.parametrize(
-    ("method", "case"),
-    rest_by_sliding(beside([SLIDING, IM2COL], cpu_problems.GREY + cpu_problems.BANKS)),
-    ids=id_of,
+    ("method", "case"), beside([SLIDING, IM2COL], cpu_problems.GREY + cpu_problems.BANKS), ids=id_of
 )
 def test_grey_pictures_and_banks(method, case):
     cpu_problems.check_case(method, case)
 
 
+GEOMETRY = [
+    case
+    for case in pairs_then_slow([(method, *row) for method in NAMES for row in cpu_problems.GEOMETRY])
+    if not hasattr(case, "values") or case.values[0] is SLIDING
+]
+"""Of `sliding` all, of the others what holds every pair."""
+
+
 @pytest.mark.parametrize(
     ("method", "work", "stride", "border"),
-    rest_by_sliding(pairs_then_slow([(method, *row) for method in NAMES for row in cpu_problems.GEOMETRY])),
+    GEOMETRY,
     ids=lambda value: id_of(value) if hasattr(value, "prepare") else None,
 )
 def test_geometry(method, work, stride, border):

@@ -33,7 +33,7 @@ from edgeconv.bench.record import read_record
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
-from edgeconv.view.compute import Workshop
+from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.qt import actions, export_actions
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
@@ -476,6 +476,14 @@ def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path
     qtbot.waitUntil(lambda: len(served) == 2, timeout=PATIENCE_MILLISECONDS)
     QApplication.processEvents()
     assert labels == ["kirsch by opencv on CPU"]
+
+
+def test_an_answer_to_an_older_request_is_not_shown(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    layer = window.canvas.right
+    assert layer is not None
+    window._on_answer(LayerReady(window.model.generation - 1, "left", layer))
+    assert window.canvas.left is None
 
 
 # --- ways to look -----------------------------------------------------------------------------------------------
