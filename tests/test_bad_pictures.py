@@ -82,15 +82,6 @@ def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path:
     assert read_image(path, ReadRules(max_pixels=10_000)).pixels.shape == (10, 1000, 3)
 
 
-@pytest.mark.parametrize("command", [("run", "--method", "reference"), ("resize", "--sizes", "8")])
-def test_the_commands_can_raise_and_lower_the_limit(tmp_path: Path, command: tuple[str, ...]) -> None:
-    (tmp_path / "a.png").write_bytes(saved(noisy(40, 60), "PNG"))
-    refused = edgeconv(*command, "a.png", "--max-pixels", 2399, cwd=tmp_path)
-    assert (refused.code, len(refused.error_lines)) == (2, 1)
-    assert SMALLER in refused.err
-    assert edgeconv(*command, "a.png", "--max-pixels", 2400, cwd=tmp_path).code == 0
-
-
 def test_pixels_of_a_type_that_opencv_cannot_convert(monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged TIFF may say one type to us and another to OpenCV."""
     monkeypatch.setattr(image, "_imdecode", lambda data, flags: noisy().astype(np.int32))
