@@ -187,14 +187,5 @@ def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path, out: Path) -
     assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.tif", "--format", "tiff").code == 0
 
 
-def test_colliding_names_are_found_before_the_first_write(photos: Path, out: Path) -> None:
-    write_image(random_image(8, 8, "uint8"), photos / "A.bmp")
-    done = edgeconv("batch", photos, "-o", out, *RULES)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "A.bmp" in done.err
-    assert "a.png" in done.err
-    assert not out.exists()
-
-
 def task(source: str, folder: str = "") -> Task:
     return Task(source, PurePosixPath(folder), f"/{source}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import cv2
@@ -196,18 +196,11 @@ def test_two_plans_at_once():
     pictures = [picture_of("smooth", (400, 300), seed) for seed in range(3)]
     settings = CannySettings(5, 40)
     expected = [canny(picture, settings) for picture in pictures]
-    failed: list[str] = []
 
-    def work(number: int) -> None:
+    def work(number: int) -> bool:
         plan = plan_canny((400, 300), "uint8", settings, 3)
-        for turn in range(30):
-            which = (number + turn) % len(pictures)
-            if not np.array_equal(plan.run(pictures[which]), expected[which]):
-                failed.append(f"{number}, {turn}")
+        turns = [(number + turn) % len(pictures) for turn in range(30)]
+        return all(np.array_equal(plan.run(pictures[which]), expected[which]) for which in turns)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))

@@ -198,17 +198,6 @@ def test_an_infinity_is_right_where_the_bound_lets_the_value_leave_the_range() -
     assert not verify.check(image, right, problem, FLOAT32).passed
 
 
-def test_a_nan_that_was_lost_is_found() -> None:
-    image = random_image(8, 8, "float32")
-    problem = make_problem(image.shape, "float32", random_weights())
-    out = np.empty(problem.output_shape, np.float32)
-    image[4, 4, 0] = np.nan
-    Reference().prepare(problem, Options()).run(image, out)
-    assert verify.check(image, out, problem, FLOAT32).passed
-    out[4, 5, 1] = 0.0
-    assert verify.check(image, out, problem, FLOAT32).unexplained_samples == 1
-
-
 @pytest.mark.parametrize(
     ("weight", "dtype", "sums"),
     [

@@ -12,7 +12,7 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.api.arrays import aligned_empty, library_of
+from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
@@ -280,13 +280,6 @@ def test_what_cannot_be_measured_is_one_line(shape: tuple[int, ...], words: dict
 def test_the_bound_is_zero_where_sums_are_exact_and_not_elsewhere() -> None:
     assert not edgeconv.plan((9, 8, 3), "uint8", filter="laplacian8", method="sliding", device="cpu").bound.any()
     assert (edgeconv.plan((9, 8, 3), "float32", filter="laplacian8", method="sliding", device="cpu").bound > 0).all()
-
-
-def test_aligned_arrays_start_on_a_cache_line() -> None:
-    for shape in ((1, 1, 3), (7, 5, 3), (2, 3, 5, 3)):
-        made = aligned_empty(shape, np.dtype(np.float32))
-        assert (made.shape, made.dtype, made.flags.c_contiguous) == (shape, np.float32, True)
-        assert made.__array_interface__["data"][0] % 64 == 0
 
 
 # --- the cache of convolve ------------------------------------------------------------------------------------------
