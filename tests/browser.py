@@ -6,7 +6,6 @@ Chromium reads commands from file descriptor 3 and writes answers and events to 
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
@@ -201,10 +200,6 @@ class Browser:
         """Undo `phone`."""
         self.send("Emulation.setTouchEmulationEnabled", enabled=False)
         self.send("Emulation.clearDeviceMetricsOverride")
-
-    def screenshot(self, path: Path) -> None:
-        """What the window shows."""
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
 
     def _receive(self) -> dict[str, Any]:
         end = time.monotonic() + patience()

@@ -45,6 +45,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield running
 
 
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """The folder that most tests of a batch begin with."""
+    from batch_folders import draw_photos  # imports what most tests do without
+
+    return draw_photos(tmp_path / "photos")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Where a batch of them puts its outputs."""
+    return tmp_path / "edges"
+
+
 UNUSED_DAYS = 30
 
 

@@ -1,8 +1,8 @@
 """All interleavings of the crew's generated code: the very IR that is compiled, interpreted step by step.
 
 A step is one access to memory that threads share, or one call of the system; what lies between two steps concerns one
-thread alone. `explore` visits every state that any order of steps can reach (memory is sequentially consistent here;
-the C++ program in tests/crew_tsan looks at the orderings) and raises `Broken` where
+thread alone. `explore` visits every state that any order of steps can reach (memory is sequentially consistent here)
+and raises `Broken` where
 
     a unit is done twice, never, after its caller has come back, or by two threads under one number of a worker;
     nothing can move any more although a caller has not come back (a wake-up was lost).

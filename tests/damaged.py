@@ -50,6 +50,13 @@ def _with_wrong_checksum(data: bytes, place: int) -> bytes:
     return _with_byte(data, len(data) - len(stream.unused_data) - 1)
 
 
+def _with_shorter_strip(data: bytes) -> bytes:
+    """A TIFF whose directory says that its strip is ten bytes shorter than it is."""
+    place = data.index(struct.pack("<HHI", 279, 4, 1)) + 8
+    (length,) = struct.unpack_from("<I", data, place)
+    return data[:place] + struct.pack("<I", length - 10) + data[place + 4 :]
+
+
 PNG = png(noisy())
 JPEG = saved(noisy(), "JPEG")
 RESTARTING = saved(noisy(), "JPEG", subsampling=0, restart_marker_blocks=1)
@@ -148,6 +155,7 @@ BAD_FILES = (
         png_head(0, 10) + png_chunk(b"IEND", b""),
         "its header says 0×10 pixels",
     ),
+    BadFile("PNG with numbers for a chunk's name", "l.png", PNG[:33] + bytes(64), "there is no chunk at byte 33"),
     BadFile("JPEG start alone", "a.jpg", JPEG[:3], "the file is cut short"),
     BadFile("JPEG cut in its tables", "b.jpg", _cut(JPEG, 0.05), "the file is cut short (a segment"),
     BadFile("JPEG cut in its pixels", "c.jpg", _cut(JPEG, 0.7), "the file is cut short (no end-of-image"),
@@ -156,6 +164,9 @@ BAD_FILES = (
     BadFile("progressive JPEG cut between scans", "f.jpg", _cut(PROGRESSIVE, 0.6), "the file is cut short"),
     BadFile("JPEG with a byte too many", "g.jpg", JPEG[:2] + b"\x00" + JPEG[2:], "is not a picture", FORMATS),
     BadFile("JPEG with a wrong length", "h.jpg", JPEG[:5] + b"\x11" + JPEG[6:], "there is no marker at byte 21"),
+    BadFile(
+        "JPEG with a zero for a marker", "n.jpg", JPEG[:20] + b"\xff\0" + JPEG[20:], "there is no marker at byte 20"
+    ),
     BadFile("JPEG with no frame", "i.jpg", b"\xff\xd8\xff\xd9", "it has no frame header"),
     BadFile(
         "JPEG of 12 bits",
@@ -200,6 +211,13 @@ BAD_FILES = (
         f"--tile 1024), or {CONVERT}",
     ),
     BadFile("deflated TIFF whose checksum is wrong", "l.tif", FLIPPED, "strip or tile 1 is damaged"),
+    BadFile("deflated TIFF whose strip is cut", "n.tif", _with_shorter_strip(DEFLATED), "strip or tile 1 is damaged"),
+    BadFile(
+        "TIFF with a field twice",
+        "o.tif",
+        tiff(noisy()).replace(struct.pack("<HH", 278, 4), struct.pack("<HH", 277, 4)),
+        "its directory has field 277 twice",
+    ),
     BadFile(
         "TIFF of whole 32-bit numbers",
         "f.tif",

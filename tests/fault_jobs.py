@@ -260,18 +260,19 @@ def child(call: Callable[[], None]) -> int:
 
 def end_at_every_call(each: FaultJob, folder: Path) -> int:
     """How many calls there were to be ended at; AssertionError where something did not hold after one."""
-    if each.needs is not None:
-        import_module(each.needs)  # once, in place of once in each fork
     folder.mkdir()
     place, template, told = folder / "job", folder / "template", folder / "told"
 
     def undisturbed() -> None:
         draw(place)  # where the job will be each time, as ledgers hold paths
         each.prepare(place)
-        told.write_bytes(pickle.dumps(expected_of(each, folder / "expected")))
+        told.write_bytes(pickle.dumps((*expected_of(each, folder / "expected"), list(sys.modules))))
 
     assert child(undisturbed) == 0
-    before, after = pickle.loads(told.read_bytes())
+    before, after, modules = pickle.loads(told.read_bytes())
+    for name in modules:
+        with suppress(ImportError):
+            import_module(name)  # once, in place of once in each fork
     place.rename(template)
     for at in count(1):
         shutil.copytree(template, place)
@@ -293,4 +294,5 @@ def end_at_every_call(each: FaultJob, folder: Path) -> int:
 
 if __name__ == "__main__":
     cv2.setNumThreads(1)
+    os.fsync = os.fstat  # as in conftest.py: no write waits for the disk
     print(end_at_every_call(JOBS[sys.argv[1]], Path(sys.argv[2])))

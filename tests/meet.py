@@ -60,6 +60,16 @@ def join(thread: threading.Thread) -> None:
     thread.join()
 
 
+class TurnedClock:
+    """Stands still until a test turns it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def outcome(call: Callable[[], Any]) -> Any:
     """What a call that might wait for ever gives or raises."""
     done: Future[Any] = Future()
@@ -86,7 +96,9 @@ class Meeting(threading.Barrier):
             raise AssertionError(f"somebody did not come; the threads are here:\n{stacks()}") from None
 
 
-def run_program(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_program(
+    code: str, *arguments: str, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """A Python program to its end; one that never ends is ended with the stack of its threads on standard error.
 
     Not measured by coverage, as most of these get signals: see `command.unmeasured`.
@@ -94,8 +106,8 @@ def run_program(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
     from command import unmeasured
 
     watched = f"import faulthandler; faulthandler.dump_traceback_later({patience()}, exit=True)\n{code}"
-    words = [sys.executable, "-c", watched]
-    return subprocess.run(words, capture_output=True, text=True, check=False, env=unmeasured(), **options)
+    words = [sys.executable, "-c", watched, *arguments]
+    return subprocess.run(words, capture_output=True, text=True, check=False, cwd=cwd, env=unmeasured() | environment)
 
 
 class Child:

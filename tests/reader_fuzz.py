@@ -30,7 +30,6 @@ from edgeconv.io.read_limits import ReadRules
 MOST_STEPS = 64
 """Of a walk through a file, beside one for each byte: a step that goes on by none is one of a walk without an end."""
 RULES = ReadRules(max_pixels=2**20, max_bytes=2**24)
-OUTCOMES = ("refused", "said", "unseen", "harmless")
 EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 

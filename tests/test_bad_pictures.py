@@ -14,7 +14,7 @@ from damaged import BAD_FILES, JPEG, SMALLER, BadFile
 from picture_files import Piped, noisy, saved, tiff
 from PIL import Image
 
-from edgeconv.errors import ImageReadError, MemoryLimitError
+from edgeconv.errors import ImageReadError
 from edgeconv.io import image
 from edgeconv.io.image import decode_image, longest_side, read_image
 from edgeconv.io.read_limits import ReadRules
@@ -46,26 +46,20 @@ def test_the_command_ends_with_2_and_writes_nothing(tmp_path: Path, name: str) -
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ImageReadError, match=r"nowhere\.png: there is no such file: check the name\."):
-        read_image(tmp_path / "nowhere.png")
-
-
-def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ImageReadError, match="is a folder: name a picture in it, or use 'edgeconv batch'"):
-        read_image(tmp_path)
-
-
-def test_a_name_that_no_file_can_have() -> None:
-    with pytest.raises(ImageReadError, match="cannot be read"):
-        read_image("bad\0name.png")
-
-
-def test_a_name_that_is_too_long(tmp_path: Path) -> None:
-    long = tmp_path / ("x" * 300 + ".png")
-    with pytest.raises(ImageReadError, match=r"cannot be read \(.*\): check its name and permissions"):
-        read_image(long)
-    assert longest_side(long) is None
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere.png", r"nowhere\.png: there is no such file: check the name\."),
+        ("", "is a folder: name a picture in it, or use 'edgeconv batch'"),
+        ("bad\0name.png", "cannot be read"),
+        ("x" * 300 + ".png", r"cannot be read \(.*\): check its name and permissions"),
+    ],
+    ids=["missing", "folder", "no name", "long name"],
+)
+def test_a_name_under_which_there_is_no_picture(tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(ImageReadError, match=says):
+        read_image(tmp_path / name)
+    assert longest_side(tmp_path / name) is None
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,27 +80,6 @@ def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path:
         read_image(path, ReadRules(max_pixels=9_999))
     assert SMALLER in str(raised.value)
     assert read_image(path, ReadRules(max_pixels=10_000)).pixels.shape == (10, 1000, 3)
-
-
-@pytest.mark.parametrize("command", [("run", "--method", "reference"), ("resize", "--sizes", "8")])
-def test_the_commands_can_raise_and_lower_the_limit(tmp_path: Path, command: tuple[str, ...]) -> None:
-    (tmp_path / "a.png").write_bytes(saved(noisy(40, 60), "PNG"))
-    refused = edgeconv(*command, "a.png", "--max-pixels", 2399, cwd=tmp_path)
-    assert (refused.code, len(refused.error_lines)) == (2, 1)
-    assert SMALLER in refused.err
-    assert edgeconv(*command, "a.png", "--max-pixels", 2400, cwd=tmp_path).code == 0
-
-
-def test_pixels_that_do_not_fit_in_memory_say_how_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "picture.png"
-    path.write_bytes(saved(noisy(40, 60), "PNG"))
-
-    def exhausted(data: bytes, flags: int) -> np.ndarray:
-        raise MemoryError
-
-    monkeypatch.setattr(image, "_imdecode", exhausted)
-    with pytest.raises(MemoryLimitError, match=r"60×40 pixels \(7,200 bytes decoded\): use a smaller picture"):
-        read_image(path)
 
 
 def test_pixels_of_a_type_that_opencv_cannot_convert(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos
+from batch_folders import RULES, SUFFIX, contents
 from command import edgeconv
 from picture_files import noisy, png
 from problems import random_image
@@ -24,13 +24,7 @@ from edgeconv.io.image import read_image, write_image
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
-
-
-def test_outputs_keep_the_shape_of_the_folder_and_hold_the_edges(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_outputs_keep_the_shape_of_the_folder_and_hold_the_edges(photos: Path, out: Path) -> None:
     done = edgeconv("batch", photos, "-o", out, "--recursive", *RULES, "--json")
     assert (done.code, done.err) == (0, "")
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png", f"deep/a{SUFFIX}.png"}
@@ -42,13 +36,12 @@ def test_outputs_keep_the_shape_of_the_folder_and_hold_the_edges(photos: Path) -
     assert summary["stage_seconds"]["decode"] > 0
 
 
-def test_without_recursive_only_the_folder_itself(photos: Path) -> None:
-    assert edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES).code == 0
-    assert set(contents(photos.parent / "edges")) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
+def test_without_recursive_only_the_folder_itself(photos: Path, out: Path) -> None:
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
+    assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
 
 
-def test_the_list_of_pictures_can_come_from_standard_input(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_the_list_of_pictures_can_come_from_standard_input(photos: Path, out: Path) -> None:
     listed = f"{photos / 'a.png'}\r\n\n{photos / 'b.tiff'}".encode()
     assert edgeconv("batch", "--files-from", "-", "-o", out, *RULES, stdin=listed).code == 0
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
@@ -80,8 +73,7 @@ def test_what_a_list_names_and_is_not_there_stops_no_other(photos: Path) -> None
     assert edgeconv("batch", photos / "gone.png", photos / "a.png", "-o", out, *RULES).code == 2  # a slip of the pen
 
 
-def test_names_can_hold_the_size(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_names_can_hold_the_size(photos: Path, out: Path) -> None:
     assert (
         edgeconv("batch", photos, "-o", out, *RULES, "--stride", 2, "--name", "{stem}-{width}x{height}{ext}").code == 0
     )
@@ -91,8 +83,7 @@ def test_names_can_hold_the_size(photos: Path) -> None:
     assert set(contents(photos / "filled")) == {"{__a}-0030x0020.png", "{__b}-0030x0021.png"}
 
 
-def test_shares_are_disjoint_and_together_complete(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_shares_are_disjoint_and_together_complete(photos: Path, out: Path) -> None:
     for share in ("1/2", "2/2"):
         assert edgeconv("batch", photos, "-r", "-o", out, *RULES, "--shard", share).code == 0
     assert sorted(Path(row.input).name for row in ledger.read_rows(out)) == ["a.png", "a.png", "b.tiff"]
@@ -112,10 +103,9 @@ def test_a_share_is_the_hash_of_the_name_with_its_folders(name: str, folder: str
 
 
 @LINKS
-def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(photos: Path) -> None:
+def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(photos: Path, out: Path) -> None:
     for name in ("cat.png", "dog.png"):
         (photos / name).symlink_to(photos / "deep" / "a.png")
-    out = photos.parent / "edges"
     given = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
     for counts in ((4, 0), (0, 4)):
         summary = json.loads(edgeconv(*given).text)
@@ -127,17 +117,16 @@ def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(p
 
 
 @LINKS
-def test_a_link_to_a_folder_is_not_searched_and_that_is_said(photos: Path) -> None:
+def test_a_link_to_a_folder_is_not_searched_and_that_is_said(photos: Path, out: Path) -> None:
     (photos / "elsewhere").symlink_to(photos / "deep")
-    done = edgeconv("batch", photos, "-r", "-o", photos.parent / "edges", *RULES, "--json")
+    done = edgeconv("batch", photos, "-r", "-o", out, *RULES, "--json")
     assert (done.code, json.loads(done.text)["done"], len(done.error_lines)) == (0, 3, 1)
     assert str(photos / "elsewhere") in done.err
     assert edgeconv("batch", photos, "-o", photos.parent / "more", *RULES).err == ""  # no deeper folder was meant
 
 
 @pytest.mark.parametrize("format", ["jpg", "webp"])
-def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path, format: str) -> None:
-    out = photos.parent / "edges"
+def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path, out: Path, format: str) -> None:
     sizes = []
     for quality in (95, 20):
         given = ("--format", format, "--quality", quality, "--overwrite", "--resume", "--json")
@@ -146,8 +135,7 @@ def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path,
     assert sizes[0] > 1.5 * sizes[1]
 
 
-def test_the_level_of_png_trades_time_for_bytes_and_counts_as_a_parameter(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_the_level_of_png_trades_time_for_bytes_and_counts_as_a_parameter(photos: Path, out: Path) -> None:
     write_image(np.tile(random_image(20, 30, "uint8"), (10, 10, 1)), photos / "a.png")
     sizes, pixels = [], []
     for level in ((), ("--png-level", 0), ("--png-level", 1), ("--png-level", 9)):
@@ -161,11 +149,10 @@ def test_the_level_of_png_trades_time_for_bytes_and_counts_as_a_parameter(photos
     assert all(np.array_equal(pixels[0], other) for other in pixels[1:])
 
 
-def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
+def test_what_decoding_drops_is_said_and_kept(photos: Path, out: Path) -> None:
     write_image(random_image(9, 9, "uint8")[:, :, 0], photos / "grey.png")
     write_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
     (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
-    out = photos.parent / "edges"
     for seen in ("done", "unchanged since an earlier run"):
         done = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--rgb")
         assert done.code == 0
@@ -184,31 +171,20 @@ def test_the_stage_that_takes_most_of_the_time_is_said() -> None:
 
 
 @pytest.mark.parametrize(("option", "failed"), [(["--fail-fast"], 1), (["--max-failures", "2"], 2)])
-def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], failed: int) -> None:
+def test_a_limit_of_failures_stops_the_batch(photos: Path, out: Path, option: list[str], failed: int) -> None:
     for index in range(6):
         (photos / f"{index}.png").write_bytes(b"no")
-    done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--jobs", 1, "--json", *option)
+    done = edgeconv("batch", photos, "-o", out, *RULES, "--jobs", 1, "--json", *option)
     summary = json.loads(done.text)
     assert done.code == 1
     assert summary["failed"] == failed
     assert summary["stopped_because"] == f"{failed} failed"
 
 
-def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path, out: Path) -> None:
     assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.BMP").code == 0
     assert all(data.startswith(b"BM") for data in contents(out).values())
     assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.tif", "--format", "tiff").code == 0
-
-
-def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:
-    write_image(random_image(8, 8, "uint8"), photos / "A.bmp")
-    out = photos.parent / "edges"
-    done = edgeconv("batch", photos, "-o", out, *RULES)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "A.bmp" in done.err
-    assert "a.png" in done.err
-    assert not out.exists()
 
 
 def task(source: str, folder: str = "") -> Task:

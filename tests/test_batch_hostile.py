@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_folders import SUFFIX, contents, draw_photos, run_here, settings_for
+from batch_folders import SUFFIX, contents, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
@@ -42,11 +42,6 @@ OUTSIDE = (
     "\ud800",
 )
 """Names that are not those of plain files inside a folder."""
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
 
 
 @pytest.fixture

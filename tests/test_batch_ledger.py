@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settings_for
+from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
@@ -24,14 +24,8 @@ from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.image import write_image
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
-
-
-def test_the_ledger_tells_every_pictures_fate(photos: Path) -> None:
+def test_the_ledger_tells_every_pictures_fate(photos: Path, out: Path) -> None:
     (photos / "bad.png").write_bytes(b"not a picture")
-    out = photos.parent / "edges"
     done = edgeconv("batch", photos, "-o", out, *RULES)
     assert done.code == 1
     assert "bad.png" in done.err
@@ -44,8 +38,7 @@ def test_the_ledger_tells_every_pictures_fate(photos: Path) -> None:
     assert "is not a picture" in str(rows["bad.png"].error)
 
 
-def test_nothing_foreign_is_overwritten_and_ones_own_is_left_when_equal(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_nothing_foreign_is_overwritten_and_ones_own_is_left_when_equal(photos: Path, out: Path) -> None:
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
     before = {path: path.stat().st_mtime_ns for path in out.glob("*.png")}
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
@@ -59,8 +52,7 @@ def test_nothing_foreign_is_overwritten_and_ones_own_is_left_when_equal(photos: 
     assert (out / f"a{SUFFIX}.png").read_bytes() != b"a person's own"
 
 
-def test_the_result_of_another_picture_is_not_replaced(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_the_result_of_another_picture_is_not_replaced(photos: Path, out: Path) -> None:
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
     before = contents(out)
     refused = edgeconv("batch", photos / "deep", "-o", out, *RULES)
@@ -82,8 +74,7 @@ def test_a_picture_of_the_same_relative_name_elsewhere_is_another_one(tmp_path: 
     assert edgeconv("batch", "../here/a.png", "-o", out, *RULES, "--resume", cwd=tmp_path / "there").code == 0
 
 
-def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixels_is(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixels_is(photos: Path, out: Path) -> None:
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
     refused = edgeconv("batch", photos, "-o", out, *RULES, "--border", "replicate")
     assert refused.code == 1
@@ -94,10 +85,10 @@ def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixel
     assert contents(out)[f"a{SUFFIX}.png"] != before[f"a{SUFFIX}.png"]
 
 
-@pytest.mark.parametrize("format", [(), ("--format", "tiff")])
-def test_an_output_that_would_be_an_input_is_found_before_the_first_write(photos: Path, format: tuple[str]) -> None:
+@pytest.mark.parametrize("more", [(), ("--format", "tiff"), ("--resume",)])
+def test_an_output_that_would_be_an_input_is_found_before_the_first_write(photos: Path, more: tuple[str]) -> None:
     before = contents(photos)
-    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}{ext}", "--overwrite", *format)
+    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}{ext}", "--overwrite", *more)
     assert (done.code, len(done.error_lines)) == (2, 1)
     assert "one of the inputs" in done.err
     assert contents(photos) == before
@@ -166,8 +157,7 @@ def test_an_input_where_an_output_goes_is_not_overwritten_by_a_batch_that_is_res
     assert {name: data for name, data in contents(photos).items() if name in before} == before
 
 
-def test_resume_passes_over_what_is_done_and_unchanged(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_resume_passes_over_what_is_done_and_unchanged(photos: Path, out: Path) -> None:
 
     def resumed(*more: str) -> dict[str, int]:
         summary = json.loads(edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--json", *more).text)
@@ -182,8 +172,7 @@ def test_resume_passes_over_what_is_done_and_unchanged(photos: Path) -> None:
     assert resumed("--stride", "2") == {"done": 2, "skipped": 0, "failed": 0}
 
 
-def test_resume_makes_an_output_again_that_was_changed_but_not_in_size(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_resume_makes_an_output_again_that_was_changed_but_not_in_size(photos: Path, out: Path) -> None:
     run_here([photos], out)
     path = out / f"a{SUFFIX}.png"
     right = path.read_bytes()
@@ -193,8 +182,7 @@ def test_resume_makes_an_output_again_that_was_changed_but_not_in_size(photos: P
     assert path.read_bytes() == right
 
 
-def test_resume_makes_an_output_again_whose_name_another_picture_took(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_resume_makes_an_output_again_whose_name_another_picture_took(photos: Path, out: Path) -> None:
     write_image(random_image(20, 30, "uint8", 98), photos / "deep" / "a.png")
     run_here([photos], out, format="bmp")  # so that both results are of one size
     before = contents(out)
@@ -204,15 +192,13 @@ def test_resume_makes_an_output_again_whose_name_another_picture_took(photos: Pa
     assert contents(out) == before
 
 
-def test_resume_makes_what_is_wanted_in_another_place(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_resume_makes_what_is_wanted_in_another_place(photos: Path, out: Path) -> None:
     run_here([photos], out, recursive=True)
     again = run_here([photos / "deep"], out, resume=True, overwrite=True)
     assert (again.done, again.skipped) == (1, 0)
 
 
-def test_failed_pictures_are_tried_again_only_when_asked(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_failed_pictures_are_tried_again_only_when_asked(photos: Path, out: Path) -> None:
     (photos / "bad.png").write_bytes(b"not a picture")
     edgeconv("batch", photos, "-o", out, *RULES)
     again = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--json")
@@ -224,8 +210,7 @@ def test_failed_pictures_are_tried_again_only_when_asked(photos: Path) -> None:
     assert "earlier run" not in afresh.err
 
 
-def test_what_was_in_the_way_can_be_overwritten_by_a_batch_that_is_resumed(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_what_was_in_the_way_can_be_overwritten_by_a_batch_that_is_resumed(photos: Path, out: Path) -> None:
     out.mkdir()
     (out / f"a{SUFFIX}.png").write_bytes(b"a person's own")
     assert run_here([photos], out).failed == 1
@@ -234,8 +219,7 @@ def test_what_was_in_the_way_can_be_overwritten_by_a_batch_that_is_resumed(photo
     assert (resumed.done, resumed.skipped, resumed.failed) == (1, 1, 0)
 
 
-def test_verify_names_what_is_missing_or_changed(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_verify_names_what_is_missing_or_changed(photos: Path, out: Path) -> None:
     edgeconv("batch", photos, "-r", "-o", out, *RULES)
     assert edgeconv("verify", out).code == 0
     (out / f"a{SUFFIX}.png").unlink()
@@ -248,9 +232,8 @@ def test_verify_names_what_is_missing_or_changed(photos: Path) -> None:
     assert edgeconv("verify", photos).code == 2
 
 
-def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path) -> None:
+def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, out: Path) -> None:
     write_image(random_image(9, 9, "uint8"), photos / "c.png")
-    out = photos.parent / "edges"
     for share in ((1, 2), (2, 2)):
         run_here([photos], out, recursive=True, share=share)
     names = {path.name for path in out.iterdir() if path.suffix == ".jsonl"}
@@ -272,8 +255,7 @@ def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Pat
     assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["first", "second", "third", "last"]
 
 
-def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path, out: Path) -> None:
     run_here([photos], out)
     book = out / ledger.LEDGER_NAME
     with book.open("ab") as stream:
@@ -292,8 +274,7 @@ WITHOUT_TIME = (
 
 
 @pytest.mark.parametrize("damage", [b"\0\0\0\n", b'{"input": "a", "output": 7}\n', b"[" * 9999 + b"\n", WITHOUT_TIME])
-def test_verify_names_a_row_that_was_damaged_later(photos: Path, damage: bytes) -> None:
-    out = photos.parent / "edges"
+def test_verify_names_a_row_that_was_damaged_later(photos: Path, out: Path, damage: bytes) -> None:
     run_here([photos], out, recursive=True)
     book = out / ledger.LEDGER_NAME
     lines = book.read_bytes().splitlines(keepends=True)
@@ -307,8 +288,7 @@ def test_verify_names_a_row_that_was_damaged_later(photos: Path, damage: bytes) 
     assert "3 of 3 outputs" in edgeconv("verify", out).text
 
 
-def test_a_ledger_of_before_notes_and_real_paths_is_still_read(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_a_ledger_of_before_notes_and_real_paths_is_still_read(photos: Path, out: Path) -> None:
     run_here([photos], out)
     book = out / ledger.LEDGER_NAME
     rows = [json.loads(line) for line in book.read_bytes().splitlines()]
@@ -321,8 +301,7 @@ def test_a_ledger_of_before_notes_and_real_paths_is_still_read(photos: Path) -> 
     assert edgeconv("verify", out).code == 0
 
 
-def test_a_ledger_that_cannot_be_written_stops_everything(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_a_ledger_that_cannot_be_written_stops_everything(photos: Path, out: Path) -> None:
     (out / ledger.LEDGER_NAME).mkdir(parents=True)
     done = edgeconv("batch", photos, "-o", out, *RULES)
     assert (done.code, len(done.error_lines)) == (2, 1)
@@ -347,9 +326,8 @@ def write_half(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
 
 
 def test_behind_a_row_that_a_full_disk_cut_short_nothing_is_appended(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = photos.parent / "edges"
     write_half(monkeypatch, out / ledger.LEDGER_NAME)
     with pytest.raises(ImageWriteError, match="No space left"):
         run_here([photos], out, recursive=True, jobs=3)
@@ -382,10 +360,9 @@ def test_a_row_that_was_appended_behind_one_cut_short_is_found(tmp_path: Path, k
 
 
 @pytest.mark.parametrize("how", ["removed", "renamed", "renamed and made anew"])
-def test_an_output_folder_that_goes_in_the_middle_is_an_error(photos: Path, how: str) -> None:
+def test_an_output_folder_that_goes_in_the_middle_is_an_error(photos: Path, out: Path, how: str) -> None:
     for index in range(9):
         write_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
-    out = photos.parent / "edges"
     gone: list[Path] = []
 
     def take_away(now: Summary) -> None:
@@ -403,8 +380,7 @@ def test_an_output_folder_that_goes_in_the_middle_is_an_error(photos: Path, how:
     assert {finding.state for finding in ledger.verify(out)} == {"same"}
 
 
-def test_a_ledger_that_goes_behind_the_last_row_is_an_error(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_a_ledger_that_goes_behind_the_last_row_is_an_error(photos: Path, out: Path) -> None:
     batch = Batch(plan.find_tasks([photos], False).tasks, settings_for(out))
     with pytest.raises(ImageWriteError, match="removed"):
         batch.run(lambda now: (out / ledger.LEDGER_NAME).unlink() if now.done == 2 else None)
@@ -435,8 +411,9 @@ class Ahead(datetime):
         return datetime.now(zone) + timedelta(days=30)
 
 
-def test_a_clock_that_is_ahead_makes_no_right_output_wrong(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = photos.parent / "edges"
+def test_a_clock_that_is_ahead_makes_no_right_output_wrong(
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(row_module, "datetime", Ahead)
         for share in ((1, 2), (2, 2)):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
 from edgeconv.batch.names import (
     Names,
     refuse_collisions,
-    split_off_outputs,
 )
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageWriteError, UsageError
@@ -26,12 +25,6 @@ def task(source: str, folder: str = ".", problem: str | None = None, identity: s
 
 
 # --- templates -------------------------------------------------------------------------------------------------------
-
-
-def test_every_field_stands_where_it_is_named() -> None:
-    template = "{stem}|{source_ext}|{filter}|{method}|{stride}|{width}|{height}|{ext}".replace("|", ",")
-    assert named(template).name("a", ".jpg", ".png", 40, 30) == "a,.jpg,sobel,sliding,3,40,30,.png"
-    assert named().name("a", ".jpg", ".png", 40, 30) == "a_sobel_sliding_s3.png"
 
 
 @pytest.mark.parametrize(
@@ -122,29 +115,3 @@ def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
     assert str(raised.value).startswith(
         f"{other.source} and {one.source} would both be written to {where}: pass --name"
     )
-
-
-@pytest.mark.parametrize("format", [None, "tiff"])
-def test_an_output_in_the_place_of_an_input(format: str | None) -> None:
-    """Of both formats, or the one asked for."""
-    tasks = [task("a.png"), task("b", identity="/out/A_sobel_sliding_s3.png")]
-    if format is not None:
-        refuse_collisions(tasks, "/out", named(), format)
-        return
-    with pytest.raises(ImageWriteError) as raised:
-        refuse_collisions(tasks, "/out", named(), format)
-    assert str(raised.value).startswith(
-        "a.png would be written to /out/a_sobel_sliding_s3.png, which is one of the inputs"
-    )
-
-
-def test_what_lies_where_another_pictures_output_goes_is_told_apart(tmp_path: Path) -> None:
-    out = str(tmp_path)
-    place = f"{tmp_path}/a_sobel_sliding_s3.png"
-    picture, output, other = task("a.jpg"), task("made.png", identity=place), task("b.jpg")
-    assert split_off_outputs([picture, output, other], out, named(), None) == ([picture, other], [output])
-    assert split_off_outputs([picture, output, other], out, named(), "tiff") == ([picture, output, other], [])
-    broken = task("a.jpg", problem="is a pipe")
-    assert split_off_outputs([broken, output], out, named(), None) == ([broken, output], [])
-    own = task("x.png", identity=f"{tmp_path}/x_sobel_sliding_s3.png")
-    assert split_off_outputs([own], out, named("{stem}_{filter}_{method}_s{stride}{ext}"), None) == ([own], [])

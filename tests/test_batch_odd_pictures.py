@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here
+from batch_folders import RULES, SUFFIX, contents, run_here
 from command import edgeconv
 from damaged import BAD_FILES
 from problems import random_image
@@ -22,17 +22,11 @@ from edgeconv.io.image import write_image
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
-
-
-def test_a_folder_of_every_damaged_file_loses_no_good_one(photos: Path) -> None:
+def test_a_folder_of_every_damaged_file_loses_no_good_one(photos: Path, out: Path) -> None:
     for index, bad in enumerate(BAD_FILES):
         (photos / f"bad{index}_{bad.name}").write_bytes(bad.data)
     listed = photos.parent / "all.txt"
     listed.write_text("\n".join(str(path) for path in sorted(photos.iterdir()) if path.is_file()), encoding="utf-8")
-    out = photos.parent / "edges"
     done = edgeconv("batch", "--files-from", listed, "-o", out, *RULES, "--name", "{stem}{ext}", "--json")
     summary = json.loads(done.text)
     assert done.code == 1
@@ -57,24 +51,25 @@ def test_a_name_that_is_not_utf8_is_kept_byte_for_byte(photos: Path) -> None:
 
 
 @ONLY_LINUX
-def test_a_bad_picture_of_an_odd_name_fails_alone(photos: Path) -> None:
+def test_a_bad_picture_of_an_odd_name_fails_alone(photos: Path, out: Path) -> None:
     (photos / os.fsdecode(b"\xff.png")).write_bytes(b"not a picture")
-    done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--json")
+    done = edgeconv("batch", photos, "-o", out, *RULES, "--json")
     assert done.code == 1
     assert (json.loads(done.text)["done"], len(done.error_lines)) == (2, 1), done.err
 
 
-def test_a_name_that_grows_too_long_fails_alone(photos: Path) -> None:
+def test_a_name_that_grows_too_long_fails_alone(photos: Path, out: Path) -> None:
     long = "x" * 250 + ".png"
     write_image(random_image(9, 9, "uint8"), photos / long)
-    out = photos.parent / "edges"
     done = edgeconv("batch", photos, photos / ("y" * 300), "-o", out, *RULES)
     assert (done.code, len(done.error_lines)) == (1, 2), done.err
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
     assert {row.status for row in ledger.read_rows(out) if len(Path(row.input).name) > 200} == {"failed"}
 
 
-def test_whatever_goes_wrong_with_one_picture_fails_alone(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_goes_wrong_with_one_picture_fails_alone(
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decode = codecs.decode_image
 
     def decode_or_fail(data: bytes, name: str, *rules: Any) -> Any:
@@ -83,9 +78,9 @@ def test_whatever_goes_wrong_with_one_picture_fails_alone(photos: Path, monkeypa
         return decode(data, name, *rules)
 
     monkeypatch.setattr(codecs, "decode_image", decode_or_fail)
-    summary = run_here([photos], photos.parent / "edges")
+    summary = run_here([photos], out)
     assert (summary.done, summary.failed) == (1, 1)
-    (row,) = (row for row in ledger.read_rows(photos.parent / "edges") if row.status == "failed")
+    (row,) = (row for row in ledger.read_rows(out) if row.status == "failed")
     assert str(row.error).endswith("a.png: ZeroDivisionError: of a kind that nobody thought of")
 
 
@@ -102,26 +97,28 @@ def closed(folder: Path) -> Callable[..., Any]:
 
 
 def test_a_folder_that_cannot_be_listed_is_a_failure_with_its_name(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "scandir", closed(photos / "deep"))
-    summary = run_here([photos], photos.parent / "edges", recursive=True)
+    summary = run_here([photos], out, recursive=True)
     assert (summary.pictures, summary.done, summary.failed) == (3, 2, 1)
-    (row,) = (row for row in ledger.read_rows(photos.parent / "edges") if row.status == "failed")
+    (row,) = (row for row in ledger.read_rows(out) if row.status == "failed")
     assert row.input == str(photos / "deep")
     assert "cannot be listed" in str(row.error)
 
 
-def test_a_folder_of_which_nothing_is_wanted_need_not_be_listed(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_which_nothing_is_wanted_need_not_be_listed(
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "scandir", closed(photos / "deep"))
-    assert run_here([photos], photos.parent / "edges").failed == 0
+    assert run_here([photos], out).failed == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_a_pipe_with_a_pictures_name_fails_and_is_not_waited_for(photos: Path) -> None:
+def test_a_pipe_with_a_pictures_name_fails_and_is_not_waited_for(photos: Path, out: Path) -> None:
     os.mkfifo(photos / "endless.png")
     (photos / "linked.png").symlink_to(photos / "endless.png")
-    done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--json")
+    done = edgeconv("batch", photos, "-o", out, *RULES, "--json")
     summary = json.loads(done.text)
     assert (done.code, summary["done"], summary["failed"]) == (1, 2, 2)
     assert all("is a pipe" in failure["error"] for failure in summary["failures"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settings_for
+from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import Finished
 from command import edgeconv as run_command
 from object_store import Store, serving
@@ -32,11 +32,6 @@ def edgeconv(*arguments: object) -> Finished:
     """The command as a new process would run it: fsspec keeps file systems and what it listed for the whole process."""
     fsspec.get_filesystem_class("s3").clear_instance_cache()
     return run_command(*arguments)
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from batch_folders import OUTPUT, PICTURE, ROW, RULES, contents, draw_photos, held_batch
-from command import PROJECT, edgeconv
+from batch_folders import OUTPUT, PICTURE, ROW, RULES, contents, held_batch
+from command import edgeconv
+from meet import run_program
 from problems import random_image
 from selection import few_then_slow
 
@@ -23,11 +23,6 @@ from edgeconv.runtime.devices import get_device
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 PICTURES = 9
 TWO_JOBS = ("--resume", "--jobs", "2")
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
 
 
 @pytest.fixture
@@ -89,8 +84,7 @@ def test_a_second_signal_ends_the_batch_at_once(several: Path, number: signal.Si
     assert {row.output for row in ledger.read_rows(out)} == set(contents(out))
 
 
-def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path) -> None:
-    out = photos.parent / "edges"
+def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path, out: Path) -> None:
     (out / "deep").mkdir(parents=True)
     stale = [out / ".edgeconv-0123456789ab.tmp", out / "deep" / ".edgeconv-0123456789ac.tmp"]
     fresh = out / ".edgeconv-0123456789ad.tmp"
@@ -127,9 +121,7 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> Non
     write_image(random_image(96, 96, "uint8"), source)
     for index in range(1, 2000):
         os.link(source, tmp_path / f"{index:04}.png")
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    words = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    done = run_program(code, str(tmp_path))
     steps, early, late = map(int, done.stdout.split())
     assert steps > 500
     if get_device("cpu").peak_bytes() is not None:

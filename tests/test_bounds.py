@@ -13,7 +13,6 @@ from picture_files import noisy, png
 
 import edgeconv
 from edgeconv.batch.plan import parse_shard
-from edgeconv.core.geometry import output_size, parse_padding
 from edgeconv.core.request import make_request
 from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
@@ -65,11 +64,8 @@ def _filtered(rules: tuple[tuple[int, int], int, int]) -> object:
 
 
 BOUNDS = (
-    Bound("padding", parse_padding, (0, 4096, "0", "4096"), (-1, 4097, "-1", "4097")),
     Bound("padding of a request", lambda value: make_request(padding=value), (0, 4096), (-1, 4097)),
     Bound("stride", lambda value: make_request(stride=value), (1, 2**40), (0, -1)),
-    Bound("a side without padding", lambda side: output_size(side, 1, 0), (3,), (2,)),
-    Bound("a side with padding", lambda side: output_size(side, 9, 1), (1,), (0,)),
     Bound(
         "a picture's smaller side",
         _filtered,

@@ -160,31 +160,6 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
     assert "did not run: Method 'im2col' cannot compute the chain 'canny'" in done.text
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("run photo.png --filter canny --method im2col", "'im2col' cannot compute the chain 'canny'"),
-        ("run photo.png --chain sobel --method opencv", "'opencv' cannot compute the chain 'sobel'"),
-        ("run photo.png --filter canny --threshold 4", "--threshold 4 does not apply to 'canny'"),
-        ("run photo.png --chain sobel,direction --threshold 9", "--threshold 9 does not apply to 'sobel-direction'"),
-        ("run photo.png --chain sobel,direction --output-mode clip", "--output-mode clip does not apply"),
-        ("run photo.png --chain sobel --kernel 1,0,0;0,0,0;0,0,0", "either --chain or --kernel"),
-        ("run photo.png --filter canny --thresholds 3", "--thresholds '3' is not LOW,HIGH"),
-        ("run photo.png --filter canny --tile 64", "is not filtered by tiles"),
-        ("run photo.png --filter canyn", "Did you mean 'canny'?"),
-        ("batch photo.png --chain sobel --method sliding --device cpu -o out", "'sliding' cannot compute"),
-        ("bench --filters canny", "canny"),
-    ],
-)
-def test_what_does_not_apply_is_refused_in_one_line(folder: Path, words: str, message: str) -> None:
-    done = edgeconv(*words.split())
-    assert done.code in (2, 4), (done.code, done.err)
-    assert done.out == b""
-    assert len(done.error_lines) == 1
-    assert message in done.err
-    assert sorted(path.name for path in folder.iterdir()) == ["grey.png", "photo.png"]
-
-
 def _problem(shape: tuple[int, int, int] = (60, 80, 3), low: float = 60, high: float = 120) -> ChainProblem:
     return chain_problem(shape, np.uint8, make_chain("canny", low=low, high=high), "abs")
 

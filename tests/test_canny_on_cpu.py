@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
-from itertools import pairwise, product
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import cv2
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from canny_pictures import KINDS, PATHS, picture_of
 from selection import pairs_then_slow
 from test_cpu_engine import OTHER_PROCESSORS, called
 
-import edgeconv
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.hardware.cpu import jit
@@ -23,15 +22,13 @@ from edgeconv.methods.cpu.canny import EngineCannyPlan
 from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape
 from edgeconv.methods.options import Options
 
-PROJECT = Path(__file__).resolve().parent.parent
-KINDS = ("noise", "smooth", "steps")
 BLURS = (0, 3, 5)
 SHAPES = [
     CannyShape(source, channels, l2, blur, jit.processor().vector_bytes)
     for source, channels, l2, blur in product(("u8", "u16"), (1, 3), (False, True), BLURS)
 ]
 """All that code is written for."""
-PICTURES = 40
+PICTURES = 30
 """Random ones for each of them."""
 
 
@@ -53,15 +50,6 @@ def plan_canny(shape: tuple[int, ...], dtype: str, settings: CannySettings, thre
     gradient = "l2" if settings.l2 else "l1"
     chain = make_chain("canny", low=settings.low, high=settings.high, gradient=gradient, blur=settings.blur)
     return CannyOfRows(chain_problem((*shape, 1)[:3], dtype, chain, "raw"), threads)
-
-
-def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, kind: str) -> np.ndarray:
-    """A random picture: noise, noise smoothed to long edges, or black and white with many equal magnitudes."""
-    white = np.iinfo(dtype).max
-    picture = rng.integers(0, white, shape, dtype, endpoint=True)
-    if kind == "smooth":
-        return cv2.GaussianBlur(picture, (0, 0), float(rng.uniform(0.6, 3))).reshape(shape)
-    return (rng.random(shape) < 0.3).astype(dtype) * white if kind == "steps" else picture
 
 
 def settings_of(rng: np.random.Generator, shape: CannyShape) -> CannySettings:
@@ -91,23 +79,18 @@ def test_random_pictures(shape):
         settings = settings_of(rng, shape)
         plan = plan_canny(size, dtype, settings, int(rng.choice([1, 2, 3, 8])))
         for kind in KINDS:  # one plan: nothing of a picture may stay for the next
-            picture = drawn(rng, size, dtype, kind)
-            expected = canny(picture, settings)
-            assert_same(plan.run(picture), expected, (number, kind, size, settings))
-            if dtype == "uint8" and not shape.blur:
-                by_opencv = cv2.Canny(picture, settings.low, settings.high, L2gradient=settings.l2)
-                assert_same(expected, by_opencv, (number, kind, size, settings))
+            picture = picture_of(kind, size, number, dtype)
+            assert_same(plan.run(picture), canny(picture, settings), (number, kind, size, settings))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("blur", [0, 5])
 def test_every_width_and_small_heights(channels, blur):
     """Around the lengths of registers, of a word of bits, and of a border."""
-    rng = np.random.default_rng(channels + blur)
     settings = CannySettings(100, 300, blur=blur)
     for width in (*range(1, 70), 95, 96, 97, 127, 128, 129, 191, 192, 193):
         for height in (1, 2, 3, 65):
-            picture = drawn(rng, (height, width, 3) if channels == 3 else (height, width), "uint8", "noise")
+            picture = picture_of("noise", (height, width, 3) if channels == 3 else (height, width), blur)
             found = plan_canny(picture.shape, "uint8", settings, 2).run(picture)
             assert_same(found, canny(picture, settings), (height, width))
 
@@ -117,10 +100,9 @@ def test_registers_of_every_length(vector_bytes, monkeypatch):
     """LLVM cuts longer ones into those of this processor."""
     here = dataclasses.replace(jit.processor(), vector_bytes=vector_bytes)
     monkeypatch.setattr(jit, "processor", lambda: here)
-    rng = np.random.default_rng(vector_bytes)
     for dtype, channels, l2, blur in (("uint8", 1, False, 0), ("uint8", 3, True, 3), ("uint16", 3, False, 5)):
         for width in (1, 31, 64, 65, 200, 321):
-            picture = drawn(rng, (70, width, 3) if channels == 3 else (70, width), dtype, "noise")
+            picture = picture_of("noise", (70, width, 3) if channels == 3 else (70, width), vector_bytes, dtype)
             scale = 1 if dtype == "uint8" else 257
             settings = CannySettings(150 * scale, 500 * scale, l2, blur)
             plan = plan_canny(picture.shape, dtype, settings, 2)
@@ -137,91 +119,17 @@ def test_code_for_other_processors_calls_nothing_outside(target):
         assert called(code) <= {canny_code.WORK, canny_code.GO_ON, canny_code.GROW}
 
 
-@pytest.mark.parametrize("l2", [False, True])
-@pytest.mark.parametrize("rgb", [False, True])
-def test_a_picture_of_a_coast(l2, rgb):
-    picture = edgeconv.read_image(PROJECT / "docs" / "pictures" / "coast.jpg").pixels
-    picture = picture if rgb else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
-    for low, high in ((20, 60), (100, 200), (300.5, 90.25)):
-        plan = plan_canny(picture.shape, "uint8", CannySettings(low, high, l2))
-        assert_same(plan.run(picture), cv2.Canny(picture, low, high, L2gradient=l2), (low, high))
-
-
 # --- hysteresis -------------------------------------------------------------------------------------------------------
 
-LOW, HIGH = 50.0, 150.0
-PITCH, FAINT, BRIGHT = 8, 25, 106
-"""Of lines on black: their edges are weak, and strong."""
+LOW, HIGH = 100.0, 300.0
+"""Between them are the edges of the paths, but for those in their middles."""
 
 
-def lit(mask: np.ndarray, y: int, x: int) -> np.ndarray:
-    """A faint picture that is brighter around one place: edges end there that are strong, and weak elsewhere."""
-    rows, columns = np.mgrid[: mask.shape[0], : mask.shape[1]]
-    share = np.clip(1 - np.hypot(rows - y, columns - x) / 15, 0, 1)
-    return (mask * (FAINT + (BRIGHT - FAINT) * share)).astype(np.uint8)
-
-
-def line(height: int, width: int, corners: list[tuple[int, int]]) -> np.ndarray:
-    """A faint line through corners (y, x), one behind the other in a row or a column, and brighter at its end."""
-    mask = np.zeros((height, width), np.uint8)
-    for (y, x), (next_y, next_x) in pairwise(corners):
-        rows, columns = sorted((y, next_y)), sorted((x, next_x))
-        mask[rows[0] : rows[1] + 1, columns[0] : columns[1] + 1] = 1
-    return lit(mask, *corners[-1])
-
-
-def spiral(height: int, width: int) -> np.ndarray:
-    """A line from the corner to the middle, so weak that only its last dot has edges above the upper threshold."""
-    picture = np.zeros((height, width), np.uint8)
-    inner = PITCH // 2
-    while inner < min(height, width) // 2 - PITCH:
-        last_y, last_x = height - 1 - inner, width - 1 - inner
-        picture[inner, inner - PITCH * (inner > PITCH) : last_x + 1] = FAINT
-        picture[inner : last_y + 1, last_x] = FAINT
-        picture[last_y, inner : last_x + 1] = FAINT
-        picture[inner + PITCH : last_y + 1, inner] = FAINT
-        inner += PITCH
-    picture[inner : inner + 2, inner - PITCH] = BRIGHT
-    return picture
-
-
-def comb(height: int, width: int) -> np.ndarray:
-    """Down and up through all strips, again and again."""
-    corners = []
-    for number, x in enumerate(range(3, width - 4, 6)):
-        ends = [(3, x), (height - 4, x)]
-        corners += ends if number % 2 == 0 else ends[::-1]
-    return line(height, width, corners)
-
-
-def snake(height: int, width: int) -> np.ndarray:
-    """From side to side, down to the last row: each word of a row waits for the one before it."""
-    corners = []
-    for number, y in enumerate(range(3, height - 4, 6)):
-        ends = [(y, 3), (y, width - 4)]
-        corners += ends if number % 2 == 0 else ends[::-1]
-    return line(height, width, corners)
-
-
-def slope(height: int, width: int) -> np.ndarray:
-    """A step that crosses strips and words at an angle."""
-    rows, columns = np.mgrid[:height, :width]
-    return lit(columns * height > rows * width * 0.8, 0, 0)
-
-
-MAZES = {
-    "spiral": spiral,
-    "comb": comb,
-    "snake": snake,
-    "slope": slope,
-}
-
-
-@pytest.mark.parametrize("name", MAZES)
+@pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("turned", ["", "upside down", "mirrored", "transposed"])
 def test_edges_through_many_strips(name, turned):
     """Nearly all of an edge depends on one strong pixel at its end, whichever way it runs."""
-    picture = MAZES[name](400, 330)
+    picture = picture_of(name, (400, 330), 0)
     turn = {"upside down": np.flipud, "mirrored": np.fliplr, "transposed": np.transpose}.get(turned, np.array)
     picture = np.ascontiguousarray(turn(picture))
     expected = cv2.Canny(picture, LOW, HIGH)
@@ -234,17 +142,18 @@ def test_edges_through_many_strips(name, turned):
 
 
 def test_weak_edges_everywhere_and_none_strong():
-    picture = np.random.default_rng(3).integers(0, 2, (300, 270)).astype(np.uint8) * FAINT
+    faint = 60
+    picture = np.random.default_rng(3).integers(0, 2, (300, 270)).astype(np.uint8) * faint
     assert np.count_nonzero(cv2.Canny(picture, LOW, LOW)) > picture.size / 5
-    assert not plan_canny(picture.shape, "uint8", CannySettings(LOW, 8 * FAINT), 2).run(picture).any()
+    assert not plan_canny(picture.shape, "uint8", CannySettings(LOW, 8 * faint), 2).run(picture).any()
 
 
-@pytest.mark.parametrize("name", MAZES)
+@pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("strip_rows", [1, 2, 7])
 def test_low_strips(name, strip_rows, monkeypatch):
     """Threads meet in the same strips all the time."""
     monkeypatch.setattr(division, "STRIP_ROWS", strip_rows)
-    picture = MAZES[name](300, 270)
+    picture = picture_of(name, (300, 270), 0)
     expected = cv2.Canny(picture, LOW, HIGH)
     for threads in (1, 4):
         plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), threads)
@@ -257,7 +166,7 @@ def test_low_strips(name, strip_rows, monkeypatch):
 def test_output_past_the_caches(aligned):
     """Rows that start a cache line are stored so, others as usual; words that change later are corrected in both."""
     width = 640 if aligned else 650
-    picture = MAZES["comb"](300, width)
+    picture = picture_of("comb", (300, width), 0)
     plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), 3)
     plan.plan._words[CannyArgument.STREAMING] = 1
     memory = jit.aligned_zeros(picture.size + 64)
@@ -273,9 +182,8 @@ def test_output_past_the_caches(aligned):
 
 def test_nothing_is_read_or_written_beside_the_arrays():
     """Pictures at the very end of their memory, and an output between bytes that must stay."""
-    rng = np.random.default_rng(1)
     for width in (1, 7, 31, 33, 64, 100):
-        picture = drawn(rng, (70, width), "uint8", "noise")
+        picture = picture_of("noise", (70, width), 1)
         memory = np.full(picture.size + 256, 0xA5, np.uint8)
         out = memory[128:-128].reshape(picture.shape)
         plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), 2).run(picture, out)
@@ -285,22 +193,14 @@ def test_nothing_is_read_or_written_beside_the_arrays():
 
 
 def test_two_plans_at_once():
-    rng = np.random.default_rng(2)
-    pictures = [drawn(rng, (400, 300), "uint8", "smooth") for _ in range(3)]
+    pictures = [picture_of("smooth", (400, 300), seed) for seed in range(3)]
     settings = CannySettings(5, 40)
     expected = [canny(picture, settings) for picture in pictures]
-    failed: list[str] = []
 
-    def work(number: int) -> None:
+    def work(number: int) -> bool:
         plan = plan_canny((400, 300), "uint8", settings, 3)
-        for turn in range(30):
-            which = (number + turn) % len(pictures)
-            if not np.array_equal(plan.run(pictures[which]), expected[which]):
-                failed.append(f"{number}, {turn}")
+        turns = [(number + turn) % len(pictures) for turn in range(30)]
+        return all(np.array_equal(plan.run(pictures[which]), expected[which]) for which in turns)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch_folders import draw_photos
 from command import edgeconv
 
 from edgeconv.batch import auto as batch_auto
@@ -66,11 +65,6 @@ def test_a_method_and_a_device_lead_to_one_choice(
 
 
 # --- a batch has one method for all its pictures ---------------------------------------------------------------------
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return draw_photos(tmp_path / "photos")
 
 
 def test_a_batch_that_is_resumed_stays_with_its_method(photos: Path, tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from selection import few_then_slow
 
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.core.units import parse_bytes
 from edgeconv.diff.outputs import Outputs
-from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
+from edgeconv.errors import ImageWriteError, UnavailableError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
@@ -61,13 +60,6 @@ def test_what_is_not_asked_for_is_never_refused() -> None:
     known = {option for entry in METHODS for option in entry.special_options}
     assert known == {option.name for option in special_options()}
     assert find("cudnn", "cuda").special_options == ("math", "cudnn_find")
-
-
-def test_a_number_of_bytes_names_its_option_or_none() -> None:
-    with pytest.raises(UsageError, match=r"^--page-limit 'x' is not"):
-        parse_bytes("x", "--page-limit")
-    with pytest.raises(UsageError, match=r"^'x' is not"):
-        parse_bytes("x")
 
 
 def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from selection import pairs_then_slow
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.hardware.cpu import jit, x86
+from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
 from edgeconv.methods.cpu import engine, rowcode
 from edgeconv.methods.cpu.layout import make_layout
@@ -37,14 +37,10 @@ def id_of(value):
 
 
 def beside(others, cases):
-    """Each of `others` with each case, in pairs of their properties."""
+    """Each of `others` with cases in which any two properties meet; more meet in what test_cpu_banks and fuzz draw."""
     crossed = [(other, case) for other in others for case in cases]
-    return pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
-
-
-def rest_by_sliding(cases):
-    """The cases without the slow ones of other methods: those meet in pairs what `sliding` meets in every way."""
-    return [case for case in cases if not hasattr(case, "values") or case.values[0] is SLIDING]
+    chosen = pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
+    return [case for case in chosen if not hasattr(case, "values")]
 
 
 OF_ANY_METHOD = cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE
@@ -59,17 +55,23 @@ def test_every_filter_type_and_mode(method, case):
 
 
 @pytest.mark.parametrize(
-    ("method", "case"),
-    rest_by_sliding(beside([SLIDING, IM2COL], cpu_problems.GREY + cpu_problems.BANKS)),
-    ids=id_of,
+    ("method", "case"), beside([SLIDING, IM2COL], cpu_problems.GREY + cpu_problems.BANKS), ids=id_of
 )
 def test_grey_pictures_and_banks(method, case):
     cpu_problems.check_case(method, case)
 
 
+GEOMETRY = [
+    case
+    for case in pairs_then_slow([(method, *row) for method in NAMES for row in cpu_problems.GEOMETRY])
+    if not hasattr(case, "values") or case.values[0] is SLIDING
+]
+"""Of `sliding` all, of the others what holds every pair."""
+
+
 @pytest.mark.parametrize(
     ("method", "work", "stride", "border"),
-    rest_by_sliding(pairs_then_slow([(method, *row) for method in NAMES for row in cpu_problems.GEOMETRY])),
+    GEOMETRY,
     ids=lambda value: id_of(value) if hasattr(value, "prepare") else None,
 )
 def test_geometry(method, work, stride, border):
@@ -316,18 +318,6 @@ def test_every_magnitude_of_bytes_is_the_nearest_byte(name, sign, monkeypatch):
     squares = first.astype(np.int64) ** 2 + second.astype(np.int64) ** 2
     expected = np.minimum(np.rint(np.sqrt(squares)), 255)
     assert np.array_equal(out[:, ::2, 0], expected)
-
-
-@pytest.mark.parametrize("wrong_by", [-1.0, -0.5, 0.5, 1.0])
-def test_no_estimate_of_a_root_within_its_error_ends_in_another_byte(wrong_by):
-    """The steps of Storing._length_for_bytes in float32, from the worst estimates, for every sum of two squares."""
-    squares = np.arange(2**17, dtype=np.float32)
-    inverse = (1 + wrong_by * x86.INVERSE_ROOT_ERROR) / np.sqrt(np.maximum(squares, 1).astype(np.float64))
-    inverse = inverse.astype(np.float32)
-    root = squares * inverse
-    root += (squares - root * root) * (inverse * np.float32(0.5))
-    right = np.rint(np.sqrt(squares.astype(np.float64)))
-    assert np.array_equal(np.minimum(np.rint(root), 255), np.minimum(right, 255))
 
 
 ROWS_TILE_BY_TILE = [

@@ -120,12 +120,15 @@ CASES = (
     tuple(CannyCase("noise", (9, width), CannySettings(100, 900)) for width in WIDTHS),
     tuple(CannyCase("smooth", (6, width), CannySettings(60, 200, blur=5), seed=3) for width in WIDTHS),
     tuple(CannyCase("few levels", (7, width, 3), CannySettings(400, 900, True, 3)) for width in WIDTHS),
-    tuple(CannyCase("few levels", (height, 40), CannySettings(100, 900, blur=5)) for height in range(1, 9)),
-    tuple(
-        CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16") for width in (1, 2, 31, 33, 70)
+    (
+        *(CannyCase("few levels", (height, 40), CannySettings(100, 900, blur=5)) for height in range(1, 9)),
+        *(
+            CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16")
+            for width in (1, 2, 31, 33, 70)
+        ),
+        CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3, padding_samples=5),
+        *(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
     ),
-    (CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3, padding_samples=5),),
-    tuple(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
     (CannyCase("spiral", (200, 150), CannySettings(100, 300)), CannyCase("comb", (131, 193), CannySettings(100, 300))),
 )
 LARGE = 1

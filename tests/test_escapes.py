@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import logging
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,9 +13,10 @@ from xml.etree import ElementTree
 
 import pytest
 from bench_records import TimedMethod, measured_once
-from command import PROJECT, edgeconv, unmeasured
+from command import edgeconv
 from hypothesis import given
 from hypothesis import strategies as st
+from meet import run_program
 from problems import random_image
 
 from edgeconv.bench import record
@@ -192,11 +192,9 @@ def test_what_libraries_log_or_warn_of_is_made_visible_too() -> None:
         "import sys; sys.argv[1:] = ['doctor']\n"
         "from edgeconv.cli import main; main()"
     )
-    words = [sys.executable, "-c", code]
-    environment = unmeasured() | {"PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1"}
-    done = subprocess.run(words, env=environment, capture_output=True, check=False)
+    done = run_program(code, PYTHONUTF8="1")
     assert done.returncode == 0, done.stderr
-    for text in (done.stdout.decode(), done.stderr.decode()):
+    for text in (done.stdout, done.stderr):
         assert visible("cmd\x1b]0;") in text
         assert not (OBEYED - {"\n"}) & set(text)
     assert logging.lastResort is not None

@@ -19,7 +19,7 @@ from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import MemoryLimitError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
@@ -198,17 +198,6 @@ def test_an_infinity_is_right_where_the_bound_lets_the_value_leave_the_range() -
     assert not verify.check(image, right, problem, FLOAT32).passed
 
 
-def test_a_nan_that_was_lost_is_found() -> None:
-    image = random_image(8, 8, "float32")
-    problem = make_problem(image.shape, "float32", random_weights())
-    out = np.empty(problem.output_shape, np.float32)
-    image[4, 4, 0] = np.nan
-    Reference().prepare(problem, Options()).run(image, out)
-    assert verify.check(image, out, problem, FLOAT32).passed
-    out[4, 5, 1] = 0.0
-    assert verify.check(image, out, problem, FLOAT32).unexplained_samples == 1
-
-
 @pytest.mark.parametrize(
     ("weight", "dtype", "sums"),
     [
@@ -238,23 +227,6 @@ def test_bounds_by_hand() -> None:
 
 
 # --- arrays as people have them --------------------------------------------------------------------------------------
-
-
-@EVERY_METHOD
-def test_unaligned_arrays_are_taken(method: str) -> None:
-    image = random_image(9, 8, "float32")
-    memory = bytearray(image.nbytes + 1)
-    unaligned = np.frombuffer(memory, np.uint8)[1:].view(np.float32).reshape(image.shape)
-    unaligned[...] = image
-    assert not unaligned.flags.aligned
-    expected = edgeconv.convolve(image, "sobel", method, device="cpu")
-    assert np.array_equal(edgeconv.convolve(unaligned, "sobel", method, device="cpu"), expected)
-
-
-def test_masked_arrays_are_refused_with_the_way_out() -> None:
-    masked = np.ma.masked_array(random_image(4, 4, "uint8"), mask=True)
-    with pytest.raises(UsageError, match=r"filled\(value\)"):
-        edgeconv.convolve(masked)
 
 
 # --- workspace -------------------------------------------------------------------------------------------------------

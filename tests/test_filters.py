@@ -9,7 +9,7 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.core.choices import Channels, Luma
+from edgeconv.core.choices import Luma
 from edgeconv.core.filters import (
     FILTERS,
     LUMA_WEIGHTS,
@@ -208,17 +208,6 @@ def test_kernel_files(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("k.json", "{"), ("k.json", "[1]"), ("k.csv", "1,2\n"), ("k.txt", "1"), ("k.json", "[[1],[2,3]]")],
-)
-def test_a_bad_kernel_file_is_refused(tmp_path, name: str, content: str) -> None:
-    path = tmp_path / name
-    path.write_text(content)
-    with pytest.raises(UsageError):
-        read_kernel(path)
-
-
-@pytest.mark.parametrize(
     "values", [np.full((3, 3), 1j), np.ma.masked_array(np.ones((3, 3)), np.eye(3)), [[10**400] * 3] * 3]
 )
 def test_values_that_are_no_real_numbers_are_refused(values) -> None:
@@ -259,22 +248,6 @@ def test_weights_may_be_fractions() -> None:
 BANK = ("sobel-x", "laplacian4")
 
 
-@pytest.mark.parametrize("channels", ["mix", "each", "luma"])
-def test_a_grey_picture_has_one_output_for_every_filter(channels: Channels) -> None:
-    one = weight_set(named_filter("sobel-x"), channels, in_channels=1)
-    assert (one.weights.shape, one.groups) == ((1, 1, 1, 3, 3), 1)
-    two = weight_set(filter_bank(BANK), channels, in_channels=1)
-    assert (two.weights.shape, two.groups) == ((1, 2, 1, 3, 3), 1)
-    assert np.array_equal(two.weights[0, :, 0], [named_filter(name).kernels[0] for name in BANK])
-
-
-def test_a_bank_that_mixes_has_an_output_for_each_filter_and_its_kernel_for_every_channel() -> None:
-    made = weight_set(filter_bank(BANK), "mix")
-    assert (made.weights.shape, made.groups) == ((1, 2, 3, 3, 3), 1)
-    for output, channel in np.ndindex(2, 3):
-        assert np.array_equal(made.weights[0, output, channel], named_filter(BANK[output]).kernels[0])
-
-
 def test_a_bank_by_channels_has_the_filters_of_red_first() -> None:
     """Output c·K + k is filter k of channel c."""
     made = weight_set(filter_bank(BANK), "each")
@@ -296,14 +269,6 @@ def test_a_bank_of_luma_folds_the_shares_into_every_filter() -> None:
         share = LUMA_WEIGHTS["bt601"][channel]
         expected = share * named_filter(BANK[output]).kernels[0].astype(np.float64)
         assert np.array_equal(made.weights[0, output, channel], expected)
-
-
-def test_directions_of_a_bank_stay_with_their_filters() -> None:
-    made = weight_set(filter_bank(["sobel", "prewitt"]), "mix", in_channels=1)
-    assert (made.weights.shape, made.combine) == ((2, 2, 1, 3, 3), "magnitude")
-    for direction, output in np.ndindex(2, 2):
-        expected = named_filter(("sobel", "prewitt")[output]).kernels[direction]
-        assert np.array_equal(made.weights[direction, output, 0], expected)
 
 
 def test_an_array_of_filters_is_a_bank_for_pictures_of_as_many_channels() -> None:

@@ -126,13 +126,6 @@ def test_the_chunks_of_a_webp(chunks: list[bytes], fields: dict[str, Any]) -> No
         webp.read_header(ByteSource(data[:-1]))
 
 
-def test_a_webp_without_a_picture_or_with_a_chunk_that_is_too_long_is_none() -> None:
-    with pytest.raises(BadPicture, match="holds no picture"):
-        webp.read_header(ByteSource(webp_file(chunk(b"XMP ", b"text" * 8))))
-    with pytest.raises(BadPicture, match="chunk 'XMP ' is not complete"):
-        webp.read_header(ByteSource(webp_file(lossy(3, 2), b"XMP " + struct.pack("<I", 11) + b"0123456789")))
-
-
 # --- NPY -------------------------------------------------------------------------------------------------------------
 
 
@@ -182,12 +175,6 @@ def test_an_npy_whose_header_is_cut_or_too_long_is_damaged(kept: int, version: i
         npy.read_header(ByteSource(npy_file((3, 5, 3), "uint8", version)[:kept]))
     with pytest.raises(BadPicture, match="NPY header is damaged"):
         npy.read_header(ByteSource(npy_file((3, 5, 3), "uint8", 2, padding=npy.MOST_HEADER_BYTES)))
-
-
-# --- streams ---------------------------------------------------------------------------------------------------------
-
-
-# --- what all of them say -------------------------------------------------------------------------------------------
 
 
 # --- PNG -------------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_every_padding_up_to_the_largest_is_taken(padding, pixels: int) -> None:
     assert never_looks_outside(padding) == (pixels == 0)
 
 
-@pytest.mark.parametrize("padding", ["sme", "-1", "1.5", "", -1, MAX_PADDING + 1, True, 1.5, None])
+@pytest.mark.parametrize("padding", ["sme", "-1", "4097", "1.5", "", -1, MAX_PADDING + 1, True, 1.5, None])
 def test_bad_padding_is_refused(padding) -> None:
     with pytest.raises(UsageError):
         parse_padding(padding)

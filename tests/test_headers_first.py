@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bombs import Endless
 from damaged import AVIF, JPEG, JPEG_2000
 from picture_files import Piped, noisy, png_head, saved, tiff
 
@@ -176,18 +175,6 @@ def test_a_header_that_is_refused_is_all_that_is_read(
         WAYS[way](path)
     assert counted, "nothing was opened"
     assert sum(file.given for file in counted) <= MOST_BYTES
-
-
-@pytest.mark.parametrize("name", [name for name in HEADERS if " " not in name or name == "JPEG 2000"])
-def test_of_a_pipe_no_more_is_read_than_its_header(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = bytearray()
-    for place, data in HEADERS[name]:
-        begin[place:] = bytes(place - len(begin)) + data
-    stream = Endless(bytes(begin), bytes)
-    monkeypatch.setattr(sys, "stdin", Piped(stream))
-    with pytest.raises(ImageReadError, match="above the limit of 268,435,456"):
-        read_image("-")
-    assert stream.given <= MOST_BYTES
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in FORMATS])

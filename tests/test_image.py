@@ -388,22 +388,18 @@ def test_standard_output_in_a_named_format(monkeypatch: pytest.MonkeyPatch) -> N
     assert sys.stdout.buffer.getvalue()[:2] == b"II"
 
 
-def test_no_standard_output_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(ImageWriteError, match="Standard output is closed: name a file"):
-        write_image(noisy(), "-")
-
-
 def test_standard_output_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.BytesIO):
         def write(self, data: object) -> int:
             raise BrokenPipeError(32, "Broken pipe")
 
-    out = Piped()
-    out.buffer = Closed()
-    monkeypatch.setattr(sys, "stdout", out)
-    with pytest.raises(ImageWriteError, match=r"Standard output cannot be written \(Broken pipe\)"):
-        write_image(noisy(), "-")
+    for out, says in (
+        (None, "Standard output is closed: name a file"),
+        (Piped(Closed()), r"Standard output cannot be written \(Broken pipe\)"),
+    ):
+        monkeypatch.setattr(sys, "stdout", out)
+        with pytest.raises(ImageWriteError, match=says):
+            write_image(noisy(), "-")
 
 
 @pytest.mark.parametrize(
@@ -435,11 +431,6 @@ def test_what_is_no_picture_is_not_written(tmp_path: Path, shape: tuple[int, ...
 def test_what_is_no_array_is_not_written(tmp_path: Path, thing: object) -> None:
     with pytest.raises(ImageWriteError, match=rf"a\.png: a {type(thing).__name__} is not a picture: use a NumPy array"):
         write_image(thing, tmp_path / "a.png")
-
-
-def test_a_side_that_a_format_cannot_store(tmp_path: Path) -> None:
-    with pytest.raises(ImageWriteError, match=r"WebP cannot hold a side of 20,000 pixels \(at most 16,383\)"):
-        write_image(np.zeros((1, 20_000, 3), np.uint8), tmp_path / "long.webp")
 
 
 def test_an_encoder_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from command import PROJECT, edgeconv
+from meet import run_program
 
 from edgeconv.cli import COMMANDS
 
@@ -16,9 +14,8 @@ LISTED = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modu
 
 
 def modules_after(code: str) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}; {LISTED}"], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
+    done = run_program(f"{code}; {LISTED}")
+    assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 

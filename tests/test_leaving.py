@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv, edgeconv_process, shell, unmeasured
-from meet import join
+from meet import join, run_program
 from problems import random_image
 from selection import few_then_slow
 
@@ -118,9 +118,7 @@ def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module:
         "sys.argv[1:] = ['run', 'photo.png', '-m', 'opencv']\n"
         "runpy.run_module('edgeconv', run_name='__main__', alter_sys=True)\n"
     )
-    words = [sys.executable, "-c", code]
-    environment = unmeasured() | {"PYTHONPATH": str(PROJECT)}
-    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_program(code, cwd=folder)
     assert (done.returncode, done.stdout) == (128 + number, "")
     assert done.stderr.splitlines() == [f"edgeconv: error: stopped by {number.name}."]
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
@@ -141,9 +139,7 @@ def test_an_interrupt_that_python_or_a_library_would_lose_still_ends_the_command
         "edgeconv.core.filters.FILTERS = Table()\n"
         "from edgeconv.__main__ import main; main()"
     )
-    environment = unmeasured() | {"PYTHONPATH": str(PROJECT)}
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(code)
     assert done.returncode == 128 + signal.SIGINT
     assert done.stderr.splitlines() == ["edgeconv: error: stopped by SIGINT."]
 

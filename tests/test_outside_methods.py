@@ -15,6 +15,7 @@ import pytest
 from command import PROJECT
 from problems import random_image
 
+from edgeconv import canny
 from edgeconv.bench.record import read_record
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
@@ -265,11 +266,10 @@ def test_a_fault_of_a_method_is_one_line_that_names_its_package(faulty: Installe
 
 
 def test_a_method_of_another_package_computes_chains_too(faulty: Installed) -> None:
-    for name in ("sound", "reference"):
-        done = faulty.edgeconv("run", "photo.png", "--filter", "canny", "-m", name, "-o", f"{name}.png")
-        assert done.returncode == 0, done.stderr
-    found, expected = (read_image(faulty.folder / f"{name}.png").pixels for name in ("sound", "reference"))
-    assert np.array_equal(found, expected)
+    done = faulty.edgeconv("run", "photo.png", "--filter", "canny", "-m", "sound", "-o", "sound.png")
+    assert done.returncode == 0, done.stderr
+    expected = canny(read_image(faulty.folder / "photo.png").pixels, method="reference")
+    assert np.array_equal(read_image(faulty.folder / "sound.png").pixels[..., 0], expected)
     assert expected.any()
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from meet import run_program
 
 import edgeconv
 from edgeconv.api.arrays import ALIGNED_BYTES, aligned_empty
@@ -105,6 +104,5 @@ out = edgeconv.convolve(np.zeros((1000, 1000, 3), np.uint8), device="cpu")
 
 
 def test_results_that_are_there_when_the_interpreter_ends_say_nothing() -> None:
-    words = [sys.executable, "-c", SCRIPT_THAT_A_MODULE_HOLDS]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("", "")
+    done = run_program(SCRIPT_THAT_A_MODULE_HOLDS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

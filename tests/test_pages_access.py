@@ -27,7 +27,6 @@ AXE = PROJECT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LEAST_TARGET = 44
 """CSS pixels of what a finger is to hit. Source: WCAG 2.2, 2.5.5."""
 PHONE_WIDTH = 390
-SETTLED = "new Promise((done) => setTimeout(done, 50))"
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 
 

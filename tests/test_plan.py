@@ -12,7 +12,7 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.api.arrays import aligned_empty, library_of
+from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
@@ -21,22 +21,6 @@ from edgeconv.run.report import to_json
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cpu"}
-
-
-class Foreign:
-    """An array of a library that edgeconv has never heard of, which speaks DLPack."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array, self.shape, self.dtype = array, array.shape, array.dtype
-
-    def __dlpack__(self, **words: Any) -> Any:
-        return self.array.__dlpack__(**words)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
-
-    def __array_namespace__(self) -> Any:
-        return SimpleNamespace(from_dlpack=lambda other: Foreign(np.from_dlpack(other)))
 
 
 class OnlyDlpack:
@@ -50,6 +34,17 @@ class OnlyDlpack:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array.__dlpack_device__()
+
+
+class Foreign(OnlyDlpack):
+    """An array of a library that edgeconv has never heard of."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        super().__init__(array)
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __array_namespace__(self) -> Any:
+        return SimpleNamespace(from_dlpack=lambda other: Foreign(np.from_dlpack(other)))
 
 
 def test_what_speaks_dlpack_alone_is_taken_too() -> None:
@@ -135,7 +130,7 @@ def test_strided_unaligned_swapped_and_read_only_pictures_give_the_same() -> Non
         (np.empty((8, 9, 3), np.uint8), "output must be"),
         (np.empty((9, 8, 3), np.uint16), "output must be"),
         (np.empty((9, 16, 3), np.uint8)[:, ::2], "output must be"),
-        (np.broadcast_to(np.uint8(0), (9, 8, 3)), "output must be"),
+        (np.frombuffer(bytes(9 * 8 * 3), np.uint8).reshape(9, 8, 3), "writable"),
         ([[1]], "NumPy, CuPy"),
     ],
     ids=["shape", "type", "strided", "read-only", "no array"],
@@ -146,14 +141,6 @@ def test_an_output_that_does_not_fit_is_refused_and_left_alone(out: Any, says: s
         plan = edgeconv.plan(image.shape, "uint8", method=method, output_mode=mode, **RULES)
         with pytest.raises(UsageError, match=says):
             plan(image, out=out)
-
-
-def test_a_read_only_output_is_left_alone() -> None:
-    out = np.zeros((9, 8, 3), np.uint8)
-    out.setflags(write=False)
-    with pytest.raises(UsageError, match="writable"):
-        edgeconv.plan(out.shape, "uint8", method="sliding", **RULES)(random_image(9, 8, "uint8"), out=out)
-    assert not out.any()
 
 
 BATCH = (3, 6, 4, 3)
@@ -295,13 +282,6 @@ def test_the_bound_is_zero_where_sums_are_exact_and_not_elsewhere() -> None:
     assert (edgeconv.plan((9, 8, 3), "float32", filter="laplacian8", method="sliding", device="cpu").bound > 0).all()
 
 
-def test_aligned_arrays_start_on_a_cache_line() -> None:
-    for shape in ((1, 1, 3), (7, 5, 3), (2, 3, 5, 3)):
-        made = aligned_empty(shape, np.dtype(np.float32))
-        assert (made.shape, made.dtype, made.flags.c_contiguous) == (shape, np.float32, True)
-        assert made.__array_interface__["data"][0] % 64 == 0
-
-
 # --- the cache of convolve ------------------------------------------------------------------------------------------
 
 
@@ -334,20 +314,6 @@ def test_convolve_keeps_plans_up_to_a_gibibyte_and_64_of_them() -> None:
     assert [plan.memory_bytes for plan in cache.plans()] == list(range(6, 70))
     cache.clear()
     assert cache.plans() == []
-
-
-def test_plans_go_where_they_hold_too_much() -> None:
-    cache = PlanCache(most_bytes=100)
-    cache.get("a", lambda: plan_of(60))
-    cache.get("b", lambda: plan_of(60))
-    assert len(cache) == 2, "what a plan holds is known once it is made"
-    cache.get("c", lambda: plan_of(1))
-    assert len(cache) == 2
-    remade: list[int] = []
-    cache.get("b", lambda: remade.append(1) or plan_of(60))
-    assert not remade
-    cache.get("a", lambda: remade.append(1) or plan_of(60))
-    assert remade == [1]
 
 
 def test_two_threads_make_a_plan_once_and_do_not_wait_for_another() -> None:

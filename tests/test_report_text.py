@@ -88,6 +88,8 @@ def test_a_number_of_bytes(text: str, number: int) -> None:
 def test_what_is_no_number_of_bytes_is_refused_by_the_name_of_its_option(text: str) -> None:
     with pytest.raises(UsageError, match=rf"^--limit '{text}' is not a number of bytes: write 512M"):
         parse_bytes(text, "--limit")
+    with pytest.raises(UsageError, match=rf"^'{text}' is not a number of bytes"):
+        parse_bytes(text)
 
 
 def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import PROJECT, edgeconv
+from command import edgeconv
 from jsonschema import Draft202012Validator
-from meet import held
+from meet import held, run_program
 from problems import random_image
 
 import edgeconv as package
 from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.core.request import make_request
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.run import report
-from edgeconv.run.job import Job
 
 HEIGHT, WIDTH = 37, 53
 
@@ -181,10 +177,6 @@ def test_a_run_that_is_stopped_while_it_measures_leaves_nothing(folder: Path) ->
     assert names(folder) == before
 
 
-def job_of(folder: Path) -> Job:
-    return Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
-
-
 def test_no_picture_is_left_without_its_report(folder: Path) -> None:
     (folder / "o.json").mkdir()
     before = names(folder)
@@ -270,14 +262,10 @@ def test_no_words_at_all_show_the_help() -> None:
 
 def test_what_should_not_happen_is_one_line_with_a_way_to_see_more(folder: Path) -> None:
     code = "import sys, edgeconv.run.whole; edgeconv.run.whole.run = None; from edgeconv.cli import main; main()"
-    words = [sys.executable, "-c", code, "run", "photo.png"]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = run_program(code, "run", "photo.png", cwd=folder)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "EDGECONV_DEBUG" in done.stderr
-    environment["EDGECONV_DEBUG"] = "1"
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert "Traceback" in done.stderr
+    assert "Traceback" in run_program(code, "run", "photo.png", cwd=folder, EDGECONV_DEBUG="1").stderr
 
 
 def test_filters_lists_every_filter() -> None:

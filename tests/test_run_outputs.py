@@ -19,26 +19,9 @@ from edgeconv.io.file_identity import file_identity
 from edgeconv.io.image import write_image
 from edgeconv.run import whole
 from edgeconv.run.job import Job
-from edgeconv.run.outputs import PreviousOutput, default_name, output_path, reason_to_keep
+from edgeconv.run.outputs import default_name, output_path
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-
-OWN = PreviousOutput("a.png", same_input=True, same_settings=True, unchanged=True)
-
-
-@pytest.mark.parametrize(
-    ("previous", "reason"),
-    [
-        (OWN, None),
-        (None, "exists"),
-        (PreviousOutput("a.png", True, True, False), "exists and was changed since edgeconv wrote it"),
-        (PreviousOutput("a.png", True, False, True), "holds a result with other settings"),
-        (PreviousOutput("a.png", False, True, True), "holds the result of an earlier version of a.png"),
-        (PreviousOutput("b.png", False, True, True), "holds the result of another picture, b.png"),
-    ],
-)
-def test_only_an_own_unchanged_result_may_be_replaced(previous: PreviousOutput | None, reason: str | None) -> None:
-    assert reason_to_keep(previous, "a.png") == reason
 
 
 @pytest.fixture

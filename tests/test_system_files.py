@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command import Finished, unmeasured
+from meet import run_program
 from picture_files import noisy, png
 
 from edgeconv.bench import watch
@@ -40,13 +39,6 @@ main()
 """
 
 
-def without_proc(*words: str, cwd: Path) -> Finished:
-    """A command whose Python finds nothing below /proc and /sys."""
-    command = [sys.executable, "-c", HIDDEN, *words]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, env=unmeasured(), check=False)
-    return Finished(done.returncode, done.stdout, done.stderr.decode())
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -59,8 +51,8 @@ def without_proc(*words: str, cwd: Path) -> Finished:
 )
 def test_a_command_runs_where_proc_is_hidden(tmp_path: Path, words: str) -> None:
     (tmp_path / "a.png").write_bytes(png(noisy(40, 50)))
-    done = without_proc(*words.split(), cwd=tmp_path)
-    assert (done.code, done.err.count("This should not have happened")) == (0, 0), done.err
+    done = run_program(HIDDEN, *words.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("This should not have happened")) == (0, 0), done.stderr
     if (tmp_path / "edges.json").exists():
         assert json.loads((tmp_path / "edges.json").read_text(encoding="utf-8"))["check"]["passed"]
 

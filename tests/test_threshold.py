@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +49,7 @@ def test_the_rule_is_that_of_plain_python(dtype: str) -> None:
     samples = random_image(13, 17, dtype)
     limit = WHOLE[dtype]
     samples[0, :4, 0] = [limit, np.nextafter(limit, 9e9) if dtype[0] == "f" else limit + 1, limit, 0]
+    samples.setflags(write=False)
     for threshold in (limit, limit - 0.25, limit + 0.25, float(np.abs(samples).max())):
         found = mask(samples, threshold)
         assert found.dtype == samples.dtype
@@ -61,13 +61,6 @@ def test_the_rule_is_that_of_plain_python(dtype: str) -> None:
 def test_signs_infinities_and_what_is_no_number(dtype: str) -> None:
     samples = np.array([0.7, -0.7, 0.69, -0.69, np.inf, -np.inf, np.nan, -0.0], dtype).reshape(2, 4, 1)
     assert mask(samples, 0.7).ravel().tolist() == [1, 1, 0, 0, 1, 1, 0, 0], "0.7 reaches 0.7 in every type"
-
-
-def test_the_samples_are_left_as_they_are() -> None:
-    samples = random_image(5, 7, "float32")
-    before = samples.copy()
-    mask(samples, 0.5)
-    assert np.array_equal(samples, before)
 
 
 @pytest.mark.parametrize("samples_at_once", [1, 40, 42, 43, 84, 10_000])
@@ -248,13 +241,11 @@ def test_a_batch_fails_the_picture_whose_type_a_threshold_is_beyond(folder: Path
     assert [path.name for path in (folder / "out").glob("*.png")] == ["deep_laplacian8_t300_sliding_s1.png"]
 
 
-def cases_by_tiles() -> Iterator[Any]:
-    for dtype, mode in (("uint8", "abs"), ("uint8", "normalize"), ("uint8", "raw"), ("float32", "normalize")):
-        yield pytest.param(dtype, mode, "0.5" if dtype == "float32" else "90", id=f"{dtype} {mode}")
-
-
-@pytest.mark.parametrize(("dtype", "mode", "limit"), list(cases_by_tiles()))
-def test_tiles_give_the_mask_of_the_whole(tmp_path: Path, dtype: str, mode: str, limit: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "mode", "limit"),
+    [("uint8", "abs", 90), ("uint8", "normalize", 90), ("uint8", "raw", 90), ("float32", "normalize", 0.5)],
+)
+def test_tiles_give_the_mask_of_the_whole(tmp_path: Path, dtype: str, mode: str, limit: float) -> None:
     tifffile.imwrite(tmp_path / "photo.tif", random_image(141, 103, dtype), photometric="rgb", tile=(48, 64))
     common = ("run", "photo.tif", "-f", "sobel", "-m", "im2col", "--device", "cpu", "--output-mode", mode, "-t", limit)
     assert edgeconv(*common, "-o", "whole.tif", cwd=tmp_path).code == 0

@@ -10,7 +10,6 @@ import inspect
 import pickle
 from dataclasses import fields, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -91,25 +90,6 @@ def test_convolve_answers_what_was_asked_last(name: str) -> None:
         assert fresh[0] != fresh[1]
 
 
-DRAWN: dict[str, tuple[Any, ...]] = {
-    "image": (
-        *(random_image(12, 17, dtype, 3) for dtype in INPUT_DTYPES),
-        random_image(17, 12, "uint8"),
-        random_image(12, 17, "uint8")[..., 0],
-        np.stack([random_image(12, 17, "float64", seed) for seed in range(2)]),
-    ),
-    "filter": ("sobel", "kirsch", ["sobel-x", "sobel-y"], ["sobel-y", "sobel-x"], np.ones((2, 1, 3, 3))),
-    "method": ("sliding", "im2col", "opencv", "reference"),
-    "stride": (1, 2, 3),
-    "padding": (0, 1, 2),
-    "border": ("zero", "reflect", "replicate"),
-    "channels": ("mix", "each", "luma"),
-    "luma": (None, "bt601", "bt709"),
-    "output_mode": ("abs", "clip", "raw", "normalize"),
-    "threshold": (None, None, 0.5, 30),
-}
-
-
 def in_turn(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[Any, ...]]:
     """What each of two calls answers, also after the other; they must be the same."""
     fresh = []
@@ -119,16 +99,6 @@ def in_turn(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[Any, ..
     PLANS.clear()
     assert [answer_of(**words) for words in (first, second, first, second)] == [*fresh, *fresh], (first, second)
     return fresh
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_drawn_calls_that_differ_in_one_thing_keep_apart(seed: int) -> None:
-    draw = Random(seed)
-    for _ in range(15):
-        base = {name: draw.choice(values) for name, values in DRAWN.items()}
-        name = draw.choice([*DRAWN, "image", "filter"])
-        calls = [base | {"device": "cpu"}, base | {"device": "cpu", name: draw.choice(DRAWN[name])}]
-        in_turn(*calls)
 
 
 NUMBERS = np.array(

@@ -57,11 +57,6 @@ def other(tmp_path: Path) -> Path:
     return draw(tmp_path / "other", 2)
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_lock, "PATIENCE_SECONDS", 0.1)
@@ -95,7 +90,7 @@ def states(out: Path) -> set[str]:
 def test_a_second_batch_is_refused_by_the_name_of_the_folder(one: Path, other: Path, out: Path) -> None:
     with in_the_middle(one, out):
         for settings in ({}, {"overwrite": True}, {"resume": True}, {"share": (1, 2)}):
-            with pytest.raises(ImageWriteError, match="out: another batch is writing there"):
+            with pytest.raises(ImageWriteError, match="edges: another batch is writing there"):
                 run_here([other], out, **settings)
         done = edgeconv("batch", other, "-o", out, *RULES, "--border", "replicate")
         assert (done.code, len(done.error_lines)) == (2, 1)

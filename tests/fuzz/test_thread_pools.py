@@ -120,14 +120,6 @@ LARGE = (900, 1300)
 # --- CPU ------------------------------------------------------------------------------------------------------------
 
 
-def test_each_thread_asks_its_own_question() -> None:
-    def ask(one: Question) -> None:
-        for _ in range(TURNS):
-            one.check(one.call(one.image, "cpu"))
-
-    at_once([partial(ask, one) for one in cpu_questions()])
-
-
 def test_all_threads_ask_all_questions() -> None:
     """The last session of a thread is let go while others run."""
     questions = cpu_questions()
@@ -163,20 +155,6 @@ def test_plans_made_in_one_thread_run_in_others() -> None:
             one.check(out)
 
     at_once([partial(run, *pair) for pair in pairs])
-
-
-def test_one_plan_goes_from_thread_to_thread() -> None:
-    one = cpu_questions()[0]
-    plan, turn = one.plan("cpu"), threading.Lock()
-
-    def run() -> None:
-        for _ in range(TURNS):
-            out = np.zeros(plan.problem.output_shape, plan.problem.output_dtype)
-            with turn:
-                plan.run(one.image, out)
-            one.check(out)
-
-    at_once([run] * THREADS)
 
 
 # --- CUDA -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -16,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from command import PROJECT, edgeconv, edgeconv_process
+from command import edgeconv, edgeconv_process
 from jsonschema import Draft202012Validator
-from meet import held
+from meet import held, run_program
 from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
@@ -150,21 +149,15 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("photo.tif", "--tile", 64, "-o", "-"), 2, "name a file"),
         (("-", "--tile", 64), 2, "name a file"),
         (("photo.tif", "--tile", 64, "-o", "photo.bmp/edges.zarr"), 2, "photo.bmp/edges.zarr: cannot be written"),
-        (("x" * 300,), 2, "xxx: cannot be read"),
         (("x" * 300, "--tile", 64), 2, "xxx: cannot be read"),
         (("photo.tif", "--tile", 64, "-o", "none/edges.tif"), 2, "the folder none does not exist"),
         (("photo.tif", "--memory-limit", "50MiB"), 5, "set --memory-limit"),
         (("photo.tif", "--memory-limit", "0"), 2, "leaves no memory at all"),
-        (("photo.tif", "--memory-limit", "lots"), 2, "is not a number of bytes"),
         (("photo.tif", "--tile", 8192, "--memory-limit", "300MiB"), 0, ""),  # the picture is smaller than the tile
         (("field.tif", "--tile", 64, "--method", "opencv"), 2, "use --method sliding"),
-        (("photo.tif", "--tile", 64, "--check", "some"), 2, "--check 'some'"),
         (("none.tif", "--tile", 64), 2, "there is no such file"),
         (("photo.bmp", "--verify-tiles"), 2, "convert it to TIFF, or leave the tile options out"),
         ((".", "--tile", 64), 2, "is not a picture that can be read by tiles"),
-        (("photo.tif", "--filter", "canny", "--tile", 64), 2, "'canny' is not filtered by tiles"),
-        (("photo.tif", "--filter", "canny", "--memory-limit", "1GiB"), 2, "'canny' is not filtered by tiles"),
-        (("photo.tif", "--filter", "canny", "--verify-tiles"), 2, "'canny' is not filtered by tiles"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words: tuple, code: int, says: str) -> None:
@@ -342,5 +335,5 @@ def test_tiles_cost_nothing_where_they_are_not_asked_for() -> None:
         "import sys; import edgeconv.cli.run, edgeconv.run.tiled.filtering;"
         "print(*{'tifffile', 'zarr', 'imagecodecs'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    done = run_program(code)
+    assert (done.returncode, done.stdout) == (0, "\n")

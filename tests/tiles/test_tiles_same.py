@@ -26,7 +26,7 @@ SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
 
 
-@pytest.mark.parametrize("part", few_then_slow(range(6)))
+@pytest.mark.parametrize("part", few_then_slow(range(4)))
 @settings(max_examples=50, deadline=None)
 @given(
     height=SIDES,

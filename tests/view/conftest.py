@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from problems import random_image
 from qt_here import qt_reason
 
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
+from edgeconv.io.image import write_image
 from edgeconv.runtime.devices.cpu import CpuDevice
 from edgeconv.view import compute
 
@@ -40,3 +43,10 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's settings are never touched."""
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(tmp_path / "settings.ini"))
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """A file with `windows.PIXELS`."""
+    write_image(random_image(90, 120, np.uint8), tmp_path / "picture.png")
+    return tmp_path / "picture.png"

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from meet import TurnedClock
 from problems import random_image
 from PySide6.QtCore import Qt, QTimer
 from pytestqt.qtbot import QtBot
-from windows import PATIENCE_MILLISECONDS, TurnedClock, drawn, finish, opened, settle
+from windows import PATIENCE_MILLISECONDS, drawn, finish, opened, settle
 
 from edgeconv import convolve
 from edgeconv.core import progress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,27 +11,11 @@ from problems import random_image
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QStyle, QStyleOptionSlider
 from pytestqt.qtbot import QtBot
-from windows import drawn, opened, settle
+from windows import PIXELS, opened, settle, shown
 
 from edgeconv import convolve
 from edgeconv.io.image import read_image, write_image
 from edgeconv.runtime.session import Session
-from edgeconv.view.qt.visible_region import nearest
-
-PIXELS = random_image(90, 120, np.uint8)
-
-
-@pytest.fixture
-def picture(tmp_path: Path) -> Path:
-    write_image(PIXELS, tmp_path / "picture.png")
-    return tmp_path / "picture.png"
-
-
-def seen(window: Any) -> np.ndarray:
-    """The right side's pixels as the screen has them at 1:1."""
-    window.canvas.actual_size()
-    x, y = (nearest(place) for place in window.canvas.viewport.to_screen(0, 0))
-    return drawn(window.canvas)[y : y + 90, x : x + 120]
 
 
 def mask_of(limit: float, filter: str = "sobel") -> np.ndarray:
@@ -46,13 +29,13 @@ def test_keys_on_the_slider_show_the_mask_and_left_of_all_there_is_none(qtbot: Q
     qtbot.keyClick(slider, Qt.Key.Key_End)
     settle(qtbot, window)
     assert window.model.parameters.threshold == 255
-    assert np.array_equal(seen(window), mask_of(255))
+    assert np.array_equal(shown(window), mask_of(255))
     for _ in range(3):
         qtbot.keyClick(slider, Qt.Key.Key_PageDown)
     qtbot.keyClick(slider, Qt.Key.Key_Left)
     settle(qtbot, window)
     assert window.model.parameters.threshold == 255 - 3 * 15 - 1
-    assert np.array_equal(seen(window), mask_of(209))
+    assert np.array_equal(shown(window), mask_of(209))
     assert window.controls.threshold.number.text() == "209"
     assert window.picture_label.text().startswith("sobel by sliding on CPU, threshold 209 · ")
     assert "--threshold=209" in str(window.model.command()).split()
@@ -60,7 +43,7 @@ def test_keys_on_the_slider_show_the_mask_and_left_of_all_there_is_none(qtbot: Q
     qtbot.keyClick(slider, Qt.Key.Key_Home)
     settle(qtbot, window)
     assert window.model.parameters.threshold is None
-    assert np.array_equal(seen(window), convolve(PIXELS, "sobel", device="cpu"))
+    assert np.array_equal(shown(window), convolve(PIXELS, "sobel", device="cpu"))
     assert "--threshold" not in str(window.model.command())
 
 
@@ -85,7 +68,7 @@ def test_the_slider_is_dragged_and_the_filter_runs_once(
     limit = window.model.parameters.threshold
     assert limit is not None
     assert 90 < limit < 165
-    assert np.array_equal(seen(window), mask_of(limit))
+    assert np.array_equal(shown(window), mask_of(limit))
     window.actions_by_name["undo"].trigger()
     settle(qtbot, window)
     assert window.model.parameters.threshold is None, "one drag is one step"
@@ -103,7 +86,7 @@ def test_a_number_may_be_typed(qtbot: QtBot, picture: Path, typed: str, limit: f
     settle(qtbot, window)
     assert window.model.parameters.threshold == limit
     expected = convolve(PIXELS, "sobel", device="cpu") if limit is None else mask_of(limit)
-    assert np.array_equal(seen(window), expected)
+    assert np.array_equal(shown(window), expected)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +104,7 @@ def test_what_is_no_threshold_is_one_line(qtbot: QtBot, picture: Path, typed: st
     assert window.message.isVisible()
     assert words in window.message_text.text()
     assert "\n" not in window.message_text.text()
-    assert np.array_equal(seen(window), convolve(PIXELS, "sobel", device="cpu")), "what was there stays"
+    assert np.array_equal(shown(window), convolve(PIXELS, "sobel", device="cpu")), "what was there stays"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from meet import TurnedClock
 from problems import random_image
 from selection import pairs_then_slow
 
@@ -18,16 +19,8 @@ from edgeconv.view.computations import GRACE_SECONDS, Computations, Waiting
 from edgeconv.view.latest_request import Token
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_what_nobody_waits_for_stops_after_a_while() -> None:
-    clock = Clock()
+    clock = TurnedClock()
     under_way = Computations(clock)
     listen = under_way.listener("key")
     waiting, later = (Waiting(Token(), lambda share: None) for _ in range(2))

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from command import PROJECT, Finished
-from problems import random_image
+from meet import run_program
 from qt_here import qt_reason
-
-from edgeconv.io.image import write_image
-
-PATIENCE_SECONDS = 60
-"""Far more than anything takes, and less than a thread that never ends."""
 
 LEAVE = """
 import atexit, sys, threading
@@ -64,38 +55,27 @@ main()
 """
 
 
-def run_python(code: str, *arguments: str, **environment: str) -> Finished:
-    off_screen = {"QT_QPA_PLATFORM": "offscreen", "QT_LOGGING_RULES": "default.warning=false"}
-    variables = {**os.environ, "PYTHONPATH": str(PROJECT), **off_screen, **environment}
-    words = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(words, capture_output=True, env=variables, timeout=PATIENCE_SECONDS, check=False)
-    return Finished(done.returncode, done.stdout, done.stderr.decode())
-
-
-@pytest.fixture
-def picture(tmp_path: Path) -> str:
-    write_image(random_image(40, 50, np.uint8), tmp_path / "picture.png")
-    return str(tmp_path / "picture.png")
+OFF_SCREEN = {"QT_QPA_PLATFORM": "offscreen", "QT_LOGGING_RULES": "default.warning=false"}
 
 
 @pytest.mark.parametrize("thread", ["over", "at work"])
 def test_leaving_cleans_up_and_waits_for_nobody(thread: str) -> None:
-    done = run_python(LEAVE, thread)
-    assert (done.code, done.text, done.err) == (7, "cleaned up", "")
+    done = run_program(LEAVE, thread)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "cleaned up", "")
 
 
 needs_qt = pytest.mark.skipif(qt_reason() is not None, reason=str(qt_reason()))
 
 
 @needs_qt
-def test_a_window_that_is_closed_at_work_ends_the_process(picture: str) -> None:
-    done = run_python(CLOSED_AT_WORK, "view", picture)
-    assert (done.code, done.err) == (0, "")
+def test_a_window_that_is_closed_at_work_ends_the_process(picture: Path) -> None:
+    done = run_program(CLOSED_AT_WORK, "view", str(picture), **OFF_SCREEN)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @needs_qt
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
 @pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
-def test_a_signal_while_the_window_opens_is_heard(picture: str, name: str) -> None:
-    done = run_python(SIGNAL_WHILE_OPENING, "view", picture, SIGNAL=name)
-    assert (done.code, done.err) == (128 + signal.Signals[name], "")
+def test_a_signal_while_the_window_opens_is_heard(picture: Path, name: str) -> None:
+    done = run_program(SIGNAL_WHILE_OPENING, "view", str(picture), SIGNAL=name, **OFF_SCREEN)
+    assert (done.returncode, done.stderr) == (128 + signal.Signals[name], "")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command import PROJECT, Finished
+from meet import run_program
 from qt_here import qt_reason
 
 from edgeconv.core.optional import install
@@ -22,26 +20,19 @@ WITHOUT_PYSIDE = (
 )
 
 
-def run_python(code: str, *arguments: str, **environment: str) -> Finished:
-    variables = {**os.environ, "PYTHONPATH": str(PROJECT), **environment}
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, env=variables, check=False)
-    return Finished(done.returncode, done.stdout, done.stderr.decode())
-
-
-def view(**environment: str) -> Finished:
-    return run_python("from edgeconv.cli import main; main()", "view", **environment)
+MAIN = "from edgeconv.cli import main; main()"
 
 
 def test_without_pyside_one_line_says_how_to_get_it() -> None:
-    done = run_python(WITHOUT_PYSIDE, "view")
-    assert done.code == UNAVAILABLE
-    assert done.error_lines == [f"edgeconv: error: edgeconv view needs PySide6: {install('gui')}."]
+    done = run_program(WITHOUT_PYSIDE, "view")
+    assert done.returncode == UNAVAILABLE
+    assert done.stderr == f"edgeconv: error: edgeconv view needs PySide6: {install('gui')}.\n"
 
 
 def test_help_needs_no_qt() -> None:
-    done = run_python(WITHOUT_PYSIDE, "view", "--help")
-    assert done.code == 0
-    assert "--filter" in done.text
+    done = run_program(WITHOUT_PYSIDE, "view", "--help")
+    assert done.returncode == 0
+    assert "--filter" in done.stdout
 
 
 @pytest.mark.parametrize("library", DEBIAN_PACKAGES)
@@ -73,16 +64,16 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="screens are named
     ],
 )
 def test_without_a_screen_one_line_says_so(environment: dict[str, str], words: str) -> None:
-    done = view(**({"QT_QPA_PLATFORM": ""} | environment))
-    assert done.code == UNAVAILABLE
-    (line,) = done.error_lines
+    done = run_program(MAIN, "view", **({"QT_QPA_PLATFORM": ""} | environment))
+    assert done.returncode == UNAVAILABLE
+    (line,) = done.stderr.splitlines()
     assert words in line or "apt install" in line, "or the plugin itself lacks a library here"
 
 
 def test_standard_input_is_refused() -> None:
-    done = run_python("from edgeconv.cli import main; main()", "view", "-")
-    assert done.code == 2
-    assert "name a file" in done.error_lines[-1]
+    done = run_program(MAIN, "view", "-")
+    assert done.returncode == 2
+    assert "name a file" in done.stderr.splitlines()[-1]
 
 
 @needs_qt
@@ -94,11 +85,10 @@ def test_a_qt_that_ends_python_after_a_while_is_refused(monkeypatch: pytest.Monk
 
 @needs_qt
 def test_a_wrong_parameter_is_refused_before_a_window_opens(tmp_path: Path) -> None:
-    code = "from edgeconv.cli import main; main()"
     settings = str(tmp_path / "settings.ini")
-    done = run_python(code, "view", "--padding", "wide", QT_QPA_PLATFORM="offscreen", EDGECONV_VIEW_SETTINGS=settings)
-    assert done.code == 2
-    assert "Padding 'wide'" in done.error_lines[-1]
+    done = run_program(MAIN, "view", "--padding", "wide", QT_QPA_PLATFORM="offscreen", EDGECONV_VIEW_SETTINGS=settings)
+    assert done.returncode == 2
+    assert "Padding 'wide'" in done.stderr.splitlines()[-1]
 
 
 @needs_qt
@@ -111,4 +101,4 @@ def test_no_thread_imports_while_qt_looks_through_the_modules(tmp_path: Path) ->
         "from edgeconv.cli import main\n"
         "main()\n"
     )
-    assert run_python(code, "view", str(tmp_path / "any.png")).text == "True\n"
+    assert run_program(code, "view", str(tmp_path / "any.png")).stdout == "True\n"

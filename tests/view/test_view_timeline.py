@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from meet import TurnedClock
 
 from edgeconv.view.timeline import MERGE_SECONDS, MOST_STEPS, Timeline
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @given(st.lists(st.one_of(st.integers(0, 5), st.sampled_from(["undo", "redo"])), max_size=60))
@@ -37,7 +30,7 @@ def test_undo_and_redo_walk_what_was_seen(steps: list[int | str]) -> None:
 
 
 def test_quick_changes_of_one_knob_are_one_step() -> None:
-    clock = Clock()
+    clock = TurnedClock()
     timeline = Timeline("", clock)
     for text in ("1", "12", "123"):
         timeline.change(text, "stride")
@@ -47,7 +40,7 @@ def test_quick_changes_of_one_knob_are_one_step() -> None:
 
 
 def test_a_rest_or_another_knob_begins_a_new_step() -> None:
-    clock = Clock()
+    clock = TurnedClock()
     timeline = Timeline(0, clock)
     timeline.change(1, "stride")
     timeline.change(2, "border")
@@ -62,7 +55,7 @@ def test_a_rest_or_another_knob_begins_a_new_step() -> None:
 def test_a_change_after_undo_is_never_merged_into_the_past() -> None:
     """Of several steps, so that there is a past to be merged into."""
     for walk, expected in ((("undo",), [1, 0]), (("undo", "redo"), [2, 1, 0]), (("undo", "undo"), [0])):
-        timeline = Timeline(0, Clock())
+        timeline = Timeline(0, TurnedClock())
         timeline.change(1, "other")
         timeline.change(2, "a")
         for step in walk:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from meet import TurnedClock
+from problems import random_image
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -14,21 +16,14 @@ from pytestqt.qtbot import QtBot
 from edgeconv.view.compute import Workshop
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.canvas import Canvas
+from edgeconv.view.qt.visible_region import nearest
 from edgeconv.view.qt.window import ViewWindow
 
 PATIENCE_MILLISECONDS = 60_000
 """Far more than anything takes, for machines that are busy."""
 MOST_PAINTINGS = 1000
-
-
-class TurnedClock:
-    """Stands still until a test turns it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+PIXELS = random_image(90, 120, np.uint8)
+"""The picture of most tests."""
 
 
 def opened(
@@ -74,6 +69,15 @@ def drawn(canvas: Canvas) -> np.ndarray:
         if canvas.complete:
             return pixels_of(image)
     raise AssertionError("the picture is never complete")
+
+
+def shown(window: ViewWindow) -> np.ndarray:
+    """The right side's pixels as the screen has them at 1:1."""
+    window.canvas.actual_size()
+    x, y = (nearest(place) for place in window.canvas.viewport.to_screen(0, 0))
+    frame = window.canvas.frame
+    assert frame is not None
+    return drawn(window.canvas)[y : y + frame.height, x : x + frame.width]
 
 
 def pixels_of(image: QImage) -> np.ndarray:
