@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from edgeconv.bench.candidates import share
@@ -77,7 +78,7 @@ def test_float64_is_measured_only_where_it_is_computed_in() -> None:
     assert PeerCandidate(entry, Options()).unavailable_reason() is None
     assert PeerCandidate(entry, Options()).version != "unknown"
     pixels = noise_pixels(9, 9, "float64")
-    with pytest.raises(UnavailableError, match="float32 only"):
+    with pytest.raises(UnavailableError, match="not float64"):
         PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
 
 
@@ -86,7 +87,7 @@ def test_the_least_work_is_read_off_the_weights() -> None:
     found = []
     for dtype, name, channels in map(str.split, cases):
         work = work_of(make_request(bench_filter(name, channels), channels=channels).problem((5, 6, 3), dtype))
-        found.append((work.apart, work.sums.name, work.mixing.shape))
+        found.append((work.apart, work.sums.name, np.shape(work.mixing)))
     assert found == [
         (True, "int16", (1, 1)),
         (True, "int32", (1, 1)),

@@ -6,20 +6,21 @@ stay apart under one kernel, whether one sum of them is filtered, or whether all
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.core.choices import Border, DeviceName
+from edgeconv.core.choices import BORDERS, Border, DeviceName
 from edgeconv.core.exactness import is_whole, largest_sums
-from edgeconv.core.filters import LUMA_WEIGHTS, Weights
+from edgeconv.core.filters import LUMA_WEIGHTS, Combine, Weights
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
@@ -42,10 +43,6 @@ class Library(ABC):
     """The module to import."""
     needs: tuple[str, ...] = ()
     """Other modules without which it does not run here."""
-    requirement: str = ""
-    """What pip installs it by, where the first distribution alone does not run."""
-    environment: ClassVar[Mapping[str, str]] = {}
-    """Settings that it reads when it is imported; those of the user stay."""
 
     def __init__(self, device: DeviceName) -> None:
         self.device = device
@@ -54,12 +51,9 @@ class Library(ABC):
         """Why it cannot run here, as a sentence without a full stop, or None."""
         if self.device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
             return reason
-        for name, value in self.environment.items():
-            os.environ.setdefault(name, value)
         for module in (*self.needs, self.module):
             if (problem := import_problem(module)) is not None:
-                own = self.requirement or self.distributions[0]
-                return f"{problem} (pip install '{own if module == self.module else module}')"
+                return f"{problem} (pip install '{self.distributions[0] if module == self.module else module}')"
         return None
 
     def version(self) -> str:
@@ -73,20 +67,35 @@ class Library(ABC):
 
 
 class Peer(Library):
-    """One that computes a problem's convolution."""
+    """One that computes a problem's convolution; its class says what of a problem it takes."""
 
-    has_double = False
-    """Whether it computes float64 pictures in float64; else they are not measured."""
+    dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
+    borders: tuple[Border, ...] = BORDERS
+    combines: tuple[Combine, ...] = ("single", "magnitude")
+    has_stride = True
 
-    @abstractmethod
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         """Set up with the picture in place; raises UnavailableError for a case that it cannot do."""
+        limits: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+            ("type", problem.dtype.name, self.dtypes),
+            ("border", problem.border, self.borders),
+            ("padding", problem.padding, (HALO,)),
+            ("stride", problem.stride, (problem.stride if self.has_stride else 1,)),
+            ("rule for directions", problem.combine, self.combines),
+        )
+        for what, asked, taken in limits:
+            if asked not in taken:
+                raise UnavailableError(f"it is measured with {what} {' or '.join(map(str, taken))}, not {asked}")
+        return self.set_up(problem, image_host)
+
+    @abstractmethod
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        """See `prepare`, for a problem within the limits of the class."""
 
 
 def on_host(array: Any) -> NDArray[Any]:
     """An array of NumPy, CuPy or PyTorch as NumPy's."""
-    host: NDArray[Any] = array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array
-    return np.asarray(host)
+    return np.asarray(array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array)
 
 
 def kept(
@@ -105,14 +114,14 @@ def kept(
 class Work:
     """The least that must be computed for a problem: planes are made of channels, and each is filtered.
 
-    channels apart, one kernel for all    rows of width · channels samples, taps `step` = channels apart
+    channels apart, one kernel for all    the picture is the only plane, taps `channels` samples apart
     kernels that are shares of one        one plane, the sum of the channels by their shares; all outputs alike
     everything else                       a plane for each channel
     """
 
     apart: bool
-    mixing: NDArray[np.float32]
-    """(planes, channels) of what a plane is made; of channels apart (1, 1), as each sample is taken as it is."""
+    mixing: tuple[tuple[float, ...], ...]
+    """For each plane the shares of the channels; of channels apart a single 1, as each sample is taken as it is."""
     weights: Weights
     """(directions, different outputs, planes, 3, 3)."""
     sums: np.dtype[Any]
@@ -120,18 +129,41 @@ class Work:
 
     @property
     def kernels(self) -> Weights:
-        """(directions, 3, 3) of the only plane and output."""
+        """(directions, 3, 3) of the first plane and output."""
         return np.ascontiguousarray(self.weights[:, 0, 0])
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether there is one kernel for each direction."""
-        return self.weights.shape[1:3] == (1, 1)
+    def planes(
+        self, picture: Any, channel: Callable[[int], Any], mixed: Callable[[tuple[float, ...]], Any]
+    ) -> list[Any]:
+        """What is filtered: the picture, the one sum of its channels that `mixed` gives, or each `channel`."""
+        if self.apart:
+            return [picture]
+        return [mixed(self.mixing[0])] if len(self.mixing) == 1 else [channel(c) for c in range(len(self.mixing))]
+
+    def values(
+        self, filter_by: Callable[[Weights], Callable[[Any], Any]], magnitude: Callable[[Any, Any], Any]
+    ) -> Callable[[list[Any]], list[Any]]:
+        """A function from planes to a value for each different output; `filter_by` prepares a kernel that is not 0."""
+        outputs = [
+            [[(plane, filter_by(k)) for plane, k in enumerate(kernels) if k.any()] for kernels in directions]
+            for directions in self.weights.swapaxes(0, 1)
+        ]
+
+        def values_of(planes: list[Any]) -> list[Any]:
+            found = []
+            for directions in outputs:
+                responses = [reduce(add, [response(planes[plane]) for plane, response in one]) for one in directions]
+                found.append(responses[0] if len(responses) == 1 else magnitude(*responses))
+            return found
+
+        return values_of
 
 
 def work_of(problem: Problem) -> Work:
-    """See `Work`."""
+    """See `Work`; raises UnavailableError where an output has no weights."""
     weights, channels = problem.weights, problem.in_channels
+    if not weights.any(axis=(2, 3, 4)).all():
+        raise UnavailableError("an output has no weights")
     sums: np.dtype[Any] = np.dtype(np.float32)
     if is_whole(problem):
         most = largest_sums(problem).max()
@@ -139,16 +171,59 @@ def work_of(problem: Problem) -> Work:
         sums = np.dtype(fitting[0]) if fitting else sums
     alike = bool((weights == weights[:, :1]).all())
     if alike and problem.groups == channels == problem.output_channels:
-        return Work(True, np.ones((1, 1), np.float32), weights[:, :1], sums)
+        return Work(True, ((1.0,),), weights[:, :1], sums)
     if alike and problem.groups == 1 and channels > 1:
         for shares in ((1.0,) * channels, *LUMA_WEIGHTS.values()):
-            mixing = np.array([shares], np.float32)
+            mixing = np.array(shares, np.float32)
             kernels = weights[:, :1].sum(axis=2, keepdims=True) / mixing.sum()
             whole = np.rint(kernels)
             kernels = np.where(np.isclose(kernels, whole, NEAR, NEAR), whole, kernels).astype(weights.dtype)
-            if np.allclose(kernels * mixing[0, :, None, None], weights[:, :1], rtol=NEAR, atol=0):
-                return Work(False, mixing, kernels, sums)
-    return Work(False, np.eye(channels, dtype=np.float32), problem.dense_weights(), sums)
+            if np.allclose(kernels * mixing[:, None, None], weights[:, :1], rtol=NEAR, atol=0):
+                return Work(False, (shares,), kernels, sums)
+    return Work(False, tuple(map(tuple, np.eye(channels).tolist())), problem.dense_weights(), sums)
+
+
+def flat_work(problem: Problem) -> Work:
+    """For loops by hand, which take channels that stand apart as flat rows of samples; those have no stride."""
+    work = work_of(problem)
+    if work.apart and problem.stride > 1:
+        raise UnavailableError("it is written for channels apart with stride 1")
+    return work
+
+
+def kernels_apart(problem: Problem) -> Weights:
+    """The kernels (directions, 3, 3) of channels that stand apart; else raises UnavailableError."""
+    work = work_of(problem)
+    if not work.apart:
+        raise UnavailableError("it filters each channel by itself, all by one kernel")
+    return work.kernels
+
+
+def hwc_planes(work: Work, picture: Any) -> list[Any]:
+    """`Work.planes` of arrays of PyTorch or JAX."""
+    channels = range(picture.shape[2])
+    return work.planes(
+        picture,
+        lambda c: picture[:, :, c],
+        lambda shares: reduce(add, [picture[:, :, c] * shares[c] for c in channels]),
+    )
+
+
+def shifted(problem: Problem) -> Callable[[Weights], Callable[[Any], Any]]:
+    """For `Work.values` and a compiler of array expressions: the 3×3 sum of a padded plane, weights as constants.
+
+    plane[dy :: stride, dx :: stride] · weight, summed over the taps of a kernel that are not 0
+    """
+    rows, columns = (
+        [slice(first, first + (extent - 1) * problem.stride + 1, problem.stride) for first in range(3)]
+        for extent in (problem.output_height, problem.output_width)
+    )
+
+    def filter_by(kernel: Weights) -> Callable[[Any], Any]:
+        taps = [(rows[dy], columns[dx], float(kernel[dy, dx])) for dy, dx in np.argwhere(kernel).tolist()]
+        return lambda plane: reduce(add, [plane[row, column] * weight for row, column, weight in taps])
+
+    return filter_by
 
 
 def grouped(problem: Problem) -> tuple[Weights, tuple[int, int, int]]:
@@ -167,24 +242,3 @@ def changed(problem: Problem, **what: Any) -> tuple[Problem, str | None]:
     done = replace(problem, **what)
     pairs = (("border", done.border, problem.border), ("output", done.output_mode, problem.output_mode))
     return done, ", ".join(f"its {what} is {own}, not {asked}" for what, own, asked in pairs if own != asked) or None
-
-
-def require_same_size(problem: Problem) -> None:
-    """Raise UnavailableError for another padding than `HALO`."""
-    if problem.padding != HALO:
-        raise UnavailableError(f"it gives back planes of the same size, which is padding {HALO}")
-
-
-def require_zero_border(problem: Problem) -> None:
-    """Raise UnavailableError for another border than zero."""
-    if problem.border != "zero":
-        raise UnavailableError("it is written for a zero border")
-
-
-NDIMAGE_MODES: dict[Border, str] = {
-    "zero": "constant",
-    "replicate": "nearest",
-    "reflect": "reflect",
-    "reflect101": "mirror",
-}
-"""Borders in the words of SciPy, CuPy and scikit-image."""

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import TOLERANCE, Peer, require_zero_border, work_of
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, flat_work, on_host, work_of
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 
 ROWS = 32
@@ -36,12 +35,7 @@ class Loops(Peer):
 
     distributions: tuple[str, ...] = ("numba",)
     module = "numba"
-
-    def refuse(self, problem: Problem) -> None:
-        """Raise UnavailableError for what these loops leave out."""
-        require_zero_border(problem)
-        if problem.dtype == np.float16:
-            raise UnavailableError("Numba has no float16 arithmetic")
+    borders = ("zero",)
 
     def stored(self, jit: Any, problem: Problem, kind: Any, rint: Any) -> Any:
         """`stored(first, other)`: the sample of one response, or of two (else `other` is not used)."""
@@ -69,29 +63,20 @@ class Loops(Peer):
 class OnCPU(Loops):
     """numba.njit(parallel=True)."""
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        self.refuse(problem)
-        if problem.combine == "maximum":
-            raise UnavailableError("it is written for one direction, or two")
-        numba = import_module("numba")
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        work, numba = flat_work(problem), import_module("numba")
         numba.set_num_threads(min(usable_threads(), numba.config.NUMBA_NUM_THREADS))
         prange, jit = numba.prange, numba.njit(fastmath=True)
-        work = work_of(problem)
-        kind = work.sums.type
+        sums, stores, kind = work.sums, problem.output_dtype, work.sums.type
         stored = self.stored(jit, problem, kind, np.rint)
-        weights, mixing = work.weights.astype(kind), work.mixing.astype(kind)
+        weights, mixing = work.weights.astype(kind), np.array(work.mixing, kind)
         directions, outputs, planes = weights.shape[:3]
+        height, width, out_channels = problem.output_shape
+        # A line holds what is computed of a row; every `stride`-th of its samples is stored, `copies` times.
         step = problem.in_channels if work.apart else 1
         rows, columns, channels = problem.height, problem.width * step, mixing.shape[1]
-        height, width, out_channels = problem.output_shape
-        stride, padding = problem.stride, problem.padding
-        line_length = (problem.width + 2 * padding - KERNEL_SIZE + 1) * step
-        # A line holds what is computed of a row; of it every `pitch`-th run of `run_length` samples is stored.
-        runs, run_length = (width, step) if stride > 1 else (1, width * step)
-        pitch, copies = stride * step, out_channels // (outputs * step)
-        span = (ROWS - 1) * stride + KERNEL_SIZE
-        strips = -(-height // ROWS)
-        sums, stores = work.sums, problem.output_dtype
+        stride, samples_out, copies = problem.stride, width * step, out_channels // (outputs * step)
+        span, strips = (ROWS - 1) * stride + KERNEL_SIZE, -(-height // ROWS)
 
         @jit
         def fill(plane: Any, shares: Any, samples: Any) -> None:
@@ -99,11 +84,11 @@ class OnCPU(Loops):
                 total = kind(0)
                 for channel in range(channels):
                     total = kind(total + shares[channel] * kind(samples[x * channels + channel]))
-                plane[x + padding * step] = total
+                plane[x + step] = total
 
         @jit
         def add(total: Any, k: Any, top: Any, middle: Any, bottom: Any) -> None:
-            for x in range(line_length):
+            for x in range(columns):
                 total[x] += (
                     k[0, 0] * top[x] + k[0, 1] * top[x + step] + k[0, 2] * top[x + 2 * step]
                     + k[1, 0] * middle[x] + k[1, 1] * middle[x + step] + k[1, 2] * middle[x + 2 * step]
@@ -114,11 +99,11 @@ class OnCPU(Loops):
         def filtered(samples: Any, out: Any) -> None:
             for strip in prange(strips):
                 first = strip * ROWS
-                padded = np.zeros((planes, span, columns + 2 * padding * step), sums)
-                lines = np.empty((outputs, line_length), stores)
-                totals = np.empty((2, line_length), sums)
+                padded = np.zeros((planes, span, columns + 2 * step), sums)
+                lines = np.empty((outputs, columns), stores)
+                totals = np.empty((2, columns), sums)
                 for row in range(span):
-                    y = first * stride + row - padding
+                    y = first * stride + row - HALO
                     if 0 <= y < rows:
                         for plane in range(planes):
                             fill(padded[plane, row], mixing[plane], samples[y])
@@ -130,14 +115,12 @@ class OnCPU(Loops):
                             for plane in range(planes):
                                 a, b, c = padded[plane, row], padded[plane, row + 1], padded[plane, row + 2]
                                 add(totals[direction], weights[direction, k, plane], a, b, c)
-                        for x in range(line_length):
+                        for x in range(columns):
                             lines[k, x] = stored(totals[0, x], totals[1, x])
-                    for run in range(runs):
-                        for x in range(run_length):
-                            for copy in range(copies):
-                                for k in range(outputs):
-                                    place = ((run * run_length + x) * copies + copy) * outputs + k
-                                    out[y, place] = lines[k, run * pitch + x]
+                    for x in range(samples_out):
+                        for copy in range(copies):
+                            for k in range(outputs):
+                                out[y, (x * copies + copy) * outputs + k] = lines[k, x * stride]
 
         out = np.empty(problem.output_shape, problem.output_dtype)
         flat_rows = image_host.reshape(rows, -1), out.reshape(height, -1)
@@ -156,20 +139,16 @@ class OnGPU(Loops):
             return "numba.cuda finds no GPU, or no compiler (pip install 'numba-cuda[cu13]')"
         return reason
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        self.refuse(problem)
-        cuda, cupy = import_module("numba.cuda"), import_module("cupy")
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        cuda, cupy, work = import_module("numba.cuda"), import_module("cupy"), work_of(problem)
         jit = cuda.jit(device=True, fastmath=True)
-        work = work_of(problem)
         stored = self.stored(jit, problem, np.float32, import_module("numba.cuda.libdevice").rintf)
-        weights, mixing = work.weights.astype(np.float32), work.mixing
+        weights, mixing = work.weights.astype(np.float32), np.array(work.mixing, np.float32)
         directions, outputs, planes = weights.shape[:3]
         rows, columns, channels = problem.input_shape
         height, width, out_channels = problem.output_shape
-        stride, padding, apart = problem.stride, problem.padding, work.apart
-        mixed, responses = mixing.shape[1], outputs * directions
-        threads_across = width * channels if apart else width
-        is_maximum, size, zero = problem.combine == "maximum", KERNEL_SIZE, np.float32(0)
+        stride, apart, mixed, responses = problem.stride, work.apart, mixing.shape[1], outputs * directions
+        threads_across, zero = width * channels if apart else width, np.float32(0)
 
         @cuda.jit(fastmath=True)
         def filtered(image: Any, out: Any) -> None:
@@ -181,9 +160,9 @@ class OnGPU(Loops):
             totals = cuda.local.array(responses, np.float32)
             for response in range(responses):
                 totals[response] = zero
-            for dy in range(size):
-                for dx in range(size):
-                    row, column = y * stride + dy - padding, x * stride + dx - padding
+            for dy in range(KERNEL_SIZE):
+                for dx in range(KERNEL_SIZE):
+                    row, column = y * stride + dy - HALO, x * stride + dx - HALO
                     if 0 <= row < rows and 0 <= column < columns:
                         for plane in range(planes):
                             sample = zero
@@ -195,12 +174,7 @@ class OnGPU(Loops):
                                     weight = all_weights[direction, k, plane, dy, dx]
                                     totals[k * directions + direction] += weight * sample
             for k in range(outputs):
-                value = totals[k * directions]
-                other = totals[k * directions + directions - 1]
-                if is_maximum:
-                    for direction in range(1, directions):
-                        value = max(value, totals[k * directions + direction])
-                sample = stored(value, other)
+                sample = stored(totals[k * directions], totals[k * directions + directions - 1])
                 if apart:
                     out[y, x, lane] = sample
                 else:
@@ -211,4 +185,4 @@ class OnGPU(Loops):
         on_gpu = [cuda.as_cuda_array(array) for array in (image, out)]
         grid = tuple(-(-extent // side) for extent, side in zip((threads_across, height), BLOCK, strict=True))
         launch = filtered[grid, BLOCK, cuda.external_stream(cupy.cuda.get_current_stream().ptr)]
-        return Ready(lambda: launch(*on_gpu), lambda: out.get(), problem, tolerance=TOLERANCE)
+        return Ready(lambda: launch(*on_gpu), lambda: on_host(out), problem, tolerance=TOLERANCE)

@@ -18,6 +18,7 @@ nppi_arithmetic_and_logical_operations.h of NPP 13.2; the reference of cvcuda.co
 from __future__ import annotations
 
 import ctypes
+from abc import abstractmethod
 from collections.abc import Mapping
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from functools import cache
@@ -28,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, changed, require_same_size, work_of
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, changed, kernels_apart
 from edgeconv.core.choices import Border
-from edgeconv.core.filters import RGB_CHANNELS, named_filter
+from edgeconv.core.filters import RGB_CHANNELS, Weights, named_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem, StoredMode
@@ -43,11 +44,11 @@ class CuDNNGraph(Peer):
 
     distributions = ("nvidia-cudnn-frontend",)
     module = "cudnn"
+    dtypes, borders, combines = ("float32",), ("zero",), ("single",)
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        plain = problem.directions == 1 and problem.output_mode == "raw" and problem.border == "zero"
-        if not plain or problem.dtype != np.float32 or problem.groups != 1:
-            raise UnavailableError("it is asked for one direction of a float32 picture, raw, with a zero border")
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        if problem.output_mode != "raw" or problem.groups != 1:
+            raise UnavailableError("it is asked for one group of channels, raw")
         cudnn, cupy = import_module("cudnn"), import_module("cupy")
         handle = cudnn.create_handle()
         cudnn.set_stream(handle=handle, stream=cupy.cuda.get_current_stream().ptr)
@@ -63,7 +64,7 @@ class CuDNNGraph(Peer):
         result = graph.conv_fprop(
             image=image,
             weight=kernels,
-            padding=[problem.padding] * 2,
+            padding=[HALO] * 2,
             stride=[problem.stride] * 2,
             dilation=[1, 1],
         )
@@ -91,30 +92,33 @@ class CuDNNGraph(Peer):
         return Ready(run, lambda: out.get(), problem, tolerance=TOLERANCE, workspace_bytes=workspace.size)
 
 
-def _kernel_of_rgb(problem: Problem) -> NDArray[np.float32]:
-    """The kernel (3, 3) of an RGB picture's channels, which stand apart; else raises UnavailableError."""
-    require_same_size(problem)
-    work = work_of(problem)
-    is_kept = work.apart and problem.in_channels == RGB_CHANNELS and problem.combine == "single"
-    if not is_kept or problem.stride != 1 or problem.dtype.name not in TYPES:
-        raise UnavailableError(f"it does RGB, channels apart with one kernel, stride 1, {' or '.join(TYPES)}")
-    kernel: NDArray[np.float32] = work.kernels[0]
-    return kernel
-
-
 TYPES = {"uint8": ("8u", "RGB8"), "float32": ("32f", "RGBf32")}
 """In the words of NPP and of CV-CUDA."""
 
 
-class CVCUDA(Peer):
+class OneKernel(Peer):
+    """What NPP and CV-CUDA share: one kernel for the channels of RGB."""
+
+    dtypes, combines, has_stride = tuple(TYPES), ("single",), False
+
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        if problem.in_channels != RGB_CHANNELS:
+            raise UnavailableError("it is written for RGB")
+        return self.with_kernel(problem, image_host, kernels_apart(problem)[0])
+
+    @abstractmethod
+    def with_kernel(self, problem: Problem, image_host: NDArray[Any], kernel_host: Weights) -> Ready:
+        """See `set_up`, with the kernel (3, 3)."""
+
+
+class CVCUDA(OneKernel):
     """conv2d (it correlates) over a batch of one picture, or laplacian."""
 
     distributions = ("cvcuda-cu13", "cvcuda-cu12")
     module = "cvcuda"
     needs = ("cupy",)
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        kernel_host = _kernel_of_rgb(problem)
+    def with_kernel(self, problem: Problem, image_host: NDArray[Any], kernel_host: Weights) -> Ready:
         cvcuda, cupy = import_module("cvcuda"), import_module("cupy")
         done, differs = changed(problem, output_mode="clip" if problem.dtype.kind == "u" else "raw")
         image, out = cupy.asarray(image_host), cupy.empty(done.output_shape, done.output_dtype)
@@ -198,7 +202,7 @@ FIXED = {
 """Their kernels, and what they are told beside the border."""
 
 
-class NPP(Peer):
+class NPP(OneKernel):
     """Filters with a border."""
 
     distributions = ("nvidia-npp", "nvidia-npp-cu12")
@@ -207,8 +211,8 @@ class NPP(Peer):
     def unavailable_reason(self) -> str | None:
         return cuda_unavailable_reason() or open_all(SIGNATURES)
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        kernel = _kernel_of_rgb(problem)
+    def with_kernel(self, problem: Problem, image_host: NDArray[Any], kernel_host: Weights) -> Ready:
+        kernel = kernel_host
         is_float = problem.dtype == np.float32
         if not is_float and (problem.output_mode == "raw" or (kernel != np.rint(kernel)).any()):
             raise UnavailableError("it does uint8 with whole weights and output abs or clip")

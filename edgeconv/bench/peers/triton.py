@@ -6,13 +6,13 @@ Source: Triton's tutorials; `triton.autotune` of its reference.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, require_zero_border, work_of
+from edgeconv.bench.peers.base import TOLERANCE, Peer, flat_work, on_host
 from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
@@ -24,15 +24,14 @@ class Triton(Peer):
     distributions = ("triton",)
     module = "triton"
     needs = ("torch",)
-    requirement = "torch"
-    environment: ClassVar = {"THP_MEM_ALLOC_ENABLE": "1"}
+    dtypes = (*Peer.dtypes, "float16")
+    borders = ("zero",)
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        require_zero_border(problem)
-        work = work_of(problem)
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        work = flat_work(problem)
         kept, planes = work.weights.shape[1:3]
-        if problem.combine == "maximum" or kept not in CHANNEL_COUNTS:
-            raise UnavailableError("it is written for one or three outputs of one direction, or of two")
+        if kept not in CHANNEL_COUNTS:
+            raise UnavailableError("it is written for one or three outputs")
         torch, triton = import_module("torch"), import_module("triton")
         stencils = import_module("edgeconv.bench.peers.triton_stencil")
         image = torch.from_numpy(image_host).to("cuda")
@@ -46,33 +45,20 @@ class Triton(Peer):
             "MOST": int(np.iinfo(problem.output_dtype).max) if problem.output_dtype.kind == "u" else 0,
         }
         height, width, outputs = problem.output_shape
-        if work.apart and problem.stride == 1 and problem.padding == HALO:
-            length = width * outputs
+        if work.apart:
+            kernel, length = stencils.flat_rows, width * outputs
+            arguments: tuple[Any, ...] = (image, weights, out, length, height)
+            constants |= {"STEP": outputs}
+        else:
+            kernel, length = stencils.tiles, width
+            arguments = (image, mixing, weights, out, problem.height, problem.width, height, width)
+            constants |= {"IN": problem.in_channels, "OUT": outputs, "KEPT": kept, "PLANES": planes}
+            constants |= {"MIXED": len(work.mixing[0]), "STRIDE": problem.stride}
 
-            def rows_grid(piece: dict[str, int]) -> tuple[int, int]:
-                return triton.cdiv(length, piece["ACROSS"]), triton.cdiv(height, piece["ROWS"])
-
-            def run_rows() -> None:
-                stencils.flat_rows[rows_grid](image, weights, out, length, height, STEP=outputs, **constants)
-
-            return Ready(run_rows, lambda: out.cpu().numpy(), problem, tolerance=TOLERANCE)
-        constants |= {
-            "IN": problem.in_channels,
-            "OUT": outputs,
-            "KEPT": kept,
-            "PLANES": planes,
-            "MIXED": work.mixing.shape[1],
-            "APART": work.apart,
-            "STRIDE": problem.stride,
-            "PADDING": problem.padding,
-        }
-        sizes = (problem.height, problem.width, height, width)
-        columns = width * outputs if work.apart else width
-
-        def grid(tile: dict[str, int]) -> tuple[int, int]:
-            return triton.cdiv(columns, tile["ACROSS"]), triton.cdiv(height, tile["DOWN"])
+        def grid(chosen: dict[str, int]) -> tuple[int, int]:
+            return triton.cdiv(length, chosen["ACROSS"]), triton.cdiv(height, chosen["DOWN"])
 
         def run() -> None:
-            stencils.tiles[grid](image, mixing, weights, out, *sizes, **constants)
+            kernel[grid](*arguments, **constants)
 
-        return Ready(run, lambda: out.cpu().numpy(), problem, tolerance=TOLERANCE)
+        return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE)
