@@ -110,6 +110,10 @@ def kept(
     return run, lambda: to_host(held[0])
 
 
+FilterBy = Callable[[Weights], Callable[[Any], list[Any]]]
+"""How a library is prepared for a kernel (3, 3) that is not 0: a function from a plane to terms that are added."""
+
+
 @dataclass(frozen=True, eq=False)
 class Work:
     """The least that must be computed for a problem: planes are made of channels, and each is filtered.
@@ -140,10 +144,8 @@ class Work:
             return [picture]
         return [mixed(self.mixing[0])] if len(self.mixing) == 1 else [channel(c) for c in range(len(self.mixing))]
 
-    def values(
-        self, filter_by: Callable[[Weights], Callable[[Any], Any]], magnitude: Callable[[Any, Any], Any]
-    ) -> Callable[[list[Any]], list[Any]]:
-        """A function from planes to a value for each different output; `filter_by` prepares a kernel that is not 0."""
+    def values(self, filter_by: FilterBy, magnitude: Callable[[Any, Any], Any]) -> Callable[[list[Any]], list[Any]]:
+        """A function from planes to a value for each different output, the sum of all terms or the joined two sums."""
         outputs = [
             [[(plane, filter_by(k)) for plane, k in enumerate(kernels) if k.any()] for kernels in directions]
             for directions in self.weights.swapaxes(0, 1)
@@ -152,7 +154,7 @@ class Work:
         def values_of(planes: list[Any]) -> list[Any]:
             found = []
             for directions in outputs:
-                responses = [reduce(add, [response(planes[plane]) for plane, response in one]) for one in directions]
+                responses = [reduce(add, [t for p, terms in parts for t in terms(planes[p])]) for parts in directions]
                 found.append(responses[0] if len(responses) == 1 else magnitude(*responses))
             return found
 
@@ -209,7 +211,7 @@ def hwc_planes(work: Work, picture: Any) -> list[Any]:
     )
 
 
-def shifted(problem: Problem) -> Callable[[Weights], Callable[[Any], Any]]:
+def shifted(problem: Problem) -> FilterBy:
     """For `Work.values` and a compiler of array expressions: the 3×3 sum of a padded plane, weights as constants.
 
     plane[dy :: stride, dx :: stride] · weight, summed over the taps of a kernel that are not 0
@@ -219,9 +221,9 @@ def shifted(problem: Problem) -> Callable[[Weights], Callable[[Any], Any]]:
         for extent in (problem.output_height, problem.output_width)
     )
 
-    def filter_by(kernel: Weights) -> Callable[[Any], Any]:
+    def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
         taps = [(rows[dy], columns[dx], float(kernel[dy, dx])) for dy, dx in np.argwhere(kernel).tolist()]
-        return lambda plane: reduce(add, [plane[row, column] * weight for row, column, weight in taps])
+        return lambda plane: [plane[row, column] * weight for row, column, weight in taps]
 
     return filter_by
 

@@ -69,12 +69,12 @@ class Halide(Peer):
         plane = hl.Func("plane")
         plane[c, x, y] = hl.mux(c, mixed) if len(mixed) > 1 else mixed[0]
 
-        def filter_by(kernel: Weights) -> Callable[[int], Any]:
+        def filter_by(kernel: Weights) -> Callable[[int], list[Any]]:
             taps = [
                 (x * stride + (dx - HALO) * step, y * stride + dy - HALO, kernel[dy, dx])
                 for dy, dx in np.argwhere(kernel).tolist()
             ]
-            return lambda index: reduce(add, [times(plane[index, column, row], weight) for column, row, weight in taps])
+            return lambda index: [times(plane[index, column, row], weight) for column, row, weight in taps]
 
         found = work.values(filter_by, _magnitude(hl))(list(range(len(mixed))))
         values = [_stored(hl, value, problem) for value in found]

@@ -52,9 +52,9 @@ class SciPy(Peer):
         work, mode, image = work_of(problem), NDIMAGE_MODES[problem.border], xp.asarray(image_host)
         shares = xp.asarray(work.mixing[0], np.float32)
 
-        def filter_by(kernel: Weights) -> Callable[[Any], Any]:
+        def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
             weights = xp.asarray(kernel[..., np.newaxis])
-            return lambda plane: correlate(plane, weights, output=np.float32, mode=mode)
+            return lambda plane: [correlate(plane, weights, output=np.float32, mode=mode)]
 
         values = work.values(filter_by, lambda one, other: xp.sqrt(one * one + other * other))
 
@@ -146,9 +146,9 @@ class Vips(Peer):
         form = VIPS_FORMATS[problem.dtype.name]
         source = pyvips.Image.new_from_memory(image_host.data, width, height, channels, form)
 
-        def filter_by(kernel: Weights) -> Callable[[Any], Any]:
+        def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
             matrix = pyvips.Image.new_from_array(kernel.tolist())
-            return lambda plane: plane.conv(matrix, precision="float")
+            return lambda plane: [plane.conv(matrix, precision="float")]
 
         work, stride = work_of(problem), problem.stride
         values = work.values(filter_by, lambda one, other: (one * one + other * other) ** 0.5)
