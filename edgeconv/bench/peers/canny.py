@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from ctypes import POINTER, byref, c_int, c_short, c_void_p
+from ctypes import byref, c_int
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -25,13 +25,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.peers import nvidia
-from edgeconv.bench.peers.base import Library, kept, on_host
+from edgeconv.bench.peers.base import Library, kept
+from edgeconv.bench.peers.nvidia import BORDER_REPLICATE, MASK_3X3, NPPLibrary, NppPair, npp_call, npp_context
 from edgeconv.core.canny import EDGE, CannySettings
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.output import full_range
 from edgeconv.errors import UnavailableError
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 SOBEL_FILTER, NORM_L1, NORM_L2 = 0, 1, 2
 """Of nppdefs.h."""
@@ -68,7 +67,7 @@ class CannyPeer(Library):
             raise UnavailableError("it has no binomial smoothing of its own")
         if not self.has_l1 and not settings.l2:
             raise UnavailableError("its gradient is sqrt(gx² + gy²) alone")
-        run, result = kept(self.finder(picture, settings), on_host)
+        run, result = kept(self.finder(picture, settings))
         return ReadyCanny(run, lambda: np.where(result() > 0, np.uint8(EDGE), np.uint8(0)), self.differs)
 
     @abstractmethod
@@ -140,43 +139,32 @@ class KorniaCanny(CannyPeer):
         return lambda: filters.canny(image, low, high, kernel_size=(3, 3), sigma=sigma)[1][0, 0]
 
 
-class NPPCanny(CannyPeer):
+class NPPCanny(NPPLibrary, CannyPeer):
     """nppiFilterCannyBorder_8u_C1R."""
 
-    name, distributions, module = "npp", nvidia.NPP.distributions, "cupy"
+    name = "npp"
     differs = "some pixels are decided otherwise"
-
-    def unavailable_reason(self) -> str | None:
-        return cuda_unavailable_reason() or nvidia.open_all(NPP_CANNY)
 
     def finder(self, picture: NDArray[np.uint8], settings: CannySettings) -> Callable[[], Any]:
         low, high = sorted((settings.low, settings.high))
         if high > LARGEST_SHORT or low != int(low) or high != int(high):
             raise UnavailableError(f"its thresholds are whole numbers up to {LARGEST_SHORT:,}")
-        cupy = import_module(self.module)
+        cupy = import_module("cupy")
         image, out = cupy.asarray(picture), cupy.empty(picture.shape, cupy.uint8)
         height, width = picture.shape
-        size, context, needed = nvidia.NppPair(width, height), nvidia.context_of(cupy), c_int()
-        nvidia.call(NPP_CANNY, "nppiFilterCannyBorderGetBufferSize", size, byref(needed))
+        size, context, needed = NppPair(width, height), npp_context(cupy), c_int()
+        npp_call("nppiFilterCannyBorderGetBufferSize", size, byref(needed))
         scratch = cupy.empty(needed.value, cupy.uint8)
         norm = NORM_L2 if settings.l2 else NORM_L1
-        rules = (SOBEL_FILTER, nvidia.MASK_3X3, int(low), int(high), norm, nvidia.BORDER_REPLICATE)
+        rules = (SOBEL_FILTER, MASK_3X3, int(low), int(high), norm, BORDER_REPLICATE)
 
         def find() -> Any:
-            where = (image.data.ptr, width, size, nvidia.NppPair(0, 0), out.data.ptr, width, size)
-            nvidia.call(NPP_CANNY, "nppiFilterCannyBorder_8u_C1R_Ctx", *where, *rules, scratch.data.ptr, context)
+            where = (image.data.ptr, width, size, NppPair(0, 0), out.data.ptr, width, size)
+            npp_call("nppiFilterCannyBorder_8u_C1R_Ctx", *where, *rules, scratch.data.ptr, context)
             return out
 
         return find
 
-
-NPP_CANNY: nvidia.Signatures = {
-    "nppiFilterCannyBorderGetBufferSize": (nvidia.NPP_LIBRARY, (nvidia.NppPair, POINTER(c_int))),
-    "nppiFilterCannyBorder_8u_C1R_Ctx": (
-        nvidia.NPP_LIBRARY,
-        (*nvidia.WHERE, c_int, c_int, c_short, c_short, c_int, c_int, c_void_p, nvidia.NppContext),
-    ),
-}
 
 CANNY_PEERS: tuple[CannyPeer, ...] = (
     OpenCVCanny("cpu"),
