@@ -72,7 +72,7 @@ class Peer(Library):
     dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
     borders: tuple[Border, ...] = BORDERS
     combines: tuple[Combine, ...] = ("single", "magnitude")
-    has_stride = True
+    has_stride = has_groups = True
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         """Set up with the picture in place; raises UnavailableError for a case that it cannot do."""
@@ -81,6 +81,7 @@ class Peer(Library):
             ("border", problem.border, self.borders),
             ("padding", problem.padding, (HALO,)),
             ("stride", problem.stride, (problem.stride if self.has_stride else 1,)),
+            ("groups of channels", problem.groups, (problem.groups if self.has_groups else 1,)),
             ("rule for directions", problem.combine, self.combines),
         )
         for what, asked, taken in limits:

@@ -60,17 +60,12 @@ class JAX(Peer):
     def values(self, jax: Any, problem: Problem) -> Callable[[Any], Any]:
         """A function from the float32 picture to float32 values of (height, width, out), or that broadcast to it."""
         weights, split = grouped(problem)
+        strides, padding = (problem.stride,) * 2, ((HALO, HALO),) * 2
+        words = {"dimension_numbers": ("NHWC", "OIHW", "NHWC"), "feature_group_count": problem.groups}
+        words |= {"precision": jax.lax.Precision.HIGHEST}
 
         def convolved(image: Any) -> Any:
-            responses = jax.lax.conv_general_dilated(
-                image[None],
-                weights,
-                window_strides=(problem.stride,) * 2,
-                padding=((HALO, HALO),) * 2,
-                dimension_numbers=("NHWC", "OIHW", "NHWC"),
-                feature_group_count=problem.groups,
-                precision=jax.lax.Precision.HIGHEST,
-            )[0]
+            responses = jax.lax.conv_general_dilated(image[None], weights, strides, padding, **words)[0]
             apart = responses.reshape(*responses.shape[:2], *split)
             joined = jax.numpy.sqrt((apart * apart).sum(3)) if problem.combine == "magnitude" else apart.max(3)
             return joined.reshape(*responses.shape[:2], -1)

@@ -39,11 +39,11 @@ class CuDNNGraph(Peer):
 
     distributions = ("nvidia-cudnn-frontend",)
     module = "cudnn"
-    dtypes, borders, combines = ("float32",), ("zero",), ("single",)
+    dtypes, borders, combines, has_groups = ("float32",), ("zero",), ("single",), False
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        if problem.output_mode != "raw" or problem.groups != 1:
-            raise UnavailableError("it is asked for one group of channels, raw")
+        if problem.output_mode != "raw":
+            raise UnavailableError("it gives raw values")
         cudnn, cupy = import_module("cudnn"), import_module("cupy")
         handle = cudnn.create_handle()
         cudnn.set_stream(handle=handle, stream=cupy.cuda.get_current_stream().ptr)

@@ -29,7 +29,6 @@ from edgeconv.core.choices import Border
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 
 PAD_MODES: dict[Border, str] = {"zero": "constant", "replicate": "replicate", "reflect101": "reflect"}
@@ -49,7 +48,7 @@ class ChannelsLast(Peer):
     combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")
     layout, tolerance = "channels_last", TOLERANCE
     kind: str | None = None
-    """Of the arithmetic; None: the type of the weights."""
+    """Of the arithmetic; None: as the weights."""
     differs: str | None = None
 
     def unavailable_reason(self) -> str | None:
@@ -59,13 +58,12 @@ class ChannelsLast(Peer):
         return reason
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        torch = _torch()
+        torch, stored = _torch(problem)
         layout, kind = getattr(torch, self.layout), getattr(torch, self.kind or problem.weights.dtype.name)
         weights, split = grouped(problem)
-        image = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
-        image = image.contiguous(memory_format=layout)
+        planes = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
+        image = planes.contiguous(memory_format=layout)
         kernels = torch.tensor(weights).to(self.device, kind).contiguous(memory_format=layout)
-        stored = _storing(torch, problem)
 
         def compute() -> Any:
             with torch.inference_mode():
@@ -105,12 +103,7 @@ class Half(ChannelsLast):
 class Unfold(Planes):
     """Columns in memory, then a matrix product."""
 
-    borders = ("zero",)
-
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        if problem.groups != 1:
-            raise UnavailableError("its unfold knows one group")
-        return super().set_up(problem, image_host)
+    borders, has_groups = ("zero",), False
 
     def convolve(self, functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
         columns = functional.unfold(image, KERNEL_SIZE, padding=HALO, stride=problem.stride)
@@ -123,11 +116,11 @@ class TorchCompile(ChannelsLast):
     combines = Peer.combines
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        torch, work = _torch(), work_of(problem)
-        image, stored = torch.from_numpy(image_host).to(self.device), _storing(torch, problem)
-        kind, mode = getattr(torch, problem.weights.dtype.name), PAD_MODES[problem.border]
+        work, (torch, stored) = work_of(problem), _torch(problem)
+        image, mode = torch.from_numpy(image_host).to(self.device), PAD_MODES[problem.border]
+        kind, kind_out = (getattr(torch, dtype.name) for dtype in (problem.weights.dtype, problem.output_dtype))
         values = work.values(shifted(problem), lambda one, other: (one * one + other * other).sqrt())
-        out = torch.empty(problem.output_shape, dtype=getattr(torch, problem.output_dtype.name), device=self.device)
+        out = torch.empty(problem.output_shape, dtype=kind_out, device=self.device)
 
         def filtered(image: Any, out: Any) -> None:
             planes = image.to(kind).permute(2, 0, 1)
@@ -149,23 +142,17 @@ class TorchCompile(ChannelsLast):
         return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE)
 
 
-def _torch() -> Any:
-    """The module with its settings."""
+def _torch(problem: Problem) -> tuple[Any, Callable[[Any], Any]]:
+    """The module with its settings, and output.store in its words."""
     torch = import_module("torch")
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(usable_threads())
-    return torch
-
-
-def _storing(torch: Any, problem: Problem) -> Callable[[Any], Any]:
-    """output.store in PyTorch's words."""
-    dtype = problem.output_dtype
-    kind, is_absolute = getattr(torch, dtype.name), problem.output_mode == "abs"
-    most = int(np.iinfo(dtype).max) if dtype.kind == "u" else None
+    dtype, is_absolute = problem.output_dtype, problem.output_mode == "abs"
+    kind, most = getattr(torch, dtype.name), int(np.iinfo(dtype).max) if dtype.kind == "u" else None
 
     def stored(values: Any) -> Any:
         values = values.abs() if is_absolute else values
         return (values if most is None else values.round().clamp(0, most)).to(kind)
 
-    return stored
+    return torch, stored
