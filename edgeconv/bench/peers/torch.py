@@ -95,7 +95,7 @@ class Planes(ChannelsLast):
 class Half(ChannelsLast):
     """float16 arithmetic."""
 
-    dtypes = (*Peer.dtypes, "float16")
+    dtypes = ("uint8", "float16", "float32")
     kind, tolerance = "float16", HALF_TOLERANCE
     differs = "half arithmetic: products and results are rounded to float16"
 
