@@ -39,9 +39,9 @@ def test_a_peer_finds_about_the_same_edges(peer: CannyPeer) -> None:
     assert (found.shape, found.dtype, set(np.unique(found))) == (expected.shape, np.uint8, {0, 255})
     assert share_elsewhere(expected, found) <= NEAR[peer.name]
     assert share_elsewhere(expected, np.roll(found, 20, axis=0)) > 0.2, "the edges of another picture are elsewhere"
-    if ready.differs is None:
+    if peer.differs is None:
         np.testing.assert_array_equal(found, expected)
-    assert (ready.differs is None) == (NEAR[peer.name] == 0)
+    assert (peer.differs is None) == (NEAR[peer.name] == 0)
 
 
 @pytest.mark.parametrize("peer", CANNY_PEERS[1:], ids=lambda peer: f"{peer.name}-{peer.device}")
