@@ -42,8 +42,7 @@ class Halide(Peer):
     borders = ("zero",)
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        hl = import_module("halide")
-        work = flat_work(problem)
+        hl, work = import_module("halide"), flat_work(problem)
         kind = {"int16": hl.Int(16), "int32": hl.Int(32), "float32": hl.Float(32)}[work.sums.name]
         vector = VECTOR_BYTES // work.sums.itemsize
         channels, stride = problem.in_channels, problem.stride
@@ -70,13 +69,15 @@ class Halide(Peer):
         plane[c, x, y] = hl.mux(c, mixed) if len(mixed) > 1 else mixed[0]
 
         def filter_by(kernel: Weights) -> Callable[[int], list[Any]]:
-            taps = [
-                (x * stride + (dx - HALO) * step, y * stride + dy - HALO, kernel[dy, dx])
+            return lambda index: [
+                times(plane[index, x * stride + (dx - HALO) * step, y * stride + dy - HALO], kernel[dy, dx])
                 for dy, dx in np.argwhere(kernel).tolist()
             ]
-            return lambda index: [times(plane[index, column, row], weight) for column, row, weight in taps]
 
-        found = work.values(filter_by, _magnitude(hl))(list(range(len(mixed))))
+        def magnitude(one: Any, other: Any) -> Any:
+            return hl.sqrt(hl.f32(one) * hl.f32(one) + hl.f32(other) * hl.f32(other))
+
+        found = work.values(filter_by, magnitude)(list(range(len(mixed))))
         values = [_stored(hl, value, problem) for value in found]
         out = np.empty(problem.output_shape, problem.output_dtype)
         filtered = hl.Func("filtered")
@@ -99,11 +100,6 @@ class Halide(Peer):
         pipeline = hl.Pipeline(filtered)
         pipeline.compile_jit(_target())
         return Ready(lambda: pipeline.realize(target), lambda: out, problem, tolerance=TOLERANCE)
-
-
-def _magnitude(hl: Any) -> Callable[[Any, Any], Any]:
-    """Of two whole or real responses."""
-    return lambda one, other: hl.sqrt(hl.f32(one) * hl.f32(one) + hl.f32(other) * hl.f32(other))
 
 
 def _stored(hl: Any, value: Any, problem: Problem) -> Any:

@@ -23,18 +23,12 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer, changed, kept, kernels_apart, work_of
-from edgeconv.core.choices import Border
 from edgeconv.core.filters import SOBEL_X, Weights, named_filter
 from edgeconv.core.output import TOLERANCE_FLOAT32, store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 
-NDIMAGE_MODES: dict[Border, str] = {
-    "zero": "constant",
-    "replicate": "nearest",
-    "reflect": "reflect",
-    "reflect101": "mirror",
-}
+NDIMAGE_MODES = {"zero": "constant", "replicate": "nearest", "reflect": "reflect", "reflect101": "mirror"}
 VIPS_FORMATS = {"uint8": "uchar", "uint16": "ushort", "float32": "float"}
 MAGNITUDES = ("sobel", "scharr", "prewitt")
 LAPLACIAN = "laplacian4"
@@ -50,20 +44,20 @@ class SciPy(Peer):
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         xp, correlate = import_module(self.arrays), import_module(self.module).correlate
         work, mode, image = work_of(problem), NDIMAGE_MODES[problem.border], xp.asarray(image_host)
-        shares = xp.asarray(work.mixing[0], np.float32)
+        shares, stride = xp.asarray(work.mixing[0], np.float32), problem.stride
 
         def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
             weights = xp.asarray(kernel[..., np.newaxis])
-            return lambda plane: [correlate(plane, weights, output=np.float32, mode=mode)]
+            return lambda plane: [correlate(plane, weights, output=np.float32, mode=mode)[::stride, ::stride]]
+
+        def channel(index: int) -> Any:
+            return xp.ascontiguousarray(image[..., index, None])
 
         values = work.values(filter_by, lambda one, other: xp.sqrt(one * one + other * other))
 
         def compute() -> Any:
-            planes = work.planes(
-                image, lambda c: xp.ascontiguousarray(image[..., c, None]), lambda _: (image @ shares)[..., None]
-            )
-            picked = [value[:: problem.stride, :: problem.stride] for value in values(planes)]
-            whole = picked[0] if len(picked) == 1 else xp.concatenate(picked, axis=-1)
+            found = values(work.planes(image, channel, lambda _: (image @ shares)[..., None]))
+            whole = found[0] if len(found) == 1 else xp.concatenate(found, axis=-1)
             alike = xp.ascontiguousarray(xp.broadcast_to(whole, problem.output_shape))
             return store(alike, problem.output_mode, problem.output_dtype, xp)
 
@@ -93,9 +87,8 @@ class ScikitImage(Peer):
             raise UnavailableError(f"it has {', '.join(known)} by name")
         filters, xp = import_module(self.module), import_module(self.arrays)
         # Its laplace knows one border alone. Kernels are normalised by their smoothing part, a magnitude by √2.
-        border = problem.border if name in MAGNITUDES else "reflect"
-        done, differs = changed(problem, border=border)
-        mode, image = NDIMAGE_MODES[border], xp.asarray(image_host)
+        done, differs = changed(problem, border=problem.border if name in MAGNITUDES else "reflect")
+        mode, image = NDIMAGE_MODES[done.border], xp.asarray(image_host)
         scale = np.float32(np.sqrt(2) * np.abs(kernels[0]).sum() / 2)
 
         def plane(channel: int) -> Any:
@@ -159,13 +152,11 @@ class Vips(Peer):
             found *= 1 if work.apart else problem.output_channels // len(found)
             value = found[0].bandjoin(found[1:]) if len(found) > 1 else found[0]
             if stride > 1:
-                value = value.embed(0, 0, problem.output_width * stride, problem.output_height * stride)
+                value = value.embed(0, 0, done.output_width * stride, done.output_height * stride)
                 value = value.subsample(stride, stride)
             value = value.abs() if problem.output_mode == "abs" else value
             value = value.rint() if problem.output_dtype.kind == "u" else value
             return value.cast(VIPS_FORMATS[problem.output_dtype.name]).write_to_memory()
 
-        def to_host(pixels: Any) -> NDArray[Any]:
-            return np.frombuffer(pixels, done.output_dtype).reshape(done.output_shape)
-
-        return Ready(*kept(compute, to_host), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
+        run, result = kept(compute, lambda pixels: np.frombuffer(pixels, done.output_dtype).reshape(done.output_shape))
+        return Ready(run, result, done, tolerance=TOLERANCE_FLOAT32, differs=differs)
