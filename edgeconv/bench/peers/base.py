@@ -186,14 +186,6 @@ def work_of(problem: Problem) -> Work:
     return Work(False, tuple(map(tuple, np.eye(channels).tolist())), problem.dense_weights(), sums)
 
 
-def flat_work(problem: Problem) -> Work:
-    """For loops by hand, which take channels that stand apart as flat rows of samples; those have no stride."""
-    work = work_of(problem)
-    if work.apart and problem.stride > 1:
-        raise UnavailableError("it is written for channels apart with stride 1")
-    return work
-
-
 def kernels_apart(problem: Problem) -> Weights:
     """The kernels (directions, 3, 3) of channels that stand apart; else raises UnavailableError."""
     work = work_of(problem)
