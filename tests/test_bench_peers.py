@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edgeconv.bench.candidates import share
-from edgeconv.bench.peers import PEERS, PeerCandidate
-from edgeconv.bench.peers.base import work_of
+from edgeconv.bench.peers import PEERS
+from edgeconv.bench.peers.base import Peer, work_of
 from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
@@ -43,7 +43,7 @@ CASES = [
 def test_every_peer_that_is_here_is_right_or_says_why_not(case) -> None:
     wrong = {}
     for entry in PEERS:
-        candidate = PeerCandidate(entry, Options())
+        candidate = entry.candidate(Options())
         reason = candidate.unavailable_reason()
         try:
             complaint = complaint_of(candidate, entry.device, *case) if reason is None else reason.endswith(".")
@@ -55,7 +55,7 @@ def test_every_peer_that_is_here_is_right_or_says_why_not(case) -> None:
 
 
 def complaint_of(
-    candidate: PeerCandidate, device: str, dtype: str, name: str, channels: str, stride: int, border: str
+    candidate: Peer, device: str, dtype: str, name: str, channels: str, stride: int, border: str
 ) -> object:
     """What is wrong with a peer's second run of a case, or None."""
     request = make_request(bench_filter(name, channels), channels=channels, stride=stride, border=border)
@@ -75,11 +75,12 @@ def complaint_of(
 def test_float64_is_measured_only_where_it_is_computed_in() -> None:
     """float32 sums would pass for a library, whose arithmetic is not known. OpenCV is always here."""
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
-    assert PeerCandidate(entry, Options()).unavailable_reason() is None
-    assert PeerCandidate(entry, Options()).version != "unknown"
+    peer = entry.candidate(Options())
+    assert peer.unavailable_reason() is None
+    assert peer.version != "unknown"
     pixels = noise_pixels(9, 9, "float64")
     with pytest.raises(UnavailableError, match="not float64"):
-        PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
+        peer.prepare(share("cpu", make_request("laplacian8"), pixels))
 
 
 def test_the_least_work_is_read_off_the_weights() -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 
-from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
 from edgeconv.core.choices import DeviceName
@@ -30,6 +29,12 @@ class PeerEntry:
     summary: str
     written: bool = False
     """Whether a person writes the arithmetic in a language for kernels; else a library has it."""
+
+    def candidate(self, options: Options) -> Peer:
+        """The peer itself."""
+        module, _, kind = self.location.partition(":")
+        peer: Peer = getattr(import_module(f"{__name__}.{module}"), kind)(self.name, self.device, options)
+        return peer
 
 
 PEERS: tuple[PeerEntry, ...] = (
@@ -65,37 +70,14 @@ PEERS: tuple[PeerEntry, ...] = (
 )
 
 
-class PeerCandidate(BenchCandidate):
-    """A peer as a candidate."""
-
-    kind = "peer"
-
-    def __init__(self, entry: PeerEntry, options: Options) -> None:
-        self.label = self.name = entry.name
-        self.device, self.options = entry.device, options
-        module, _, name = entry.location.partition(":")
-        self._peer: Peer = getattr(import_module(f"{__name__}.{module}"), name)(entry.device)
-
-    @property
-    def version(self) -> str:
-        """Of the library."""
-        return self._peer.version()
-
-    def unavailable_reason(self) -> str | None:
-        return self._peer.unavailable_reason()
-
-    def prepare(self, bench: Bench) -> Ready:
-        return self._peer.prepare(bench.problem, bench.image_host)
-
-
 def peer_candidates(
     words: Iterable[str], device: DeviceName, options: Options
-) -> tuple[list[PeerCandidate], list[tuple[str, str]]]:
+) -> tuple[list[Peer], list[tuple[str, str]]]:
     """The peers of `device` that `words` name and that are installed, and (name, reason) of those that are not."""
     words, names = list(words), list(dict.fromkeys(entry.name for entry in PEERS))
     for word in words:
         if word not in (ALL, *names):
             raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
     named = [entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words)]
-    found = [(peer, peer.unavailable_reason()) for peer in (PeerCandidate(entry, options) for entry in named)]
+    found = [(peer, peer.unavailable_reason()) for peer in (entry.candidate(options) for entry in named)]
     return [peer for peer, why in found if why is None], [(peer.name, why) for peer, why in found if why is not None]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.candidates import Ready
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.core.choices import BORDERS, Border, DeviceName
 from edgeconv.core.exactness import is_whole, largest_sums
 from edgeconv.core.filters import LUMA_WEIGHTS, Combine, Weights
@@ -25,6 +25,7 @@ from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.options import Options
 
 HALO = 1
 """The padding of a filter that gives back a picture of the same size: the only one that image libraries know."""
@@ -56,6 +57,7 @@ class Library(ABC):
                 return f"{problem} (pip install '{self.distributions[0] if module == self.module else module}')"
         return None
 
+    @property
     def version(self) -> str:
         """Of the installed distribution."""
         for name in self.distributions:
@@ -66,16 +68,21 @@ class Library(ABC):
         return "unknown"
 
 
-class Peer(Library):
+class Peer(Library, BenchCandidate):
     """One that computes a problem's convolution; its class says what of a problem it takes."""
 
+    kind = "peer"
     dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
     borders: tuple[Border, ...] = BORDERS
     combines: tuple[Combine, ...] = ("single", "magnitude")
     has_stride = has_groups = True
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """Set up with the picture in place; raises UnavailableError for a case that it cannot do."""
+    def __init__(self, name: str, device: DeviceName, options: Options) -> None:
+        super().__init__(device)
+        self.label, self.name, self.options = name, name, options
+
+    def prepare(self, bench: Bench) -> Ready:
+        problem = bench.problem
         limits: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
             ("type", problem.dtype.name, self.dtypes),
             ("border", problem.border, self.borders),
@@ -87,11 +94,11 @@ class Peer(Library):
         for what, asked, taken in limits:
             if asked not in taken:
                 raise UnavailableError(f"it is measured with {what} {' or '.join(map(str, taken))}, not {asked}")
-        return self.set_up(problem, image_host)
+        return self.set_up(problem, bench.image_host)
 
     @abstractmethod
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """See `prepare`, for a problem within the limits of the class."""
+        """With the picture in place, for a problem that the class takes; UnavailableError for what it cannot do."""
 
 
 def on_host(array: Any) -> NDArray[Any]:

@@ -47,8 +47,8 @@ class ChannelsLast(Peer):
     borders: tuple[Border, ...] = tuple(PAD_MODES)
     combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")
     layout, tolerance = "channels_last", TOLERANCE
-    kind: str | None = None
-    """Of the arithmetic; None: as the weights."""
+    arithmetic: str | None = None
+    """Its type; None: that of the weights."""
     differs: str | None = None
 
     def unavailable_reason(self) -> str | None:
@@ -59,7 +59,7 @@ class ChannelsLast(Peer):
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         torch, stored = _torch(problem)
-        layout, kind = getattr(torch, self.layout), getattr(torch, self.kind or problem.weights.dtype.name)
+        layout, kind = getattr(torch, self.layout), getattr(torch, self.arithmetic or problem.weights.dtype.name)
         weights, split = grouped(problem)
         planes = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
         image = planes.contiguous(memory_format=layout)
@@ -96,7 +96,7 @@ class Half(ChannelsLast):
     """float16 arithmetic."""
 
     dtypes = ("uint8", "float16", "float32")
-    kind, tolerance = "float16", HALF_TOLERANCE
+    arithmetic, tolerance = "float16", HALF_TOLERANCE
     differs = "half arithmetic: products and results are rounded to float16"
 
 
