@@ -38,8 +38,7 @@ class SciPy(Peer):
     """ndimage.correlate, one thread."""
 
     distributions: tuple[str, ...] = ("scipy",)
-    module = "scipy.ndimage"
-    arrays = "numpy"
+    module, arrays = "scipy.ndimage", "numpy"
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         xp, correlate = import_module(self.arrays), import_module(self.module).correlate
@@ -67,9 +66,7 @@ class SciPy(Peer):
 class CuPy(SciPy):
     """cupyx.scipy.ndimage."""
 
-    distributions = ("cupy-cuda13x", "cupy-cuda12x")
-    module = "cupyx.scipy.ndimage"
-    arrays = "cupy"
+    distributions, module, arrays = ("cupy-cuda13x", "cupy-cuda12x"), "cupyx.scipy.ndimage", "cupy"
     dtypes = ("float16", *SciPy.dtypes)
 
 
@@ -77,8 +74,7 @@ class ScikitImage(Peer):
     """skimage.filters."""
 
     distributions: tuple[str, ...] = ("scikit-image",)
-    module = "skimage.filters"
-    arrays = "numpy"
+    module, arrays = "skimage.filters", "numpy"
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         kernels, known = kernels_apart(problem), (*MAGNITUDES, LAPLACIAN)
@@ -105,16 +101,13 @@ class ScikitImage(Peer):
 class CuCIM(ScikitImage):
     """cucim.skimage.filters."""
 
-    distributions = ("cucim-cu13", "cucim-cu12")
-    module = "cucim.skimage.filters"
-    arrays = "cupy"
+    distributions, module, arrays = ("cucim-cu13", "cucim-cu12"), "cucim.skimage.filters", "cupy"
 
 
 class KorniaRs(Peer):
     """kornia_rs.imgproc."""
 
-    distributions = ("kornia-rs",)
-    module = "kornia_rs"
+    distributions, module = ("kornia-rs",), "kornia_rs"
     dtypes, has_stride = ("float32",), False
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
@@ -128,8 +121,7 @@ class KorniaRs(Peer):
 class Vips(Peer):
     """conv with float precision."""
 
-    distributions = ("pyvips[binary]", "pyvips")  # the extra brings libvips
-    module = "pyvips"
+    distributions, module = ("pyvips[binary]", "pyvips"), "pyvips"  # the extra brings libvips
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         pyvips = import_module("pyvips")

@@ -32,8 +32,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes
 class JAX(Peer):
     """conv_general_dilated."""
 
-    distributions = ("jax",)
-    module = "jax"
+    distributions, module = ("jax",), "jax"
     dtypes = (*Peer.dtypes, "float16")
     borders: tuple[Border, ...] = ("zero",)
     combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")

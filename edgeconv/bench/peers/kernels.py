@@ -225,8 +225,7 @@ class NumbaOnGPU(Numba):
 class Halide(ByHand):
     """Compiled when it is set up."""
 
-    distributions = ("halide",)
-    module = "halide"
+    distributions, module = ("halide",), "halide"
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         hl, work = import_module("halide"), self.work(problem)
@@ -316,8 +315,7 @@ def _target() -> Any:
 class Triton(ByHand):
     """triton.jit."""
 
-    distributions = ("triton",)
-    module = "triton"
+    distributions, module = ("triton",), "triton"
     needs = ("torch",)
     dtypes = (*Peer.dtypes, "float16")
 

@@ -37,8 +37,7 @@ from edgeconv.errors import UnavailableError, one_line
 class CuDNNGraph(Peer):
     """One convolution as a graph."""
 
-    distributions = ("nvidia-cudnn-frontend",)
-    module = "cudnn"
+    distributions, module = ("nvidia-cudnn-frontend",), "cudnn"
     dtypes, borders, combines, has_groups = ("float32",), ("zero",), ("single",), False
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
@@ -90,8 +89,7 @@ LAPLACIAN_APERTURE, ANCHOR_AT_CENTRE = 1, -1
 class CVCUDA(Peer):
     """conv2d (it correlates) over a batch of one picture, or laplacian."""
 
-    distributions = ("cvcuda-cu13", "cvcuda-cu12")
-    module, needs = "cvcuda", ("cupy",)
+    distributions, module, needs = ("cvcuda-cu13", "cvcuda-cu12"), "cvcuda", ("cupy",)
     dtypes, combines, has_stride = tuple(TYPES), ("single",), False
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
@@ -178,8 +176,7 @@ FIXED = {
 class NPPLibrary(Library):
     """NVIDIA's Performance Primitives by ctypes, on arrays of CuPy."""
 
-    distributions = ("nvidia-npp", "nvidia-npp-cu12")
-    module, needs = "cuda.pathfinder", ("cupy",)
+    distributions, module, needs = ("nvidia-npp", "nvidia-npp-cu12"), "cuda.pathfinder", ("cupy",)
 
     def unavailable_reason(self) -> str | None:
         if (reason := super().unavailable_reason()) is not None:

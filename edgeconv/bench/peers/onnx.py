@@ -26,8 +26,7 @@ OPSET, IR_VERSION = 17, 9
 class ONNXRuntime(Peer):
     """CPUExecutionProvider."""
 
-    distributions = ("onnxruntime",)
-    module, needs = "onnxruntime", ("onnx",)
+    distributions, module, needs = ("onnxruntime",), "onnxruntime", ("onnx",)
     dtypes, borders = (*Peer.dtypes, "float16"), ("zero",)
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
@@ -46,8 +45,7 @@ class ONNXRuntime(Peer):
 class OpenVINO(Peer):
     """The CPU plug-in, tuned for latency; without the hint of precision it takes bfloat16 where the CPU has it."""
 
-    distributions = ("openvino",)
-    module, needs = "openvino", ("onnx",)
+    distributions, module, needs = ("openvino",), "openvino", ("onnx",)
     dtypes, borders = (*Peer.dtypes, "float16"), ("zero",)
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:

@@ -33,8 +33,7 @@ GREY_ERROR = 0.53
 class OpenCVCalls(Peer):
     """cv2."""
 
-    distributions = ("opencv-python-headless", "opencv-python")
-    module = "cv2"
+    distributions, module = ("opencv-python-headless", "opencv-python"), "cv2"
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         work, image = work_of(problem), _plane(image_host)

@@ -41,8 +41,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # read when torch is importe
 class ChannelsLast(Peer):
     """The picture stays HWC."""
 
-    distributions = ("torch",)
-    module = "torch"
+    distributions, module = ("torch",), "torch"
     dtypes: tuple[str, ...] = (*Peer.dtypes, "float16", "float64")
     borders: tuple[Border, ...] = tuple(PAD_MODES)
     combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")
