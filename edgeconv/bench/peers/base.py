@@ -43,7 +43,7 @@ class Library(ABC):
     module: str
     """The module to import."""
     needs: tuple[str, ...] = ()
-    """Other modules without which it does not run here."""
+    """Other modules without which it does not run here, beside CuPy on a GPU."""
 
     def __init__(self, device: DeviceName) -> None:
         self.device = device
@@ -201,18 +201,8 @@ def kernels_apart(problem: Problem) -> Weights:
     return work.kernels
 
 
-def hwc_planes(work: Work, picture: Any) -> list[Any]:
-    """`Work.planes` of arrays of PyTorch or JAX."""
-    channels = range(picture.shape[2])
-    return work.planes(
-        picture,
-        lambda c: picture[:, :, c],
-        lambda shares: reduce(add, [picture[:, :, c] * shares[c] for c in channels]),
-    )
-
-
-def shifted(problem: Problem) -> FilterBy:
-    """For `Work.values` and a compiler of array expressions: the 3×3 sum of a padded plane, weights as constants.
+def shifted_sums(problem: Problem, work: Work, magnitude: Callable[[Any, Any], Any]) -> Callable[[Any], list[Any]]:
+    """`Work.values` of a padded picture (HWC) for a compiler of array expressions, weights as constants.
 
     plane[dy :: stride, dx :: stride] · weight, summed over the taps of a kernel that are not 0
     """
@@ -225,7 +215,15 @@ def shifted(problem: Problem) -> FilterBy:
         taps = [(rows[dy], columns[dx], float(kernel[dy, dx])) for dy, dx in np.argwhere(kernel).tolist()]
         return lambda plane: [plane[row, column] * weight for row, column, weight in taps]
 
-    return filter_by
+    values = work.values(filter_by, magnitude)
+
+    def values_of(padded: Any) -> list[Any]:
+        def mixed(shares: tuple[float, ...]) -> Any:
+            return reduce(add, [padded[:, :, c] * share for c, share in enumerate(shares)])
+
+        return values(work.planes(padded, lambda c: padded[:, :, c], mixed))
+
+    return values_of
 
 
 def grouped(problem: Problem) -> tuple[Weights, tuple[int, int, int]]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, hwc_planes, kept, shifted, work_of
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, kept, shifted_sums, work_of
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Combine
 from edgeconv.core.output import store
@@ -73,16 +73,16 @@ class JAX(Peer):
 
 
 class JAXShifts(JAX):
-    """`base.shifted`, fused."""
+    """`base.shifted_sums`, fused."""
 
     combines = Peer.combines
 
     def values(self, jax: Any, problem: Problem) -> Callable[[Any], Any]:
         jnp, work = jax.numpy, work_of(problem)
-        values = work.values(shifted(problem), lambda one, other: jnp.sqrt(one * one + other * other))
+        values = shifted_sums(problem, work, lambda one, other: jnp.sqrt(one * one + other * other))
 
         def summed(image: Any) -> Any:
-            found = values(hwc_planes(work, jnp.pad(image, ((HALO, HALO), (HALO, HALO), (0, 0)))))
+            found = values(jnp.pad(image, ((HALO, HALO), (HALO, HALO), (0, 0))))
             return found[0] if work.apart else jnp.stack(found, axis=-1)
 
         return summed

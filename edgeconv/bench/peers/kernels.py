@@ -121,7 +121,7 @@ class NumbaOnCPU(Numba):
                 plane[x + step] = total
 
         @jit
-        def add(total: Any, k: Any, top: Any, middle: Any, bottom: Any) -> None:
+        def add_taps(total: Any, k: Any, top: Any, middle: Any, bottom: Any) -> None:
             for x in range(columns):
                 total[x] += (
                     k[0, 0] * top[x] + k[0, 1] * top[x + step] + k[0, 2] * top[x + 2 * step]
@@ -148,7 +148,7 @@ class NumbaOnCPU(Numba):
                         for direction in range(directions):
                             for plane in range(planes):
                                 a, b, c = padded[plane, row], padded[plane, row + 1], padded[plane, row + 2]
-                                add(totals[direction], weights[direction, k, plane], a, b, c)
+                                add_taps(totals[direction], weights[direction, k, plane], a, b, c)
                         for x in range(columns):
                             lines[k, x] = stored(totals[0, x], totals[1, x])
                     for x in range(samples_out):
@@ -165,7 +165,6 @@ class NumbaOnGPU(Numba):
     """numba.cuda: arrays of CuPy, on its stream."""
 
     distributions = ("numba-cuda", "numba")
-    needs = ("cupy",)
 
     def unavailable_reason(self) -> str | None:
         reason = super().unavailable_reason()
@@ -293,7 +292,7 @@ def _stored(hl: Any, value: Any, problem: Problem) -> Any:
     if problem.output_mode == "abs":
         value = hl.abs(value)
     if (most := _most(problem)) == 0:
-        return value
+        return hl.f32(value)
     if value.type().is_float():
         value = hl.cast(hl.Int(32), hl.round(value))
     value = hl.clamp(value, 0, min(most, 2 ** (value.type().bits() - 1) - 1))

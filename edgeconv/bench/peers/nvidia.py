@@ -89,7 +89,7 @@ LAPLACIAN_APERTURE, ANCHOR_AT_CENTRE = 1, -1
 class CVCUDA(Peer):
     """conv2d (it correlates) over a batch of one picture, or laplacian."""
 
-    distributions, module, needs = ("cvcuda-cu13", "cvcuda-cu12"), "cvcuda", ("cupy",)
+    distributions, module = ("cvcuda-cu13", "cvcuda-cu12"), "cvcuda"
     dtypes, combines, has_stride = tuple(TYPES), ("single",), False
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
@@ -176,7 +176,7 @@ FIXED = {
 class NPPLibrary(Library):
     """NVIDIA's Performance Primitives by ctypes, on arrays of CuPy."""
 
-    distributions, module, needs = ("nvidia-npp", "nvidia-npp-cu12"), "cuda.pathfinder", ("cupy",)
+    distributions, module = ("nvidia-npp", "nvidia-npp-cu12"), "cuda.pathfinder"
 
     def unavailable_reason(self) -> str | None:
         if (reason := super().unavailable_reason()) is not None:

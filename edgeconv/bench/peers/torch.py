@@ -4,7 +4,7 @@
     torch-nchw      CHW in memory: the picture and the result are planes, which no picture file holds
     torch-half      channels last, float16 arithmetic
     torch-unfold    unfold and matmul: explicit columns
-    torch-compile   base.shifted, fused into one kernel, written into an array that is there; HWC in and out
+    torch-compile   base.shifted_sums, fused into one kernel, written into an array that is there; HWC in and out
 
 Integer pictures are converted, filtered, rounded and stored, all of it timed. cuDNN may try its algorithms at the
 first run (`cudnn.benchmark`), which is not timed. Large arrays are asked for in huge pages, as those of NumPy are:
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, hwc_planes, kept, on_host, shifted, work_of
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, kept, on_host, shifted_sums, work_of
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -118,13 +118,13 @@ class TorchCompile(ChannelsLast):
         work, (torch, stored) = work_of(problem), _torch(problem)
         image, mode = torch.from_numpy(image_host).to(self.device), PAD_MODES[problem.border]
         kind, kind_out = (getattr(torch, dtype.name) for dtype in (problem.weights.dtype, problem.output_dtype))
-        values = work.values(shifted(problem), lambda one, other: (one * one + other * other).sqrt())
+        values = shifted_sums(problem, work, lambda one, other: (one * one + other * other).sqrt())
         out = torch.empty(problem.output_shape, dtype=kind_out, device=self.device)
 
         def filtered(image: Any, out: Any) -> None:
             planes = image.to(kind).permute(2, 0, 1)
             padded = torch.nn.functional.pad(planes, (HALO,) * 4, mode=mode).permute(1, 2, 0)
-            found = values(hwc_planes(work, padded))
+            found = values(padded)
             if work.apart:
                 out.copy_(stored(found[0]))
             else:
