@@ -221,7 +221,7 @@ class NPP(NPPLibrary, Peer):
             if is_float and problem.output_mode == "abs":
                 npp_call("nppiAbs_32f_C3IR_Ctx", out.data.ptr, step, size, context)
 
-        differs = ", ".join([*words, *([differs] if differs else [])]) or None
+        differs = ", ".join([*words, *filter(None, [differs])]) or None
         return Ready(run, lambda: on_host(out), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
 
 

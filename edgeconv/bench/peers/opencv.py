@@ -43,7 +43,7 @@ class OpenCVCalls(Peer):
         shape = image.shape if work.apart else image.shape[:2]
         part, joined, *responses = (np.empty(shape, sums) for _ in range(2 + problem.directions))
         out = np.empty(problem.output_shape, problem.output_dtype)
-        stored = [np.empty(out.shape[:2], out.dtype) for _ in range(work.weights.shape[1])]
+        stored = [_plane(out) if work.apart else np.empty(out.shape[:2], out.dtype) for _ in work.weights[0]]
         planes = _planes(image, work, sums)
 
         def filter_into(target: Any, source: Any, kernel: Any, direction: int) -> None:
@@ -64,18 +64,15 @@ class OpenCVCalls(Peer):
 
         def run() -> None:
             sources = planes()
-            if work.apart:
-                _store(value(sources, 0), _plane(out), problem)
-                return
             for k, target in enumerate(stored):
                 _store(value(sources, k), target, problem)
-            cv2.merge(stored * (problem.output_channels // len(stored)), dst=_plane(out))
+            if not work.apart:
+                cv2.merge(stored * (problem.output_channels // len(stored)), dst=_plane(out))
 
         if not (_is_grey(work, image) and problem.dtype == np.uint8):
             return Ready(run, lambda: out, problem, tolerance=TOLERANCE_FLOAT32)
         off = GREY_ERROR * float(np.linalg.norm(np.abs(work.kernels).sum(axis=(1, 2))))
-        exact = image_host.astype(np.float32) @ np.array(work.mixing[0], np.float32)
-        largest = float(np.abs(value([exact], 0)).max())
+        largest = float(np.abs(value([image_host.astype(np.float32) @ np.float32(work.mixing[0])], 0)).max())
         differs = f"it rounds the grey: up to {np.ceil(off):g} levels"
         return Ready(run, lambda: out, problem, tolerance=off / max(largest, off), differs=differs)
 
