@@ -72,7 +72,8 @@ class OpenCVCalls(Peer):
         if not (_is_grey(work, image) and problem.dtype == np.uint8):
             return Ready(run, lambda: out, problem, tolerance=TOLERANCE_FLOAT32)
         off = GREY_ERROR * float(np.linalg.norm(np.abs(work.kernels).sum(axis=(1, 2))))
-        largest = float(np.abs(value([image_host.astype(np.float32) @ np.float32(work.mixing[0])], 0)).max())
+        exact = image_host.astype(np.float32) @ np.array(work.mixing[0], np.float32)
+        largest = float(np.abs(value([exact], 0)).max())
         differs = f"it rounds the grey: up to {np.ceil(off):g} levels"
         return Ready(run, lambda: out, problem, tolerance=off / max(largest, off), differs=differs)
 
