@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from edgeconv.bench.candidates import share
-from edgeconv.bench.peers import PEERS, PeerCandidate
-from edgeconv.bench.peers.base import work_of
+from edgeconv.bench.peers import PEERS, peer_candidates
+from edgeconv.bench.peers.base import Peer, work_of
 from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
@@ -41,26 +42,23 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
 def test_every_peer_that_is_here_is_right_or_says_why_not(case) -> None:
     wrong = {}
-    for entry in PEERS:
-        candidate = PeerCandidate(entry, Options())
-        reason = candidate.unavailable_reason()
+    for peer in (entry.candidate(Options()) for entry in PEERS):
+        reason = peer.unavailable_reason()
         try:
-            complaint = complaint_of(candidate, entry.device, *case) if reason is None else reason.endswith(".")
+            complaint = complaint_of(peer, *case) if reason is None else reason.endswith(".")
         except UnavailableError:
             continue
         if complaint:
-            wrong[entry.name, entry.device] = complaint
+            wrong[peer.name, peer.device] = complaint
     assert wrong == {}
 
 
-def complaint_of(
-    candidate: PeerCandidate, device: str, dtype: str, name: str, channels: str, stride: int, border: str
-) -> object:
+def complaint_of(peer: Peer, dtype: str, name: str, channels: str, stride: int, border: str) -> object:
     """What is wrong with a peer's second run of a case, or None."""
     request = make_request(bench_filter(name, channels), channels=channels, stride=stride, border=border)
     pixels = noise_pixels(23, 34, dtype, bench_channels(name))
     problem = request.problem(pixels.shape, pixels.dtype)
-    ready = candidate.prepare(share(device, request, pixels))
+    ready = peer.prepare(share(peer.device, request, pixels))
     for _ in range(2):
         ready.run()
         (ready.synchronize or (lambda: None))()
@@ -71,14 +69,14 @@ def complaint_of(
     return "another border without a word" if silent else None
 
 
-def test_float64_is_measured_only_where_it_is_computed_in() -> None:
-    """float32 sums would pass for a library, whose arithmetic is not known. OpenCV is always here."""
-    entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
-    assert PeerCandidate(entry, Options()).unavailable_reason() is None
-    assert PeerCandidate(entry, Options()).version != "unknown"
-    pixels = noise_pixels(9, 9, "float64")
-    with pytest.raises(UnavailableError, match="float32 only"):
-        PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
+def test_what_a_peer_does_not_take_is_refused_with_the_reason() -> None:
+    """float32 sums would pass for float64 of a library, whose arithmetic is not known. OpenCV is always here."""
+    ((peer,), _) = peer_candidates(["opencv-filter2d"], "cpu", Options())
+    assert peer.version != "unknown"
+    for dtype, padding, word in (("float64", "same", "not float64"), ("uint8", "valid", "padding 1, not 0")):
+        bench = share("cpu", make_request("laplacian8", padding=padding), noise_pixels(9, 9, dtype))
+        with pytest.raises(UnavailableError, match=word):
+            peer.prepare(bench)
 
 
 def test_the_least_work_is_read_off_the_weights() -> None:
@@ -86,7 +84,7 @@ def test_the_least_work_is_read_off_the_weights() -> None:
     found = []
     for dtype, name, channels in map(str.split, cases):
         work = work_of(make_request(bench_filter(name, channels), channels=channels).problem((5, 6, 3), dtype))
-        found.append((work.apart, work.sums.name, work.mixing.shape))
+        found.append((work.apart, work.sums.name, np.shape(work.mixing)))
     assert found == [
         (True, "int16", (1, 1)),
         (True, "int32", (1, 1)),

@@ -12,11 +12,11 @@ from canny_pictures import picture_of
 from edgeconv.bench.peers.canny import (
     CANNY_PEERS,
     LARGEST_SHORT,
-    NPP_CANNY,
     CannyPeer,
     canny_peers,
     share_elsewhere,
 )
+from edgeconv.bench.peers.nvidia import NPP_FUNCTIONS
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.core.choices import DEVICES
 from edgeconv.errors import UnavailableError
@@ -39,9 +39,9 @@ def test_a_peer_finds_about_the_same_edges(peer: CannyPeer) -> None:
     assert (found.shape, found.dtype, set(np.unique(found))) == (expected.shape, np.uint8, {0, 255})
     assert share_elsewhere(expected, found) <= NEAR[peer.name]
     assert share_elsewhere(expected, np.roll(found, 20, axis=0)) > 0.2, "the edges of another picture are elsewhere"
-    if ready.differs is None:
+    if peer.differs is None:
         np.testing.assert_array_equal(found, expected)
-    assert (ready.differs is None) == (NEAR[peer.name] == 0)
+    assert (peer.differs is None) == (NEAR[peer.name] == 0)
 
 
 @pytest.mark.parametrize("peer", CANNY_PEERS[1:], ids=lambda peer: f"{peer.name}-{peer.device}")
@@ -69,7 +69,7 @@ def test_what_is_not_here_says_why() -> None:
 
 def test_npp_is_called_with_fifteen_arguments() -> None:
     """As nppi_filtering_functions.h has it: thresholds are Npp16s, and the buffer comes before the context."""
-    _, types = NPP_CANNY["nppiFilterCannyBorder_8u_C1R_Ctx"]
+    types = NPP_FUNCTIONS["nppiFilterCannyBorder_8u_C1R_Ctx"]
     assert len(types) == 15
     assert [place for place, kind in enumerate(types) if kind is ctypes.c_short] == [9, 10]
     assert types[13] is ctypes.c_void_p

@@ -10,7 +10,7 @@ import pytest
 from picture_files import noisy, saved
 
 from edgeconv.batch.engines.dask_worker import maker_here
-from edgeconv.bench.peers import PEERS, PeerCandidate
+from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
 from edgeconv.diff import perceptual
 from edgeconv.errors import ImageReadError, UnavailableError
@@ -67,8 +67,8 @@ def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
 
 @pytest.mark.parametrize("entry", [entry for entry in PEERS if entry.device == "cpu"], ids=lambda entry: entry.name)
 def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -> None:
-    peer = PeerCandidate(entry, Options())
-    module = peer._peer.module
+    peer = entry.candidate(Options())
+    module = peer.module
     if module in ("subprocess", "cv2"):
         pytest.skip("a command, and a base dependency")
     broken(module)

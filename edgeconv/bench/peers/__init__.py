@@ -9,116 +9,75 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 
-import numpy as np
-
-from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
 from edgeconv.core.choices import DeviceName
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import UsageError
 from edgeconv.methods.options import Options
 
 
 @dataclass(frozen=True)
 class PeerEntry:
-    """One line of the table: where the class lives, and what a list may say without importing it."""
+    """One line of the table, which a list may show without importing the class."""
 
     name: str
     device: DeviceName
     location: str
+    """The module here and its class."""
     summary: str
     written: bool = False
     """Whether a person writes the arithmetic in a language for kernels; else a library has it."""
 
+    def candidate(self, options: Options) -> Peer:
+        """The peer itself."""
+        module, _, kind = self.location.partition(":")
+        peer: Peer = getattr(import_module(f"{__name__}.{module}"), kind)(self.name, self.device, options)
+        return peer
 
-_HERE = "edgeconv.bench.peers"
 
 PEERS: tuple[PeerEntry, ...] = (
-    PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:OpenCVCalls", "cv2.filter2D, Sobel, cvtColor, transform"),
-    PeerEntry("scipy", "cpu", f"{_HERE}.images:SciPy", "scipy.ndimage.correlate, the picture whole"),
-    PeerEntry("skimage", "cpu", f"{_HERE}.images:ScikitImage", "skimage.filters, its named filters"),
-    PeerEntry("kornia-rs", "cpu", f"{_HERE}.images:KorniaRs", "kornia_rs.imgproc.sobel of float32"),
-    PeerEntry("torch", "cpu", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32"),
-    PeerEntry("torch-nchw", "cpu", f"{_HERE}.torch:Planes", "conv2d on planes, float32"),
-    PeerEntry("torch-unfold", "cpu", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
-    PeerEntry("jax", "cpu", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
-    PeerEntry("torch-compile", "cpu", f"{_HERE}.torch:TorchCompile", "shifted multiply-adds, fused", written=True),
-    PeerEntry("jax-shifts", "cpu", f"{_HERE}.jax:JAXShifts", "shifted multiply-adds under jax.jit", written=True),
-    PeerEntry("numba", "cpu", f"{_HERE}.numba:OnCPU", "flat rows, strips in parallel", written=True),
-    PeerEntry("halide", "cpu", f"{_HERE}.halide:Halide", "flat rows, scheduled by hand", written=True),
-    PeerEntry("onnxruntime", "cpu", f"{_HERE}.onnx:ONNXRuntime", "one model, HWC in and out"),
-    PeerEntry("openvino", "cpu", f"{_HERE}.onnx:OpenVINO", "the same model"),
-    PeerEntry("pyvips", "cpu", f"{_HERE}.images:Vips", "libvips conv, memory to memory"),
-    PeerEntry("torch", "cuda", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32 with TF32 off"),
-    PeerEntry("torch-nchw", "cuda", f"{_HERE}.torch:Planes", "conv2d on planes, float32 with TF32 off"),
-    PeerEntry("torch-half", "cuda", f"{_HERE}.torch:Half", "conv2d, channels last, float16"),
-    PeerEntry("torch-unfold", "cuda", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
-    PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC; time with its launch"),
-    PeerEntry("triton", "cuda", f"{_HERE}.triton:Triton", "flat rows or tiles, tuned", written=True),
-    PeerEntry("torch-compile", "cuda", f"{_HERE}.torch:TorchCompile", "shifted multiply-adds, fused", written=True),
-    PeerEntry(
-        "jax-shifts", "cuda", f"{_HERE}.jax:JAXShifts", "multiply-adds under jax.jit; time with launch", written=True
-    ),
-    PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "one thread for each pixel, or for each sample", written=True),
-    PeerEntry("cudnn-graph", "cuda", f"{_HERE}.nvidia:CuDNNGraph", "cuDNN's graph API, float32"),
-    PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.images:CuPy", "cupyx.scipy.ndimage.correlate, the picture whole"),
-    PeerEntry("npp", "cuda", f"{_HERE}.nvidia:NPP", "its fixed Laplace and Sobel, else nppiFilterBorder"),
-    PeerEntry("cvcuda", "cuda", f"{_HERE}.nvidia:CVCUDA", "cvcuda.conv2d and cvcuda.laplacian"),
-    PeerEntry("cucim", "cuda", f"{_HERE}.images:CuCIM", "cucim.skimage.filters, its named filters"),
+    PeerEntry("opencv-filter2d", "cpu", "opencv:OpenCVCalls", "cv2.filter2D, Sobel, cvtColor, transform"),
+    PeerEntry("scipy", "cpu", "images:SciPy", "scipy.ndimage.correlate, the picture whole"),
+    PeerEntry("skimage", "cpu", "images:ScikitImage", "skimage.filters, its named filters"),
+    PeerEntry("kornia-rs", "cpu", "images:KorniaRs", "kornia_rs.imgproc.sobel of float32"),
+    PeerEntry("torch", "cpu", "torch:ChannelsLast", "conv2d, channels last, float32"),
+    PeerEntry("torch-nchw", "cpu", "torch:Planes", "conv2d on planes, float32"),
+    PeerEntry("torch-unfold", "cpu", "torch:Unfold", "unfold and matmul: its own im2col"),
+    PeerEntry("jax", "cpu", "jax:JAX", "lax.conv_general_dilated, HWC"),
+    PeerEntry("torch-compile", "cpu", "torch:TorchCompile", "shifted multiply-adds, fused", written=True),
+    PeerEntry("jax-shifts", "cpu", "jax:JAXShifts", "shifted multiply-adds under jax.jit", written=True),
+    PeerEntry("numba", "cpu", "kernels:NumbaOnCPU", "flat rows, strips in parallel", written=True),
+    PeerEntry("halide", "cpu", "kernels:Halide", "flat rows, scheduled by hand", written=True),
+    PeerEntry("onnxruntime", "cpu", "onnx:ONNXRuntime", "one model, HWC in and out"),
+    PeerEntry("openvino", "cpu", "onnx:OpenVINO", "the same model"),
+    PeerEntry("pyvips", "cpu", "images:Vips", "libvips conv, memory to memory"),
+    PeerEntry("torch", "cuda", "torch:ChannelsLast", "conv2d, channels last, float32 with TF32 off"),
+    PeerEntry("torch-nchw", "cuda", "torch:Planes", "conv2d on planes, float32 with TF32 off"),
+    PeerEntry("torch-half", "cuda", "torch:Half", "conv2d, channels last, float16"),
+    PeerEntry("torch-unfold", "cuda", "torch:Unfold", "unfold and matmul: its own im2col"),
+    PeerEntry("jax", "cuda", "jax:JAX", "lax.conv_general_dilated, HWC; time with its launch"),
+    PeerEntry("triton", "cuda", "kernels:Triton", "flat rows or tiles, tuned", written=True),
+    PeerEntry("torch-compile", "cuda", "torch:TorchCompile", "shifted multiply-adds, fused", written=True),
+    PeerEntry("jax-shifts", "cuda", "jax:JAXShifts", "multiply-adds under jax.jit; time with launch", written=True),
+    PeerEntry("numba", "cuda", "kernels:NumbaOnGPU", "one thread for each pixel, or for each sample", written=True),
+    PeerEntry("cudnn-graph", "cuda", "nvidia:CuDNNGraph", "cuDNN's graph API, float32"),
+    PeerEntry("cupy-ndimage", "cuda", "images:CuPy", "cupyx.scipy.ndimage.correlate, the picture whole"),
+    PeerEntry("npp", "cuda", "nvidia:NPP", "its fixed Laplace and Sobel, else nppiFilterBorder"),
+    PeerEntry("cvcuda", "cuda", "nvidia:CVCUDA", "cvcuda.conv2d and cvcuda.laplacian"),
+    PeerEntry("cucim", "cuda", "images:CuCIM", "cucim.skimage.filters, its named filters"),
 )
-
-
-class PeerCandidate(BenchCandidate):
-    """A peer as a candidate."""
-
-    kind = "peer"
-
-    def __init__(self, entry: PeerEntry, options: Options) -> None:
-        self.label = self.name = entry.name
-        self.device, self.options = entry.device, options
-        self._peer = _load(entry)
-
-    @property
-    def version(self) -> str:
-        """Of the library."""
-        return self._peer.version()
-
-    def unavailable_reason(self) -> str | None:
-        return self._peer.unavailable_reason()
-
-    def prepare(self, bench: Bench) -> Ready:
-        if bench.problem.dtype == np.float64 and not self._peer.has_double:
-            raise UnavailableError("it is measured in float32 only")
-        return self._peer.prepare(bench.problem, bench.image_host)
-
-
-@cache
-def _load(entry: PeerEntry) -> Peer:
-    module, _, name = entry.location.partition(":")
-    peer: Peer = getattr(import_module(module), name)(entry.device)
-    return peer
 
 
 def peer_candidates(
     words: Iterable[str], device: DeviceName, options: Options
-) -> tuple[list[PeerCandidate], list[tuple[str, str]]]:
+) -> tuple[list[Peer], list[tuple[str, str]]]:
     """The peers of `device` that `words` name and that are installed, and (name, reason) of those that are not."""
-    words = list(words)
-    names = list(dict.fromkeys(entry.name for entry in PEERS))
+    words, names = list(words), list(dict.fromkeys(entry.name for entry in PEERS))
     for word in words:
         if word not in (ALL, *names):
             raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
-    here: list[PeerCandidate] = []
-    missing = []
-    for entry in PEERS:
-        if entry.device == device and (ALL in words or entry.name in words):
-            candidate = PeerCandidate(entry, options)
-            reason = candidate.unavailable_reason()
-            if reason is None:
-                here.append(candidate)
-            else:
-                missing.append((entry.name, reason))
-    return here, missing
+    named = [entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words)]
+    found = [(peer, peer.unavailable_reason()) for peer in (entry.candidate(options) for entry in named)]
+    return [peer for peer, why in found if why is None], [(peer.name, why) for peer, why in found if why is not None]

@@ -6,24 +6,26 @@ stay apart under one kernel, whether one sum of them is filtered, or whether all
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.candidates import Ready
-from edgeconv.core.choices import Border, DeviceName
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
+from edgeconv.core.choices import BORDERS, Border, DeviceName
 from edgeconv.core.exactness import is_whole, largest_sums
-from edgeconv.core.filters import LUMA_WEIGHTS, Weights
+from edgeconv.core.filters import LUMA_WEIGHTS, Combine, Weights
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.options import Options
 
 HALO = 1
 """The padding of a filter that gives back a picture of the same size: the only one that image libraries know."""
@@ -41,11 +43,7 @@ class Library(ABC):
     module: str
     """The module to import."""
     needs: tuple[str, ...] = ()
-    """Other modules without which it does not run here."""
-    requirement: str = ""
-    """What pip installs it by, where the first distribution alone does not run."""
-    environment: ClassVar[Mapping[str, str]] = {}
-    """Settings that it reads when it is imported; those of the user stay."""
+    """Other modules without which it does not run here, beside CuPy on a GPU."""
 
     def __init__(self, device: DeviceName) -> None:
         self.device = device
@@ -54,14 +52,12 @@ class Library(ABC):
         """Why it cannot run here, as a sentence without a full stop, or None."""
         if self.device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
             return reason
-        for name, value in self.environment.items():
-            os.environ.setdefault(name, value)
         for module in (*self.needs, self.module):
             if (problem := import_problem(module)) is not None:
-                own = self.requirement or self.distributions[0]
-                return f"{problem} (pip install '{own if module == self.module else module}')"
+                return f"{problem} (pip install '{self.distributions[0] if module == self.module else module}')"
         return None
 
+    @property
     def version(self) -> str:
         """Of the installed distribution."""
         for name in self.distributions:
@@ -72,21 +68,42 @@ class Library(ABC):
         return "unknown"
 
 
-class Peer(Library):
-    """One that computes a problem's convolution."""
+class Peer(Library, BenchCandidate):
+    """One that computes a problem's convolution; its class says what of a problem it takes."""
 
-    has_double = False
-    """Whether it computes float64 pictures in float64; else they are not measured."""
+    kind = "peer"
+    dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
+    borders: tuple[Border, ...] = BORDERS
+    combines: tuple[Combine, ...] = ("single", "magnitude")
+    has_stride = has_groups = True
+
+    def __init__(self, name: str, device: DeviceName, options: Options) -> None:
+        super().__init__(device)
+        self.label, self.name, self.options = name, name, options
+
+    def prepare(self, bench: Bench) -> Ready:
+        problem = bench.problem
+        limits: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
+            ("type", problem.dtype.name, self.dtypes),
+            ("border", problem.border, self.borders),
+            ("padding", problem.padding, (HALO,)),
+            ("stride", problem.stride, (problem.stride if self.has_stride else 1,)),
+            ("groups of channels", problem.groups, (problem.groups if self.has_groups else 1,)),
+            ("rule for directions", problem.combine, self.combines),
+        )
+        for what, asked, taken in limits:
+            if asked not in taken:
+                raise UnavailableError(f"it is measured with {what} {' or '.join(map(str, taken))}, not {asked}")
+        return self.set_up(problem, bench.image_host)
 
     @abstractmethod
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """Set up with the picture in place; raises UnavailableError for a case that it cannot do."""
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        """With the picture in place, for a problem that the class takes; UnavailableError for what it cannot do."""
 
 
 def on_host(array: Any) -> NDArray[Any]:
     """An array of NumPy, CuPy or PyTorch as NumPy's."""
-    host: NDArray[Any] = array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array
-    return np.asarray(host)
+    return np.asarray(array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array)
 
 
 def kept(
@@ -101,18 +118,22 @@ def kept(
     return run, lambda: to_host(held[0])
 
 
+FilterBy = Callable[[Weights], Callable[[Any], list[Any]]]
+"""How a library is prepared for a kernel (3, 3) that is not 0: a function from a plane to terms that are added."""
+
+
 @dataclass(frozen=True, eq=False)
 class Work:
     """The least that must be computed for a problem: planes are made of channels, and each is filtered.
 
-    channels apart, one kernel for all    rows of width · channels samples, taps `step` = channels apart
+    channels apart, one kernel for all    the picture is the only plane, taps `channels` samples apart
     kernels that are shares of one        one plane, the sum of the channels by their shares; all outputs alike
     everything else                       a plane for each channel
     """
 
     apart: bool
-    mixing: NDArray[np.float32]
-    """(planes, channels) of what a plane is made; of channels apart (1, 1), as each sample is taken as it is."""
+    mixing: tuple[tuple[float, ...], ...]
+    """For each plane the shares of the channels; of channels apart a single 1, as each sample is taken as it is."""
     weights: Weights
     """(directions, different outputs, planes, 3, 3)."""
     sums: np.dtype[Any]
@@ -120,18 +141,39 @@ class Work:
 
     @property
     def kernels(self) -> Weights:
-        """(directions, 3, 3) of the only plane and output."""
+        """(directions, 3, 3) of the first plane and output."""
         return np.ascontiguousarray(self.weights[:, 0, 0])
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether there is one kernel for each direction."""
-        return self.weights.shape[1:3] == (1, 1)
+    def planes(
+        self, picture: Any, channel: Callable[[int], Any], mixed: Callable[[tuple[float, ...]], Any]
+    ) -> list[Any]:
+        """What is filtered: the picture, the one sum of its channels that `mixed` gives, or each `channel`."""
+        if self.apart:
+            return [picture]
+        return [mixed(self.mixing[0])] if len(self.mixing) == 1 else [channel(c) for c in range(len(self.mixing))]
+
+    def values(self, filter_by: FilterBy, magnitude: Callable[[Any, Any], Any]) -> Callable[[list[Any]], list[Any]]:
+        """A function from planes to a value for each different output, the sum of all terms or the joined two sums."""
+        outputs = [
+            [[(plane, filter_by(k)) for plane, k in enumerate(kernels) if k.any()] for kernels in directions]
+            for directions in self.weights.swapaxes(0, 1)
+        ]
+
+        def values_of(planes: list[Any]) -> list[Any]:
+            found = []
+            for directions in outputs:
+                responses = [reduce(add, [t for p, terms in parts for t in terms(planes[p])]) for parts in directions]
+                found.append(responses[0] if len(responses) == 1 else magnitude(*responses))
+            return found
+
+        return values_of
 
 
 def work_of(problem: Problem) -> Work:
-    """See `Work`."""
+    """See `Work`; raises UnavailableError where an output has no weights."""
     weights, channels = problem.weights, problem.in_channels
+    if not weights.any(axis=(2, 3, 4)).all():
+        raise UnavailableError("an output has no weights")
     sums: np.dtype[Any] = np.dtype(np.float32)
     if is_whole(problem):
         most = largest_sums(problem).max()
@@ -139,16 +181,49 @@ def work_of(problem: Problem) -> Work:
         sums = np.dtype(fitting[0]) if fitting else sums
     alike = bool((weights == weights[:, :1]).all())
     if alike and problem.groups == channels == problem.output_channels:
-        return Work(True, np.ones((1, 1), np.float32), weights[:, :1], sums)
+        return Work(True, ((1.0,),), weights[:, :1], sums)
     if alike and problem.groups == 1 and channels > 1:
         for shares in ((1.0,) * channels, *LUMA_WEIGHTS.values()):
-            mixing = np.array([shares], np.float32)
+            mixing = np.array(shares, np.float32)
             kernels = weights[:, :1].sum(axis=2, keepdims=True) / mixing.sum()
             whole = np.rint(kernels)
             kernels = np.where(np.isclose(kernels, whole, NEAR, NEAR), whole, kernels).astype(weights.dtype)
-            if np.allclose(kernels * mixing[0, :, None, None], weights[:, :1], rtol=NEAR, atol=0):
-                return Work(False, mixing, kernels, sums)
-    return Work(False, np.eye(channels, dtype=np.float32), problem.dense_weights(), sums)
+            if np.allclose(kernels * mixing[:, None, None], weights[:, :1], rtol=NEAR, atol=0):
+                return Work(False, (shares,), kernels, sums)
+    return Work(False, tuple(map(tuple, np.eye(channels).tolist())), problem.dense_weights(), sums)
+
+
+def kernels_apart(problem: Problem) -> Weights:
+    """The kernels (directions, 3, 3) of channels that stand apart; else raises UnavailableError."""
+    work = work_of(problem)
+    if not work.apart:
+        raise UnavailableError("it filters each channel by itself, all by one kernel")
+    return work.kernels
+
+
+def shifted_sums(problem: Problem, work: Work, magnitude: Callable[[Any, Any], Any]) -> Callable[[Any], list[Any]]:
+    """`Work.values` of a padded picture (HWC) for a compiler of array expressions, weights as constants.
+
+    plane[dy :: stride, dx :: stride] · weight, summed over the taps of a kernel that are not 0
+    """
+    rows, columns = (
+        [slice(first, first + (extent - 1) * problem.stride + 1, problem.stride) for first in range(3)]
+        for extent in (problem.output_height, problem.output_width)
+    )
+
+    def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
+        taps = [(rows[dy], columns[dx], float(kernel[dy, dx])) for dy, dx in np.argwhere(kernel).tolist()]
+        return lambda plane: [plane[row, column] * weight for row, column, weight in taps]
+
+    values = work.values(filter_by, magnitude)
+
+    def values_of(padded: Any) -> list[Any]:
+        def mixed(shares: tuple[float, ...]) -> Any:
+            return reduce(add, [padded[:, :, c] * share for c, share in enumerate(shares)])
+
+        return values(work.planes(padded, lambda c: padded[:, :, c], mixed))
+
+    return values_of
 
 
 def grouped(problem: Problem) -> tuple[Weights, tuple[int, int, int]]:
@@ -167,24 +242,3 @@ def changed(problem: Problem, **what: Any) -> tuple[Problem, str | None]:
     done = replace(problem, **what)
     pairs = (("border", done.border, problem.border), ("output", done.output_mode, problem.output_mode))
     return done, ", ".join(f"its {what} is {own}, not {asked}" for what, own, asked in pairs if own != asked) or None
-
-
-def require_same_size(problem: Problem) -> None:
-    """Raise UnavailableError for another padding than `HALO`."""
-    if problem.padding != HALO:
-        raise UnavailableError(f"it gives back planes of the same size, which is padding {HALO}")
-
-
-def require_zero_border(problem: Problem) -> None:
-    """Raise UnavailableError for another border than zero."""
-    if problem.border != "zero":
-        raise UnavailableError("it is written for a zero border")
-
-
-NDIMAGE_MODES: dict[Border, str] = {
-    "zero": "constant",
-    "replicate": "nearest",
-    "reflect": "reflect",
-    "reflect101": "mirror",
-}
-"""Borders in the words of SciPy, CuPy and scikit-image."""

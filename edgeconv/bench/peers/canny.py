@@ -16,40 +16,34 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from ctypes import POINTER, byref, c_int, c_short, c_void_p
-from dataclasses import dataclass
+from ctypes import byref, c_int
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.peers import nvidia
-from edgeconv.bench.peers.base import Library, kept, on_host
+from edgeconv.bench.peers.base import Library, kept
+from edgeconv.bench.peers.nvidia import BORDER_REPLICATE, MASK_3X3, NPPLibrary, NppPair, npp_call, npp_context
 from edgeconv.core.canny import EDGE, CannySettings
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.output import full_range
 from edgeconv.errors import UnavailableError
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
-SOBEL_FILTER, NORM_L1, NORM_L2 = 0, 1, 2
-"""Of nppdefs.h."""
-LARGEST_SHORT = 2**15 - 1
+NPP_SOBEL, NPP_NORMS, LARGEST_SHORT = 0, (1, 2), 2**15 - 1
+"""Of nppdefs.h: the gradient, |gx| + |gy| or sqrt(gx² + gy²), and the greatest threshold."""
 KORNIA_SCALE, KORNIA_SIGMA = 8.0, 0.8
 """kornia's Sobel is an eighth of OpenCV's; its smallest smoothing is what OpenCV takes for a size of 3."""
 
 
-@dataclass(frozen=True)
-class ReadyCanny:
+class ReadyCanny(NamedTuple):
     """A peer with its picture in place."""
 
     run: Callable[[], None]
     """On a GPU it need not wait."""
     result: Callable[[], NDArray[np.uint8]]
     """The edges of the last run (H, W), 0 and 255, on the host."""
-    differs: str | None
-    """In what the library's Canny is another one."""
 
 
 class CannyPeer(Library):
@@ -57,19 +51,17 @@ class CannyPeer(Library):
 
     name: str
     differs: str | None = None
-    only_grey = True
-    has_l1 = True
+    """In what its Canny is another one."""
+    only_grey = has_l1 = True
 
     def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> ReadyCanny:
         """Set up with the picture, (H, W) or (H, W, 3), in place; raises UnavailableError for what it cannot do."""
-        if self.only_grey and picture.ndim != 2:
-            raise UnavailableError("it takes grey pictures")
-        if self.only_grey and settings.blur:
-            raise UnavailableError("it has no binomial smoothing of its own")
+        if self.only_grey and (picture.ndim != 2 or settings.blur):
+            raise UnavailableError("it takes grey pictures and does no binomial smoothing")
         if not self.has_l1 and not settings.l2:
             raise UnavailableError("its gradient is sqrt(gx² + gy²) alone")
-        run, result = kept(self.finder(picture, settings), on_host)
-        return ReadyCanny(run, lambda: np.where(result() > 0, np.uint8(EDGE), np.uint8(0)), self.differs)
+        run, result = kept(self.finder(picture, settings))
+        return ReadyCanny(run, lambda: np.where(result() > 0, np.uint8(EDGE), np.uint8(0)))
 
     @abstractmethod
     def finder(self, picture: NDArray[np.uint8], settings: CannySettings) -> Callable[[], Any]:
@@ -140,59 +132,42 @@ class KorniaCanny(CannyPeer):
         return lambda: filters.canny(image, low, high, kernel_size=(3, 3), sigma=sigma)[1][0, 0]
 
 
-class NPPCanny(CannyPeer):
+class NPPCanny(NPPLibrary, CannyPeer):
     """nppiFilterCannyBorder_8u_C1R."""
 
-    name, distributions, module = "npp", nvidia.NPP.distributions, "cupy"
+    name = "npp"
     differs = "some pixels are decided otherwise"
-
-    def unavailable_reason(self) -> str | None:
-        return cuda_unavailable_reason() or nvidia.open_all(NPP_CANNY)
 
     def finder(self, picture: NDArray[np.uint8], settings: CannySettings) -> Callable[[], Any]:
         low, high = sorted((settings.low, settings.high))
         if high > LARGEST_SHORT or low != int(low) or high != int(high):
             raise UnavailableError(f"its thresholds are whole numbers up to {LARGEST_SHORT:,}")
-        cupy = import_module(self.module)
+        cupy = import_module("cupy")
         image, out = cupy.asarray(picture), cupy.empty(picture.shape, cupy.uint8)
         height, width = picture.shape
-        size, context, needed = nvidia.NppPair(width, height), nvidia.context_of(cupy), c_int()
-        nvidia.call(NPP_CANNY, "nppiFilterCannyBorderGetBufferSize", size, byref(needed))
+        size, context, needed = NppPair(width, height), npp_context(cupy), c_int()
+        npp_call("nppiFilterCannyBorderGetBufferSize", size, byref(needed))
         scratch = cupy.empty(needed.value, cupy.uint8)
-        norm = NORM_L2 if settings.l2 else NORM_L1
-        rules = (SOBEL_FILTER, nvidia.MASK_3X3, int(low), int(high), norm, nvidia.BORDER_REPLICATE)
+        rules = (NPP_SOBEL, MASK_3X3, int(low), int(high), NPP_NORMS[settings.l2], BORDER_REPLICATE)
 
         def find() -> Any:
-            where = (image.data.ptr, width, size, nvidia.NppPair(0, 0), out.data.ptr, width, size)
-            nvidia.call(NPP_CANNY, "nppiFilterCannyBorder_8u_C1R_Ctx", *where, *rules, scratch.data.ptr, context)
+            where = (image.data.ptr, width, size, NppPair(0, 0), out.data.ptr, width, size)
+            npp_call("nppiFilterCannyBorder_8u_C1R_Ctx", *where, *rules, scratch.data.ptr, context)
             return out
 
         return find
 
 
-NPP_CANNY: nvidia.Signatures = {
-    "nppiFilterCannyBorderGetBufferSize": (nvidia.NPP_LIBRARY, (nvidia.NppPair, POINTER(c_int))),
-    "nppiFilterCannyBorder_8u_C1R_Ctx": (
-        nvidia.NPP_LIBRARY,
-        (*nvidia.WHERE, c_int, c_int, c_short, c_short, c_int, c_int, c_void_p, nvidia.NppContext),
-    ),
-}
-
 CANNY_PEERS: tuple[CannyPeer, ...] = (
-    OpenCVCanny("cpu"),
-    KorniaRsCanny("cpu"),
-    ScikitImageCanny("cpu"),
-    KorniaCanny("cpu"),
-    NPPCanny("cuda"),
-    CuCIMCanny("cuda"),
-    KorniaCanny("cuda"),
+    *(OpenCVCanny("cpu"), KorniaRsCanny("cpu"), ScikitImageCanny("cpu"), KorniaCanny("cpu")),
+    *(NPPCanny("cuda"), CuCIMCanny("cuda"), KorniaCanny("cuda")),
 )
 
 
 def canny_peers(device: DeviceName) -> tuple[list[CannyPeer], dict[str, str]]:
     """The peers of a device that are installed, and by name why the others are left out."""
-    reasons = [(peer, peer.unavailable_reason()) for peer in CANNY_PEERS if peer.device == device]
-    return [peer for peer, why in reasons if why is None], {peer.name: why for peer, why in reasons if why is not None}
+    found = [(peer, peer.unavailable_reason()) for peer in CANNY_PEERS if peer.device == device]
+    return [peer for peer, why in found if why is None], {peer.name: why for peer, why in found if why is not None}
 
 
 def share_elsewhere(expected: NDArray[np.uint8], found: NDArray[np.uint8]) -> float:

@@ -8,31 +8,34 @@ Source: the references of jax.lax.conv_general_dilated and jax.jit.
 
 from __future__ import annotations
 
-from functools import reduce
+import os
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import TOLERANCE, Peer, grouped, kept, require_zero_border
-from edgeconv.bench.peers.shifts import Shifts
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, kept, shifted_sums, work_of
+from edgeconv.core.choices import Border
+from edgeconv.core.filters import Combine
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 
-PAD_MODES = {"zero": "constant", "replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
 PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the GPU's memory
 
 
 class JAX(Peer):
     """conv_general_dilated."""
 
-    distributions = ("jax",)
-    module = "jax"
-    environment: ClassVar = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # else it takes most of the GPU's memory
+    distributions, module = ("jax",), "jax"
+    dtypes = (*Peer.dtypes, "float16")
+    borders: tuple[Border, ...] = ("zero",)
+    combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")
 
     def unavailable_reason(self) -> str | None:
         reason = super().unavailable_reason()
@@ -40,63 +43,46 @@ class JAX(Peer):
             return "this jax has no CUDA plug-in (pip install 'jax[cuda13]')"
         return reason
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         jax = import_module("jax")
-        place = jax.devices(PLATFORMS[self.device])[0]
-        image, values = jax.device_put(image_host, place), self.values(jax, place, problem)
-        compiled = jax.jit(
-            lambda image: store(
-                jax.numpy.broadcast_to(values(image.astype(np.float32)), problem.output_shape),
-                problem.output_mode,
-                problem.output_dtype,
-                jax.numpy,
-            )
-        )
+        image, values = jax.device_put(image_host, jax.devices(PLATFORMS[self.device])[0]), self.values(jax, problem)
+
+        def filtered(image: Any) -> Any:
+            alike = jax.numpy.broadcast_to(values(image.astype(np.float32)), problem.output_shape)
+            return store(alike, problem.output_mode, problem.output_dtype, jax.numpy)
+
+        compiled = jax.jit(filtered)
         differs = "its time holds the launch, by the host's clock" if self.device == "cuda" else None
         run, result = kept(lambda: compiled(image).block_until_ready(), np.asarray)
         return Ready(run, result, problem, tolerance=TOLERANCE, differs=differs, synchronize=lambda: None)
 
-    def values(self, jax: Any, place: Any, problem: Problem) -> Any:
+    def values(self, jax: Any, problem: Problem) -> Callable[[Any], Any]:
         """A function from the float32 picture to float32 values of (height, width, out), or that broadcast to it."""
-        require_zero_border(problem)
-        jnp, lax = jax.numpy, jax.lax
         weights, split = grouped(problem)
-        kernels = jax.device_put(weights, place)
+        strides, padding = (problem.stride,) * 2, ((HALO, HALO),) * 2
+        words = {"dimension_numbers": ("NHWC", "OIHW", "NHWC"), "feature_group_count": problem.groups}
+        words |= {"precision": jax.lax.Precision.HIGHEST}
 
         def convolved(image: Any) -> Any:
-            responses = lax.conv_general_dilated(
-                image[None],
-                kernels,
-                window_strides=(problem.stride,) * 2,
-                padding=((problem.padding,) * 2,) * 2,
-                dimension_numbers=("NHWC", "OIHW", "NHWC"),
-                feature_group_count=problem.groups,
-                precision=lax.Precision.HIGHEST,
-            )[0]
-            if problem.directions > 1:
-                apart = responses.reshape(*responses.shape[:2], *split)
-                joined = jnp.sqrt((apart * apart).sum(3)) if problem.combine == "magnitude" else apart.max(3)
-                responses = joined.reshape(*responses.shape[:2], -1)
-            return responses
+            responses = jax.lax.conv_general_dilated(image[None], weights, strides, padding, **words)[0]
+            apart = responses.reshape(*responses.shape[:2], *split)
+            joined = jax.numpy.sqrt((apart * apart).sum(3)) if problem.combine == "magnitude" else apart.max(3)
+            return joined.reshape(*responses.shape[:2], -1)
 
         return convolved
 
 
 class JAXShifts(JAX):
-    """`Shifts`, fused."""
+    """`base.shifted_sums`, fused."""
 
-    def values(self, jax: Any, place: Any, problem: Problem) -> Any:
-        jnp, shifts = jax.numpy, Shifts(problem)
-        around = ((problem.padding,) * 2, (problem.padding,) * 2, (0, 0))
+    combines = Peer.combines
 
-        def shifted(image: Any) -> Any:
-            padded = jnp.pad(image, around, mode=PAD_MODES[problem.border])
-            joined = [
-                jnp.sqrt(found[0] * found[0] + found[1] * found[1])
-                if problem.combine == "magnitude"
-                else reduce(jnp.maximum, found)
-                for found in shifts.responses(padded)
-            ]
-            return joined[0] if joined[0].ndim == 3 else jnp.stack(joined, axis=-1)
+    def values(self, jax: Any, problem: Problem) -> Callable[[Any], Any]:
+        jnp, work = jax.numpy, work_of(problem)
+        values = shifted_sums(problem, work, lambda one, other: jnp.sqrt(one * one + other * other))
 
-        return shifted
+        def summed(image: Any) -> Any:
+            found = values(jnp.pad(image, ((HALO, HALO), (HALO, HALO), (0, 0))))
+            return found[0] if work.apart else jnp.stack(found, axis=-1)
+
+        return summed

@@ -17,9 +17,7 @@ nppi_arithmetic_and_logical_operations.h of NPP 13.2; the reference of cvcuda.co
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
-from ctypes import c_int, c_size_t, c_uint, c_void_p
+from ctypes import CDLL, POINTER, Structure, c_int, c_short, c_size_t, c_uint, c_void_p
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -28,26 +26,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, changed, require_same_size, work_of
-from edgeconv.core.choices import Border
-from edgeconv.core.filters import RGB_CHANNELS, named_filter
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Library, Peer, changed, kernels_apart, on_host
+from edgeconv.core.filters import RGB_CHANNELS, Weights, named_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.output import TOLERANCE_FLOAT32
-from edgeconv.core.problem import Problem, StoredMode
-from edgeconv.errors import UnavailableError
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.core.problem import Problem
+from edgeconv.errors import UnavailableError, one_line
 
 
 class CuDNNGraph(Peer):
     """One convolution as a graph."""
 
-    distributions = ("nvidia-cudnn-frontend",)
-    module = "cudnn"
+    distributions, module = ("nvidia-cudnn-frontend",), "cudnn"
+    dtypes, borders, combines, has_groups = ("float32",), ("zero",), ("single",), False
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        plain = problem.directions == 1 and problem.output_mode == "raw" and problem.border == "zero"
-        if not plain or problem.dtype != np.float32 or problem.groups != 1:
-            raise UnavailableError("it is asked for one direction of a float32 picture, raw, with a zero border")
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        if problem.output_mode != "raw":
+            raise UnavailableError("it gives raw values")
         cudnn, cupy = import_module("cudnn"), import_module("cupy")
         handle = cudnn.create_handle()
         cudnn.set_stream(handle=handle, stream=cupy.cuda.get_current_stream().ptr)
@@ -60,13 +55,8 @@ class CuDNNGraph(Peer):
 
         image = tensor("image", 1, *problem.input_shape)
         kernels = tensor("weights", problem.output_channels, KERNEL_SIZE, KERNEL_SIZE, problem.in_channels)
-        result = graph.conv_fprop(
-            image=image,
-            weight=kernels,
-            padding=[problem.padding] * 2,
-            stride=[problem.stride] * 2,
-            dilation=[1, 1],
-        )
+        sides = {"padding": [HALO] * 2, "stride": [problem.stride] * 2, "dilation": [1, 1]}
+        result = graph.conv_fprop(image=image, weight=kernels, **sides)
         height, width, outputs = problem.output_shape
         result.set_output(True).set_data_type(real).set_dim([1, outputs, height, width])
         result.set_stride([height * width * outputs, 1, width * outputs, outputs])
@@ -88,37 +78,26 @@ class CuDNNGraph(Peer):
         def run() -> None:
             graph.execute(held, workspace, handle=handle)
 
-        return Ready(run, lambda: out.get(), problem, tolerance=TOLERANCE, workspace_bytes=workspace.size)
-
-
-def _kernel_of_rgb(problem: Problem) -> NDArray[np.float32]:
-    """The kernel (3, 3) of an RGB picture's channels, which stand apart; else raises UnavailableError."""
-    require_same_size(problem)
-    work = work_of(problem)
-    is_kept = work.apart and problem.in_channels == RGB_CHANNELS and problem.combine == "single"
-    if not is_kept or problem.stride != 1 or problem.dtype.name not in TYPES:
-        raise UnavailableError(f"it does RGB, channels apart with one kernel, stride 1, {' or '.join(TYPES)}")
-    kernel: NDArray[np.float32] = work.kernels[0]
-    return kernel
+        return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE, workspace_bytes=workspace.size)
 
 
 TYPES = {"uint8": ("8u", "RGB8"), "float32": ("32f", "RGBf32")}
 """In the words of NPP and of CV-CUDA."""
+LAPLACIAN_APERTURE, ANCHOR_AT_CENTRE = 1, -1
 
 
 class CVCUDA(Peer):
     """conv2d (it correlates) over a batch of one picture, or laplacian."""
 
-    distributions = ("cvcuda-cu13", "cvcuda-cu12")
-    module = "cvcuda"
-    needs = ("cupy",)
+    distributions, module = ("cvcuda-cu13", "cvcuda-cu12"), "cvcuda"
+    dtypes, combines, has_stride = tuple(TYPES), ("single",), False
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         kernel_host = _kernel_of_rgb(problem)
         cvcuda, cupy = import_module("cvcuda"), import_module("cupy")
         done, differs = changed(problem, output_mode="clip" if problem.dtype.kind == "u" else "raw")
         image, out = cupy.asarray(image_host), cupy.empty(done.output_shape, done.output_dtype)
-        border = getattr(cvcuda.Border, BORDERS[problem.border])
+        border = getattr(cvcuda.Border, "CONSTANT" if problem.border == "zero" else problem.border.upper())
         stream = cvcuda.as_stream(cupy.cuda.get_current_stream())
         if np.array_equal(kernel_host, named_filter("laplacian4").kernels[0]):
             source, target = (cvcuda.as_tensor(array, "HWC") for array in (image, out))
@@ -135,35 +114,32 @@ class CVCUDA(Peer):
             def run() -> None:
                 cvcuda.conv2d_into(targets, sources, kernel, anchor, border, stream=stream)
 
-        return Ready(run, lambda: np.asarray(out.get()), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
+        return Ready(run, lambda: on_host(out), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
 
 
-BORDERS: dict[Border, str] = {
-    "zero": "CONSTANT",
-    "replicate": "REPLICATE",
-    "reflect": "REFLECT",
-    "reflect101": "REFLECT101",
-}
-"""Those of cvcuda.Border."""
-LAPLACIAN_APERTURE, ANCHOR_AT_CENTRE = 1, -1
+def _kernel_of_rgb(problem: Problem) -> Weights:
+    """The kernel (3, 3) of all channels; raises UnavailableError for another problem than that."""
+    if problem.in_channels != RGB_CHANNELS:
+        raise UnavailableError("it is written for RGB")
+    return np.asarray(kernels_apart(problem)[0])
 
 
-class NppPair(ctypes.Structure):
+class NppPair(Structure):
     """NppiSize (width, height) and NppiPoint (x, y)."""
 
     _fields_ = (("first", c_int), ("second", c_int))
 
 
-class NppContext(ctypes.Structure):
-    """NppStreamContext."""
+class NppContext(Structure):
+    """NppStreamContext; fields with capital letters are attributes of the device by CUDA's names."""
 
     _fields_ = (
         ("stream", c_void_p),
         ("device", c_int),
-        ("multiprocessors", c_int),
-        ("threads_a_multiprocessor", c_int),
-        ("threads_a_block", c_int),
-        ("shared_bytes_a_block", c_size_t),
+        ("MultiProcessorCount", c_int),
+        ("MaxThreadsPerMultiProcessor", c_int),
+        ("MaxThreadsPerBlock", c_int),
+        ("MaxSharedMemoryPerBlock", c_size_t),
         ("compute_major", c_int),
         ("compute_minor", c_int),
         ("stream_flags", c_uint),
@@ -171,25 +147,24 @@ class NppContext(ctypes.Structure):
     )
 
 
-Signatures = Mapping[str, tuple[str, tuple[Any, ...]]]
-"""The library of each function, and the types of its arguments."""
-NPP_LIBRARY = "nppif"
-"""The filters."""
-NPP_MAJORS = (13, 12)
 BORDER_REPLICATE, MASK_3X3 = 2, 200
 """Of nppdefs.h."""
-PICTURE = (c_void_p, c_int)
-WHERE = (*PICTURE, NppPair, NppPair, *PICTURE, NppPair)
-_LAPLACE, _SOBEL = (*WHERE, c_int, c_int, NppContext), (*WHERE, c_int, NppContext)
-_GENERAL = (*WHERE, c_void_p, NppPair, NppPair, c_int, NppContext)
-SIGNATURES: Signatures = {
-    "nppiFilterBorder_32f_C3R_Ctx": (NPP_LIBRARY, _GENERAL),
-    "nppiFilterBorder32f_8u_C3R_Ctx": (NPP_LIBRARY, _GENERAL),
-    **{f"nppiFilterLaplaceBorder_{kind}_C3R_Ctx": (NPP_LIBRARY, _LAPLACE) for kind, _ in TYPES.values()},
-    **{f"nppiFilterSobelHorizBorder_{kind}_C3R_Ctx": (NPP_LIBRARY, _SOBEL) for kind, _ in TYPES.values()},
-    **{f"nppiFilterSobelVertBorder_{kind}_C3R_Ctx": (NPP_LIBRARY, _SOBEL) for kind, _ in TYPES.values()},
-    "nppiAbs_32f_C3IR_Ctx": ("nppial", (*PICTURE, NppPair, NppContext)),
+_PICTURE = (c_void_p, c_int)
+_WHERE = (*_PICTURE, NppPair, NppPair, *_PICTURE, NppPair)
+_GENERAL = (*_WHERE, c_void_p, NppPair, NppPair, c_int, NppContext)
+_LAPLACE, _SOBEL = (*_WHERE, c_int, c_int, NppContext), (*_WHERE, c_int, NppContext)
+_CANNY = (*_WHERE, c_int, c_int, c_short, c_short, c_int, c_int, c_void_p, NppContext)
+NPP_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "nppiFilterBorder_32f_C3R_Ctx": _GENERAL,
+    "nppiFilterBorder32f_8u_C3R_Ctx": _GENERAL,
+    **{f"nppiFilterLaplaceBorder_{kind}_C3R_Ctx": _LAPLACE for kind, _ in TYPES.values()},
+    **{f"nppiFilterSobelHorizBorder_{kind}_C3R_Ctx": _SOBEL for kind, _ in TYPES.values()},
+    **{f"nppiFilterSobelVertBorder_{kind}_C3R_Ctx": _SOBEL for kind, _ in TYPES.values()},
+    "nppiAbs_32f_C3IR_Ctx": (*_PICTURE, NppPair, NppContext),
+    "nppiFilterCannyBorderGetBufferSize": (NppPair, POINTER(c_int)),
+    "nppiFilterCannyBorder_8u_C1R_Ctx": _CANNY,
 }
+"""What is called, and the types of its arguments."""
 FIXED = {
     "FilterLaplaceBorder": (-named_filter("laplacian8").kernels[0], (MASK_3X3,)),
     "FilterSobelHorizBorder": (named_filter("sobel-y").kernels[0], ()),
@@ -198,104 +173,76 @@ FIXED = {
 """Their kernels, and what they are told beside the border."""
 
 
-class NPP(Peer):
-    """Filters with a border."""
+class NPPLibrary(Library):
+    """NVIDIA's Performance Primitives by ctypes, on arrays of CuPy."""
 
-    distributions = ("nvidia-npp", "nvidia-npp-cu12")
-    module = "cupy"
+    distributions, module = ("nvidia-npp", "nvidia-npp-cu12"), "cuda.pathfinder"
 
     def unavailable_reason(self) -> str | None:
-        return cuda_unavailable_reason() or open_all(SIGNATURES)
+        if (reason := super().unavailable_reason()) is not None:
+            return reason
+        try:
+            for name in NPP_FUNCTIONS:
+                _function(name)
+        except (OSError, RuntimeError, AttributeError) as error:
+            return f"NPP cannot be opened ({one_line(error)}; pip install {self.distributions[0]})"
+        return None
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        kernel = _kernel_of_rgb(problem)
-        is_float = problem.dtype == np.float32
+
+class NPP(NPPLibrary, Peer):
+    """Filters with a border."""
+
+    dtypes, combines, has_stride = tuple(TYPES), ("single",), False
+
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        kernel, is_float = _kernel_of_rgb(problem), problem.dtype == np.float32
         if not is_float and (problem.output_mode == "raw" or (kernel != np.rint(kernel)).any()):
             raise UnavailableError("it does uint8 with whole weights and output abs or clip")
         cupy = import_module("cupy")
         image, out = cupy.asarray(image_host), cupy.empty(problem.output_shape, problem.output_dtype)
         kind, step = TYPES[problem.dtype.name][0], problem.width * RGB_CHANNELS * problem.dtype.itemsize
-        size, context = NppPair(problem.width, problem.height), context_of(cupy)
+        size, context = NppPair(problem.width, problem.height), npp_context(cupy)
         where = (image.data.ptr, step, size, NppPair(0, 0), out.data.ptr, step, size)
         turned = cupy.asarray(np.ascontiguousarray(kernel[::-1, ::-1]))
         name = f"nppiFilterBorder_{kind}_C3R_Ctx" if is_float else f"nppiFilterBorder32f_{kind}_C3R_Ctx"
         told: tuple[Any, ...] = (turned.data.ptr, NppPair(KERNEL_SIZE, KERNEL_SIZE), NppPair(HALO, HALO))
-        mode: StoredMode = problem.output_mode if is_float else "clip"
         words = []
         for fixed, (own, more) in FIXED.items():
             # A negative kernel has the same |value|; of 8 bits, which are clipped, the other half of it.
-            is_turned = np.array_equal(kernel, -own) and problem.output_mode == "abs"
-            if np.array_equal(kernel, own) or is_turned:
-                name, told = f"nppi{fixed}_{kind}_C3R_Ctx", more
-                words = ["its kernel is the negative one"] if is_turned else []
-                kernel = own
-        done, differs = changed(problem, border="replicate", output_mode=mode, weights=_for_all(kernel, problem))
+            is_negative = np.array_equal(kernel, -own) and problem.output_mode == "abs"
+            if np.array_equal(kernel, own) or is_negative:
+                name, told, kernel = f"nppi{fixed}_{kind}_C3R_Ctx", more, own
+                words += ["its kernel is the negative one"] if is_negative else []
+        mode, weights = problem.output_mode if is_float else "clip", np.broadcast_to(kernel, problem.weights.shape)
+        done, differs = changed(problem, border="replicate", output_mode=mode, weights=weights.copy())
 
         def run(held: Any = (image, turned)) -> None:  # what `where` and `told` have addresses of
-            call(SIGNATURES, name, *where, *told, BORDER_REPLICATE, context)
+            npp_call(name, *where, *told, BORDER_REPLICATE, context)
             if is_float and problem.output_mode == "abs":
-                call(SIGNATURES, "nppiAbs_32f_C3IR_Ctx", out.data.ptr, step, size, context)
+                npp_call("nppiAbs_32f_C3IR_Ctx", out.data.ptr, step, size, context)
 
-        differs = ", ".join([*words, *([differs] if differs else [])]) or None
-        return Ready(run, lambda: np.asarray(out.get()), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
-
-
-def _for_all(kernel: NDArray[np.float32], problem: Problem) -> NDArray[np.float32]:
-    """Weights with this kernel for every channel."""
-    return np.broadcast_to(kernel, problem.weights.shape).copy()
+        differs = ", ".join([*words, *filter(None, [differs])]) or None
+        return Ready(run, lambda: on_host(out), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
 
 
-def context_of(cupy: Any) -> NppContext:
+def npp_context(cupy: Any) -> NppContext:
     """The current stream and device, as NPP wants to be told."""
     device = cupy.cuda.Device()
-    facts = device.attributes
-    return NppContext(
-        stream=cupy.cuda.get_current_stream().ptr,
-        device=device.id,
-        multiprocessors=facts["MultiProcessorCount"],
-        threads_a_multiprocessor=facts["MaxThreadsPerMultiProcessor"],
-        threads_a_block=facts["MaxThreadsPerBlock"],
-        shared_bytes_a_block=facts["MaxSharedMemoryPerBlock"],
-        compute_major=int(device.compute_capability[:-1]),
-        compute_minor=int(device.compute_capability[-1]),
-    )
+    facts = {name: value for name, value in device.attributes.items() if hasattr(NppContext, name)}
+    stream, (major, minor) = cupy.cuda.get_current_stream().ptr, divmod(int(device.compute_capability), 10)
+    return NppContext(stream=stream, device=device.id, compute_major=major, compute_minor=minor, **facts)
 
 
-def open_all(signatures: Signatures) -> str | None:
-    """Why a function of NPP is not there, as a sentence without a full stop; None where all are."""
-    try:
-        for name, signature in signatures.items():
-            _function(name, *signature)
-    except (OSError, AttributeError) as error:
-        return f"NPP cannot be opened ({error}; pip install {NPP.distributions[0]})"
-    return None
-
-
-def call(signatures: Signatures, name: str, *arguments: Any) -> None:
+def npp_call(name: str, *arguments: Any) -> None:
     """Call a function; raises RuntimeError with NPP's status where that is not 0."""
-    status = _function(name, *signatures[name])(*arguments)
-    if status != 0:
+    if (status := _function(name)(*arguments)) != 0:
         raise RuntimeError(f"{name} answered status {status}")
 
 
 @cache
-def _function(name: str, library: str, arguments: tuple[Any, ...]) -> Any:
-    """A function of NPP with its argument types set; raises OSError or AttributeError where it is not there."""
-    function = getattr(_open(library), name)
-    function.argtypes, function.restype = arguments, c_int
+def _function(name: str) -> Any:
+    """One of NPP_FUNCTIONS, from where NVIDIA's path finder has its library: a wheel, else the system."""
+    found = import_module("cuda.pathfinder").load_nvidia_dynamic_lib("nppial" if "Abs" in name else "nppif")
+    function = getattr(CDLL(str(found.abs_path)), name)
+    function.argtypes, function.restype = NPP_FUNCTIONS[name], c_int
     return function
-
-
-@cache
-def _open(name: str) -> ctypes.CDLL:
-    """By NVIDIA's path finder, which knows the wheels, else by the system's search."""
-    try:
-        return ctypes.CDLL(str(import_module("cuda.pathfinder").load_nvidia_dynamic_lib(name).abs_path))
-    except (ImportError, OSError, RuntimeError):
-        pass
-    for major in NPP_MAJORS:
-        try:
-            return ctypes.CDLL(f"lib{name}.so.{major}")
-        except OSError:
-            continue
-    raise OSError(f"no lib{name}.so.{NPP_MAJORS[0]}")

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import TOLERANCE, Peer, grouped
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 
 OPSET, IR_VERSION = 17, 9
@@ -27,11 +26,10 @@ OPSET, IR_VERSION = 17, 9
 class ONNXRuntime(Peer):
     """CPUExecutionProvider."""
 
-    distributions = ("onnxruntime",)
-    module = "onnxruntime"
-    needs = ("onnx",)
+    distributions, module, needs = ("onnxruntime",), "onnxruntime", ("onnx",)
+    dtypes, borders = (*Peer.dtypes, "float16"), ("zero",)
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         runtime = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = usable_threads()
@@ -47,11 +45,10 @@ class ONNXRuntime(Peer):
 class OpenVINO(Peer):
     """The CPU plug-in, tuned for latency; without the hint of precision it takes bfloat16 where the CPU has it."""
 
-    distributions = ("openvino",)
-    module = "openvino"
-    needs = ("onnx",)
+    distributions, module, needs = ("openvino",), "openvino", ("onnx",)
+    dtypes, borders = (*Peer.dtypes, "float16"), ("zero",)
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         openvino = import_module("openvino")
         core = openvino.Core()
         settings = {
@@ -69,8 +66,6 @@ class OpenVINO(Peer):
 
 def _model(problem: Problem) -> bytes:
     """The serialised model; its input is `picture`, its output `result`."""
-    if problem.border != "zero":
-        raise UnavailableError("ONNX's Conv knows a zero border")
     onnx = import_module("onnx")
     helper, numpy_helper, types = onnx.helper, onnx.numpy_helper, onnx.TensorProto
     kernels, split = grouped(problem)
@@ -89,38 +84,23 @@ def _model(problem: Problem) -> bytes:
 
     value = then("Cast", "picture", to=types.FLOAT)
     value = then("Unsqueeze", then("Transpose", value, perm=[2, 0, 1]), constant("batch", [0]))
-    value = then(
-        "Conv",
-        value,
-        constant("weights", kernels),
-        strides=[problem.stride] * 2,
-        pads=[problem.padding] * 4,
-        group=problem.groups,
-    )
+    strides, pads = [problem.stride] * 2, [HALO] * 4
+    value = then("Conv", value, constant("weights", kernels), strides=strides, pads=pads, group=problem.groups)
     if problem.directions > 1:
         value = then("Reshape", value, constant("apart", [*split, height, width]))
-        if problem.combine == "magnitude":
-            squares = then("ReduceSum", then("Mul", value, value), constant("directions", [1]), keepdims=0)
-            value = then("Sqrt", squares)
-        else:
-            value = then("ReduceMax", value, axes=[1], keepdims=0)
-        value = then("Reshape", value, constant("together", [1, channels, height, width]))
+        squares = then("ReduceSum", then("Mul", value, value), constant("directions", [1]), keepdims=0)
+        value = then("Reshape", then("Sqrt", squares), constant("together", [1, channels, height, width]))
     if problem.output_mode == "abs":
         value = then("Abs", value)
     if problem.output_dtype.kind == "u":
-        largest = float(np.iinfo(problem.output_dtype).max)
-        low, high = constant("low", np.float32(0)), constant("high", np.float32(largest))
-        value = then("Clip", then("Round", value), low, high)
+        ends = ("low", 0), ("high", np.iinfo(problem.output_dtype).max)
+        value = then("Clip", then("Round", value), *(constant(name, np.float32(end)) for name, end in ends))
     value = then("Transpose", then("Squeeze", value, "batch"), perm=[1, 2, 0])
     kinds = [helper.np_dtype_to_tensor_dtype(kind) for kind in (problem.dtype, problem.output_dtype)]
     nodes.append(helper.make_node("Cast", [value], ["result"], to=kinds[1]))
-    graph = helper.make_graph(
-        nodes,
-        "edgeconv",
-        [helper.make_tensor_value_info("picture", kinds[0], problem.input_shape)],
-        [helper.make_tensor_value_info("result", kinds[1], problem.output_shape)],
-        constants,
-    )
+    picture = helper.make_tensor_value_info("picture", kinds[0], problem.input_shape)
+    result = helper.make_tensor_value_info("result", kinds[1], problem.output_shape)
+    graph = helper.make_graph(nodes, "edgeconv", [picture], [result], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     serialised: bytes = model.SerializeToString()
     return serialised

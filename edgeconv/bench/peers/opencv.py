@@ -11,6 +11,7 @@ Source: OpenCV's tutorials on filter2D, on Sobel derivatives and on colour conve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -18,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import Peer, Work, require_same_size, work_of
+from edgeconv.bench.peers.base import Peer, Work, work_of
 from edgeconv.core.filters import LUMA_WEIGHTS, SOBEL_X
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UnavailableError
 from edgeconv.methods.opencv import BORDER_CODES
 
 DEPTHS = {"uint8": cv2.CV_8U, "uint16": cv2.CV_16U, "int16": cv2.CV_16S, "float32": cv2.CV_32F}
@@ -33,89 +33,79 @@ GREY_ERROR = 0.53
 class OpenCVCalls(Peer):
     """cv2."""
 
-    distributions = ("opencv-python-headless", "opencv-python")
-    module = "cv2"
+    distributions, module = ("opencv-python-headless", "opencv-python"), "cv2"
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        require_same_size(problem)
-        if problem.dtype.name not in DEPTHS:
-            raise UnavailableError(f"it filters {', '.join(DEPTHS)}")
-        work = work_of(problem)
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        work, image = work_of(problem), _plane(image_host)
         sums = np.dtype(np.int16 if work.sums == np.int16 and problem.combine == "single" else np.float32)
         depth, border = DEPTHS[sums.name], BORDER_CODES[problem.border]
-        is_sobel = work.is_plain and np.array_equal(work.kernels, [SOBEL_X, SOBEL_X.T])
-        image, plane_shape = _plane(image_host), image_host.shape[:2]
-        response_shape = image.shape if work.apart else plane_shape
-        responses = [np.empty(response_shape, sums) for _ in range(problem.directions)]
-        part, joined = np.empty(response_shape, sums), np.empty(response_shape, sums)
+        is_sobel = work.weights.shape[1:3] == (1, 1) and np.array_equal(work.kernels, [SOBEL_X, SOBEL_X.T])
+        shape = image.shape if work.apart else image.shape[:2]
+        part, joined, *responses = (np.empty(shape, sums) for _ in range(2 + problem.directions))
         out = np.empty(problem.output_shape, problem.output_dtype)
-        stored = [np.empty(out.shape[:2], out.dtype) for _ in range(work.weights.shape[1])]
-        sources = _Sources(image, work, sums)
+        stored = [_plane(out) if work.apart else np.empty(out.shape[:2], out.dtype) for _ in work.weights[0]]
+        planes = _planes(image, work, sums)
 
-        def filter_into(source: Any, kernel: Any, direction: int, target: Any) -> None:
+        def filter_into(target: Any, source: Any, kernel: Any, direction: int) -> None:
             if is_sobel:
                 cv2.Sobel(source, depth, 1 - direction, direction, dst=target, borderType=border)
             else:
                 cv2.filter2D(source, depth, kernel, dst=target, borderType=border)
 
-        def value(planes: list[Any], k: int) -> Any:
+        def value(sources: Any, k: int) -> Any:
             for direction, response in enumerate(responses):
                 kernels = work.weights[direction, k]
-                met = [index for index, kernel in enumerate(kernels) if kernel.any()] or [0]
-                for index in met:
-                    filter_into(planes[index], kernels[index], direction, part if index != met[0] else response)
-                    if index != met[0]:
-                        cv2.add(response, part, dst=response)
-            if problem.combine == "magnitude":
-                return cv2.magnitude(responses[0], responses[1], magnitude=joined)
-            for response in responses[1:]:
-                cv2.max(responses[0], response, dst=responses[0])
-            return responses[0]
+                first, *others = (index for index, kernel in enumerate(kernels) if kernel.any())
+                filter_into(response, sources[first], kernels[first], direction)
+                for index in others:
+                    filter_into(part, sources[index], kernels[index], direction)
+                    cv2.add(response, part, dst=response)
+            return responses[0] if len(responses) == 1 else cv2.magnitude(responses[0], responses[1], joined)
 
         def run() -> None:
-            if work.apart:
-                _store(value([image], 0), _plane(out), problem)
-                return
-            planes = sources.planes()
+            sources = planes()
             for k, target in enumerate(stored):
-                _store(value(planes, k), target, problem)
-            cv2.merge(stored * (problem.output_channels // len(stored)), dst=_plane(out))
+                _store(value(sources, k), target, problem)
+            if not work.apart:
+                cv2.merge(stored * (problem.output_channels // len(stored)), dst=_plane(out))
 
-        if not sources.rounds:
+        if not (_is_grey(work, image) and problem.dtype == np.uint8):
             return Ready(run, lambda: out, problem, tolerance=TOLERANCE_FLOAT32)
         off = GREY_ERROR * float(np.linalg.norm(np.abs(work.kernels).sum(axis=(1, 2))))
-        exact = image_host.astype(np.float32) @ work.mixing[0]
+        exact = image_host.astype(np.float32) @ np.array(work.mixing[0], np.float32)
         largest = float(np.abs(value([exact], 0)).max())
         differs = f"it rounds the grey: up to {np.ceil(off):g} levels"
         return Ready(run, lambda: out, problem, tolerance=off / max(largest, off), differs=differs)
 
 
-class _Sources:
-    """The planes that are filtered, made in buffers that are reused."""
+def _is_grey(work: Work, image: NDArray[Any]) -> bool:
+    """Whether the plane that is filtered is what cvtColor gives."""
+    return work.mixing == (LUMA_WEIGHTS["bt601"],) and image.dtype != np.uint16
 
-    def __init__(self, image: NDArray[Any], work: Work, sums: np.dtype[Any]) -> None:
-        self._image, self._work, self._depth = image, work, DEPTHS[sums.name]
-        self._apart = [np.empty(image.shape[:2], image.dtype) for _ in range(image.shape[2] if image.ndim > 2 else 1)]
-        self._sum, self._wide = np.empty(image.shape[:2], sums), np.empty(image.shape, np.float32)
-        is_luma = np.array_equal(work.mixing, np.array([LUMA_WEIGHTS["bt601"]], np.float32))
-        self._is_grey = is_luma and image.dtype in (np.uint8, np.float32)
-        self.rounds = self._is_grey and image.dtype == np.uint8
 
-    def planes(self) -> list[Any]:
-        """As `work.mixing` says."""
-        image, mixing = self._image, self._work.mixing
-        if image.ndim == 2:
-            return [image]
-        if self._is_grey:
-            return [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY, dst=self._apart[0])]
-        if len(mixing) == 1 and (image.dtype == np.float32 or (mixing != 1).any()):
-            np.copyto(self._wide, image)
-            return [cv2.transform(self._wide, mixing, dst=self._sum)]
-        cv2.split(image, self._apart)
-        if len(mixing) > 1:
-            return self._apart
-        cv2.add(self._apart[0], self._apart[1], dst=self._sum, dtype=self._depth)
-        return [cv2.add(self._sum, self._apart[2], dst=self._sum, dtype=self._depth)]
+def _planes(image: NDArray[Any], work: Work, sums: np.dtype[Any]) -> Callable[[], Any]:
+    """What makes the planes that are filtered, as `work.mixing` says, in buffers that are reused."""
+    if work.apart or image.ndim == 2:
+        return lambda: [image]
+    apart = [np.empty(image.shape[:2], image.dtype) for _ in range(image.shape[2])]
+    if _is_grey(work, image):
+        return lambda: [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY, dst=apart[0])]
+    if len(work.mixing) > 1:
+        return lambda: cv2.split(image, apart)
+    total, mixing = np.empty(image.shape[:2], sums), np.array(work.mixing, np.float32)
+    wide = image if image.dtype == np.float32 else np.empty(image.shape, np.float32)
+
+    def transformed() -> list[Any]:
+        if wide is not image:
+            np.copyto(wide, image)
+        return [cv2.transform(wide, mixing, dst=total)]
+
+    def added() -> list[Any]:
+        cv2.split(image, apart)
+        cv2.add(apart[0], apart[1], dst=total, dtype=DEPTHS[sums.name])
+        return [cv2.add(total, apart[2], dst=total, dtype=DEPTHS[sums.name])]
+
+    return transformed if wide is image or (mixing != 1).any() else added
 
 
 def _store(values: NDArray[Any], target: NDArray[Any], problem: Problem) -> None:

@@ -4,7 +4,7 @@
     torch-nchw      CHW in memory: the picture and the result are planes, which no picture file holds
     torch-half      channels last, float16 arithmetic
     torch-unfold    unfold and matmul: explicit columns
-    torch-compile   `Shifts` fused into one kernel, written into an array that is there; HWC in and out
+    torch-compile   base.shifted_sums, fused into one kernel, written into an array that is there; HWC in and out
 
 Integer pictures are converted, filtered, rounded and stored, all of it timed. cuDNN may try its algorithms at the
 first run (`cudnn.benchmark`), which is not timed. Large arrays are asked for in huge pages, as those of NumPy are:
@@ -15,37 +15,39 @@ Source: PyTorch's tutorial on channels last, its notes on CUDA semantics (TF32) 
 
 from __future__ import annotations
 
-from functools import reduce
+import os
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import TOLERANCE, Peer, grouped, kept
-from edgeconv.bench.peers.shifts import Shifts
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, kept, on_host, shifted_sums, work_of
 from edgeconv.core.choices import Border
+from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 
 PAD_MODES: dict[Border, str] = {"zero": "constant", "replicate": "replicate", "reflect101": "reflect"}
 """It has no border that repeats the edge pixel in a reflection."""
 HALF_TOLERANCE = 5e-3
 """Relative: weights and results rounded to half, 2⁻¹¹ each, summed over 27 products."""
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # read when torch is imported
 
 
 class ChannelsLast(Peer):
     """The picture stays HWC."""
 
-    distributions = ("torch",)
-    module = "torch"
-    environment: ClassVar = {"THP_MEM_ALLOC_ENABLE": "1"}
-    has_double = True
-    channels_last = True
-    half = False
+    distributions, module = ("torch",), "torch"
+    dtypes: tuple[str, ...] = (*Peer.dtypes, "float16", "float64")
+    borders: tuple[Border, ...] = tuple(PAD_MODES)
+    combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")
+    layout, tolerance = "channels_last", TOLERANCE
+    arithmetic: str | None = None
+    """Its type; None: that of the weights."""
     differs: str | None = None
 
     def unavailable_reason(self) -> str | None:
@@ -54,96 +56,80 @@ class ChannelsLast(Peer):
             return "this torch was built without CUDA"
         return reason
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        torch = _set_up(problem)
-        layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        kind = torch.float16 if self.half else getattr(torch, problem.weights.dtype.name)
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        torch, stored = _torch(problem)
+        layout, kind = getattr(torch, self.layout), getattr(torch, self.arithmetic or problem.weights.dtype.name)
         weights, split = grouped(problem)
-        image = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
-        image = image.contiguous(memory_format=layout)
+        planes = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
+        image = planes.contiguous(memory_format=layout)
         kernels = torch.tensor(weights).to(self.device, kind).contiguous(memory_format=layout)
-        stored = _storing(torch, problem)
 
         def compute() -> Any:
             with torch.inference_mode():
-                responses = self.convolve(image.to(kind), kernels, problem)
+                responses = self.convolve(torch.nn.functional, image.to(kind), kernels, problem)
                 if problem.directions > 1:
                     apart = responses.unflatten(1, split)
                     joined = apart.square().sum(2).sqrt() if problem.combine == "magnitude" else apart.amax(2)
                     responses = joined.flatten(1, 2)
-                return _stored(responses, *stored)
+                return stored(responses)
 
-        run, result = kept(compute, lambda out: np.ascontiguousarray(out[0].permute(1, 2, 0).cpu().numpy()))
-        tolerance = HALF_TOLERANCE if self.half else TOLERANCE
-        return Ready(run, result, problem, tolerance=tolerance, differs=self.differs)
+        run, result = kept(compute, lambda out: np.ascontiguousarray(on_host(out[0].permute(1, 2, 0))))
+        return Ready(run, result, problem, tolerance=self.tolerance, differs=self.differs)
 
-    def convolve(self, image: Any, kernels: Any, problem: Problem) -> Any:
+    def convolve(self, functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
         """(1, channels, height, width) to (1, responses, output height, output width)."""
-        functional = import_module("torch").nn.functional
-        padding = problem.padding
-        if problem.border != "zero" and padding > 0:
-            image = functional.pad(image, (padding,) * 4, mode=PAD_MODES[problem.border])
-            padding = 0
+        padding = HALO if problem.border == "zero" else 0
+        if not padding:
+            image = functional.pad(image, (HALO,) * 4, mode=PAD_MODES[problem.border])
         return functional.conv2d(image, kernels, stride=problem.stride, padding=padding, groups=problem.groups)
 
 
 class Planes(ChannelsLast):
     """The picture and the result are planes."""
 
-    channels_last = False
+    layout = "contiguous_format"
     differs = "picture and result are planes (CHW), not HWC"
 
 
 class Half(ChannelsLast):
     """float16 arithmetic."""
 
-    has_double = False
-    half = True
+    dtypes = ("uint8", "float16", "float32")
+    arithmetic, tolerance = "float16", HALF_TOLERANCE
     differs = "half arithmetic: products and results are rounded to float16"
 
 
 class Unfold(Planes):
     """Columns in memory, then a matrix product."""
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        if problem.groups != 1 or problem.border != "zero":
-            raise UnavailableError("its unfold knows one group and a zero border")
-        return super().prepare(problem, image_host)
+    borders, has_groups = ("zero",), False
 
-    def convolve(self, image: Any, kernels: Any, problem: Problem) -> Any:
-        torch = import_module("torch")
-        columns = torch.nn.functional.unfold(image, KERNEL_SIZE, padding=problem.padding, stride=problem.stride)
-        product = torch.matmul(kernels.flatten(1), columns)
-        return product.unflatten(2, (problem.output_height, problem.output_width))
+    def convolve(self, functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
+        columns = functional.unfold(image, KERNEL_SIZE, padding=HALO, stride=problem.stride)
+        return (kernels.flatten(1) @ columns).unflatten(2, (problem.output_height, problem.output_width))
 
 
 class TorchCompile(ChannelsLast):
     """torch.compile: a store for each output channel, so that its taps are read once for all of them."""
 
-    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        torch = _set_up(problem)
-        kind = getattr(torch, problem.weights.dtype.name)
-        shifts, stored = Shifts(problem), _storing(torch, problem)
-        image = torch.from_numpy(image_host).to(self.device)
-        out = torch.empty(problem.output_shape, dtype=stored[-1], device=self.device)
-        is_magnitude, channels = problem.combine == "magnitude", problem.output_channels
-        padding, mode = (problem.padding,) * 4, PAD_MODES[problem.border]
+    combines = Peer.combines
+
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        work, (torch, stored) = work_of(problem), _torch(problem)
+        image, mode = torch.from_numpy(image_host).to(self.device), PAD_MODES[problem.border]
+        kind, kind_out = (getattr(torch, dtype.name) for dtype in (problem.weights.dtype, problem.output_dtype))
+        values = shifted_sums(problem, work, lambda one, other: (one * one + other * other).sqrt())
+        out = torch.empty(problem.output_shape, dtype=kind_out, device=self.device)
 
         def filtered(image: Any, out: Any) -> None:
             planes = image.to(kind).permute(2, 0, 1)
-            padded = torch.nn.functional.pad(planes, padding, mode=mode).permute(1, 2, 0)
-            found = []
-            for responses in shifts.responses(padded):
-                if is_magnitude:
-                    joined = (responses[0] * responses[0] + responses[1] * responses[1]).sqrt()
-                else:
-                    joined = reduce(torch.maximum, responses)
-                found.append(_stored(joined, *stored))
-            if found[0].ndim == 3:
-                out.copy_(found[0])
+            padded = torch.nn.functional.pad(planes, (HALO,) * 4, mode=mode).permute(1, 2, 0)
+            found = values(padded)
+            if work.apart:
+                out.copy_(stored(found[0]))
             else:
-                for channel in range(channels):
-                    out[:, :, channel] = found[channel % len(found)]
+                for channel in range(out.shape[2]):
+                    out[:, :, channel] = stored(found[channel % len(found)])
 
         torch._dynamo.reset()
         compiled = torch.compile(filtered, dynamic=False, fullgraph=True)
@@ -152,31 +138,20 @@ class TorchCompile(ChannelsLast):
             with torch.inference_mode():
                 compiled(image, out)
 
-        return Ready(run, lambda: out.cpu().numpy(), problem, tolerance=TOLERANCE)
+        return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE)
 
 
-def _set_up(problem: Problem) -> Any:
-    """The module with its settings; raises UnavailableError for a border that it has not."""
-    if problem.border not in PAD_MODES:
-        raise UnavailableError(f"it has no border '{problem.border}'")
+def _torch(problem: Problem) -> tuple[Any, Callable[[Any], Any]]:
+    """The module with its settings, and output.store in its words."""
     torch = import_module("torch")
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(usable_threads())
-    return torch
+    dtype, is_absolute = problem.output_dtype, problem.output_mode == "abs"
+    kind, most = getattr(torch, dtype.name), int(np.iinfo(dtype).max) if dtype.kind == "u" else None
 
+    def stored(values: Any) -> Any:
+        values = values.abs() if is_absolute else values
+        return (values if most is None else values.round().clamp(0, most)).to(kind)
 
-def _stored(values: Any, is_absolute: bool, most: int | None, kind: Any) -> Any:
-    """output.store in PyTorch's words; `most` is the largest integer of the output's type, None for floats."""
-    if is_absolute:
-        values = values.abs()
-    if most is not None:
-        values = values.round().clamp(0, most)
-    return values.to(kind)
-
-
-def _storing(torch: Any, problem: Problem) -> tuple[bool, int | None, Any]:
-    """What `_stored` wants to know."""
-    dtype = problem.output_dtype
-    most = int(np.iinfo(dtype).max) if dtype.kind == "u" else None
-    return problem.output_mode == "abs", most, getattr(torch, dtype.name)
+    return torch, stored

@@ -1,8 +1,8 @@
 """The kernels of `triton`, apart because Triton reads them as source when this file is imported.
 
-`flat_rows`   a program takes a piece of a row of samples and ROWS rows downwards; it reads a row once, and the sums of
-              the two outputs that are begun stay in registers
-`tiles`       a program takes DOWN × ACROSS pixels (or samples, of channels apart); a sample serves all outputs
+`flat_rows`   a program takes a piece of a row of samples and DOWN rows; it reads a row once, and the sums of the two
+              outputs that are begun stay in registers
+`tiles`       a program takes DOWN × ACROSS pixels; a sample serves all outputs
 
 Both are tuned by Triton, once for each shape and work; types of arrays are part of its key anyway.
 """
@@ -40,7 +40,7 @@ def _of_row(weights, row: tl.constexpr, left, middle, right):
 
 
 @triton.autotune(
-    [triton.Config({"ACROSS": a, "ROWS": r}, num_warps=w) for a, r, w in PIECES],
+    [triton.Config({"ACROSS": a, "DOWN": d}, num_warps=w) for a, d, w in PIECES],
     ["length", "height", "STEP", "MAGNITUDE", "ABSOLUTE", "MOST"],
 )
 @triton.jit
@@ -55,14 +55,14 @@ def flat_rows(
     ABSOLUTE: tl.constexpr,
     MOST: tl.constexpr,
     ACROSS: tl.constexpr,
-    ROWS: tl.constexpr,
+    DOWN: tl.constexpr,
 ):
     """`target` from `source`, both (height, length), taps STEP samples apart, weights (directions, 3, 3); padding 1."""
     x = tl.program_id(0) * ACROSS + tl.arange(0, ACROSS)
-    top = tl.program_id(1) * ROWS
+    top = tl.program_id(1) * DOWN
     begun, next_begun = tl.zeros((ACROSS,), tl.float32), tl.zeros((ACROSS,), tl.float32)
     other_begun, other_next = tl.zeros((ACROSS,), tl.float32), tl.zeros((ACROSS,), tl.float32)
-    for step in tl.static_range(ROWS + 2):
+    for step in tl.static_range(DOWN + 2):
         y = top + step - 1
         inside = (y >= 0) & (y < height)
         row = source + y * length + x
@@ -84,7 +84,7 @@ def flat_rows(
 
 @triton.autotune(
     [triton.Config({"ACROSS": a, "DOWN": d}, num_warps=w) for a, d, w in TILES],
-    ["height", "width", "IN", "OUT", "KEPT", "PLANES", "APART", "MAGNITUDE", "STRIDE", "PADDING", "MOST"],
+    ["height", "width", "IN", "OUT", "KEPT", "PLANES", "MAGNITUDE", "STRIDE", "MOST"],
 )
 @triton.jit
 def tiles(
@@ -101,10 +101,8 @@ def tiles(
     KEPT: tl.constexpr,
     PLANES: tl.constexpr,
     MIXED: tl.constexpr,
-    APART: tl.constexpr,
     MAGNITUDE: tl.constexpr,
     STRIDE: tl.constexpr,
-    PADDING: tl.constexpr,
     ABSOLUTE: tl.constexpr,
     MOST: tl.constexpr,
     DOWN: tl.constexpr,
@@ -113,19 +111,17 @@ def tiles(
     """`target` (out_height, out_width, OUT) from `source` (height, width, IN).
 
     A plane is MIXED channels times `mixing` (PLANES, MIXED); KEPT of the outputs, 1 or 3, are different, by weights
-    (directions, KEPT, PLANES, 3, 3). Where channels stand apart, columns are samples.
+    (directions, KEPT, PLANES, 3, 3); padding 1.
     """
     rows = (tl.program_id(1) * DOWN + tl.arange(0, DOWN))[:, None]
     columns = (tl.program_id(0) * ACROSS + tl.arange(0, ACROSS))[None, :]
-    lanes: tl.constexpr = IN if APART else 1
-    lane, pixel = columns % lanes, columns // lanes
     v0 = tl.zeros((DOWN, ACROSS), tl.float32)
     v1, v2, o0, o1, o2 = v0, v0, v0, v0, v0
     for dy in tl.static_range(3):
         for dx in tl.static_range(3):
-            y, x = rows * STRIDE + dy - PADDING, pixel * STRIDE + dx - PADDING
+            y, x = rows * STRIDE + dy - 1, columns * STRIDE + dx - 1
             inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-            place = source + (y * width + x) * IN + lane
+            place = source + (y * width + x) * IN
             for plane in tl.static_range(PLANES):
                 if PLANES == 1:
                     sample = tl.load(place, inside, 0).to(tl.float32) * tl.load(mixing)
@@ -143,12 +139,12 @@ def tiles(
                     if MAGNITUDE:
                         o1 += tl.load(tap + 4 * PLANES * 9) * sample
                         o2 += tl.load(tap + 5 * PLANES * 9) * sample
-    wanted = (rows < out_height) & (pixel < out_width)
-    places = target + (rows * out_width + pixel) * OUT + lane
+    wanted = (rows < out_height) & (columns < out_width)
+    places = target + (rows * out_width + columns) * OUT
     _store(places, wanted, v0, o0, MAGNITUDE, ABSOLUTE, MOST)
     if KEPT == 3:
         _store(places + 1, wanted, v1, o1, MAGNITUDE, ABSOLUTE, MOST)
         _store(places + 2, wanted, v2, o2, MAGNITUDE, ABSOLUTE, MOST)
-    elif not APART:
+    else:
         for copy in tl.static_range(1, OUT):
             _store(places + copy, wanted, v0, o0, MAGNITUDE, ABSOLUTE, MOST)
