@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,66 +76,59 @@ class Cudnn:
     """The functions of cuDNN that a plan calls, with one algorithm; each answers success."""
 
     def __init__(self) -> None:
-        self._settings: list[tuple[int, ...]] = []
-
-    def create(self, created: Any) -> int:
-        """A handle or a descriptor is a number above 0."""
-        self._settings.append(())
-        created._obj.value = len(self._settings)
-        return 0
-
-    def set(self, descriptor: Any, *settings: int) -> int:
-        """Keep what a descriptor says."""
-        self._settings[descriptor._as_parameter_.value - 1] = settings
-        return 0
-
-    def get(self, descriptor: Any) -> tuple[int, ...]:
-        """What it says."""
-        return self._settings[descriptor._as_parameter_.value - 1]
+        self._settings: dict[int, tuple[int, ...]] = {}
+        self._numbers = count(1)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("cudnnCreate"):
-            return self.create
-        return self.set if name.endswith("dDescriptor") else lambda *arguments: 0
+        if name.startswith("cudnnSet") and name.endswith("dDescriptor"):
+            return self._set
+        return self._create if name.startswith("cudnnCreate") else lambda *arguments: 0
+
+    def _create(self, created: Any) -> int:
+        created._obj.value = next(self._numbers)
+        return 0
+
+    def _set(self, descriptor: Any, *settings: int) -> int:
+        self._settings[descriptor._as_parameter_.value] = settings
+        return 0
+
+    def _get(self, descriptor: Any) -> tuple[int, ...]:
+        return self._settings[descriptor._as_parameter_.value]
+
+    def _array(self, descriptor: Any, address: int) -> np.ndarray:
+        *kind_and_layout, first, channels, height, width = self._get(descriptor)
+        return memory(address, (first, height, width, channels), np.float16 if HALF in kind_and_layout else np.float32)
 
     def cudnnGetConvolution2dForwardOutputDim(self, rule: Any, source: Any, weights: Any, *sizes: Any) -> int:
-        """N, C, H, W of the result."""
-        padding, _, stride = self.get(rule)[:3]
-        _, _, batch, _, *lengths = self.get(source)
-        _, _, responses, _, *taps = self.get(weights)
-        long = [(length + 2 * padding - tap) // stride + 1 for length, tap in zip(lengths, taps, strict=True)]
+        padding, _, stride, *_ = self._get(rule)
+        (_, _, batch, _, *lengths), (_, _, responses, _, tap, _) = self._get(source), self._get(weights)
+        long = [(length + 2 * padding - tap) // stride + 1 for length in lengths]
         for size, value in zip(sizes, (batch, responses, *long), strict=True):
             size._obj.value = value
         return 0
 
     def cudnnGetConvolutionForwardAlgorithmMaxCount(self, handle: Any, most: Any) -> int:
-        """One algorithm, number 0 like success."""
         most._obj.value = 1
         return 0
 
     def cudnnGetConvolutionForwardAlgorithm_v7(self, *arguments: Any) -> int:
-        """The ranking of one line, all of it 0."""
-        arguments[-2]._obj.value = 1
+        """A ranking of one line, all of it 0: algorithm, status and workspace."""
+        *_, returned, _ = arguments
+        returned._obj.value = 1
         return 0
 
     def cudnnConvolutionForward(self, handle: Any, one: Any, *arguments: Any) -> int:
         """One NHWC convolution with a zero border, summed in float64."""
         source, x, weights, w, rule, _, _, _, _, result, y = arguments
-        padding, _, stride = self.get(rule)[:3]
-        (images, filters, out) = (
-            memory(address, (first, height, width, channels), np.float16 if kind == HALF else np.float32)
-            for address, kind, (first, channels, height, width) in (
-                (x, self.get(source)[1], self.get(source)[2:]),
-                (w, self.get(weights)[0], self.get(weights)[2:]),
-                (y, self.get(result)[1], self.get(result)[2:]),
-            )
-        )
-        padded = np.pad(images, ((0, 0), (padding, padding), (padding, padding), (0, 0))).astype(np.float64)
+        padding, _, stride, *_ = self._get(rule)
+        pads = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+        padded = np.pad(self._array(source, x), pads).astype(np.float64)
+        filters, out = self._array(weights, w).astype(np.float64), self._array(result, y)
         sums = np.zeros(out.shape)
         for u, v in np.ndindex(filters.shape[1:3]):
             rows = slice(u, u + (out.shape[1] - 1) * stride + 1, stride)
             columns = slice(v, v + (out.shape[2] - 1) * stride + 1, stride)
-            sums += padded[:, rows, columns] @ filters[:, u, v].astype(np.float64).T
+            sums += padded[:, rows, columns] @ filters[:, u, v].T
         out[...] = sums
         return 0
 

@@ -83,8 +83,6 @@ class CudnnError(UnavailableError):
         self.status = status
 
 
-# --- the library ------------------------------------------------------------------------------------------------
-
 _TYPES = {"p": c_void_p, "i": c_int, "z": c_size_t}
 _FUNCTIONS = {
     "cudnnCreate": "p",
@@ -171,9 +169,6 @@ def handle_of(device_id: int, thread_id: int) -> c_void_p:
     handle = c_void_p()
     call("cudnnCreate", byref(handle))
     return handle
-
-
-# --- one convolution --------------------------------------------------------------------------------------------
 
 
 class _Descriptor:
