@@ -169,7 +169,8 @@ class CudnnPlan(Plan):
         """
         self._convolution.set_math(MathType.FMA if options.math == "fma" else MathType.TENSOR_OP)
         limit, find, handle = max(0, options.workspace_limit_bytes - self._buffer_bytes), options.cudnn_find, _handle()
-        ranked, runs = [line.as_json() for line in self._convolution.rank(handle)], []
+        ranked = [line.as_json() for line in self._convolution.rank(handle)]
+        runs: list[dict[str, Any]] = []
         for entry in ranked:
             if options.math == "fma":
                 entry["math"] = "FMA"
