@@ -21,7 +21,7 @@ from cpu_problems import DIRECTED, NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHO
 from kernel_work import (
     BANDED,
     CONV_STEP,
-    CUDNN_CHANNELS,
+    CUDNN,
     IM2COL,
     IMPLICIT,
     LARGE_SLIDING,
@@ -314,7 +314,7 @@ BLOCKS_FILLED = ((1, (33, 65)), (1, (69, 9)), (1, (137, 9)), (2, (138, 18)))
 
 
 def library_works() -> Iterator[Work]:
-    """Blocks of im2col by the size of the picture, of textbook by its option; channels filled up for cuDNN."""
+    """Blocks of im2col by the size of the picture, of textbook by its option; cuDNN in half."""
     whole, large = (9, 20), (90, 75)
     for dtype in ("uint8", "uint16", "float16", "float32"):
         yield Work(IM2COL, Case(RANDOM, "mix", dtype, "raw", shape=whole))
@@ -327,9 +327,7 @@ def library_works() -> Iterator[Work]:
     for block in (8, 16, 32):
         yield Work(TEXTBOOK, Case(RANDOM, "each", "uint16", "clip", stride=2, shape=(19, 37)), Options(block=block))
     for filter_name, dtype in ((RANDOM, "float32"), ("sobel", "uint8")):
-        for channels, math in ((3, "half"), (4, "fma"), (8, "half")):
-            case = Case(filter_name, "mix", dtype, "raw", shape=(7, 11))
-            yield Work(CUDNN_CHANNELS, case, Options(math=math), words=(channels,))
+        yield Work(CUDNN, Case(filter_name, "mix", dtype, "raw", shape=(7, 11)), Options(math="half"))
 
 
 def groups() -> dict[str, list[Work]]:
@@ -355,7 +353,7 @@ LARGE_ON_A_GPU = (700, 1300)
 
 def works_for_a_gpu() -> list[Work]:
     """One case of each compiled kernel, on a GPU: the table, the rules in one shape, and pictures that fill it."""
-    works = [work for part in groups().values() for work in part if work.maker != CUDNN_CHANNELS]
+    works = [work for part in groups().values() for work in part if work.maker != CUDNN]
     works += [*bulk_works(), *ladder_works()]
     rules = [replace(case, shape=(13, 45)) for case in RULES]
     works += [Work(maker, case) for maker in MAKERS for case in rules]

@@ -24,7 +24,6 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
 from edgeconv.methods.base import Method, Plan
-from edgeconv.methods.cuda.cudnn import CudnnPlan
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.methods.options import Options
@@ -40,7 +39,6 @@ BANDED = f"{CUDA_METHODS}.im2col:banded_plan"
 IMPLICIT = f"{CUDA_METHODS}.implicit:Implicit"
 CONV_STEP = "kernel_work:conv_step"
 CUDNN = f"{CUDA_METHODS}.cudnn:CuDNN"
-CUDNN_CHANNELS = "kernel_work:cudnn_channels"
 STRIPS = "kernel_work:strips"
 
 SANITIZER_OPTIONS = {
@@ -110,11 +108,6 @@ def large_sliding(problem: Problem, options: Options) -> Plan:
 def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
     """The strips of `sliding`, cut in a given way, as a maker."""
     return StripPlan(problem, tile=tile)
-
-
-def cudnn_channels(problem: Problem, options: Options, channels: int) -> Plan:
-    """cuDNN's convolution of bands with that many channels, as a maker."""
-    return CudnnPlan(problem, options, direct=False, channels=channels)
 
 
 def make_plan(work: Work, problem: Problem) -> Plan:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -27,11 +28,12 @@ from edgeconv.methods.cuda import (
     im2col,
     implicit,
     kernel_args,
+    libcudnn,
     sliding,
     sliding_arithmetic,
     textbook,
 )
-from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
+from edgeconv.methods.cuda.libcudnn import Algorithm, MathType
 from edgeconv.methods.options import Options
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
@@ -51,22 +53,24 @@ def _array(values: Any) -> DeviceArray:
     return np.array(values).view(DeviceArray)
 
 
-class PretendCudnn:
-    """Ranks one algorithm, which needs some workspace, and runs it without doing anything."""
+class PretendConvolution:
+    """Ranks algorithms, the first of which needs some workspace, and runs them without doing anything."""
 
-    workspace = 1000
+    lines = ((Algorithm.IMPLICIT_GEMM, 0, 0.0, 1000),)
+    failing: Algorithm | None = None
 
-    def set_stream(self, stream: int) -> None:
+    def __init__(self, *words: Any) -> None:
         pass
 
-    def rank(self, work: Any) -> tuple[Performance, ...]:
-        return (Performance(Algorithm.IMPLICIT_GEMM, MathType.FMA, 0, None, 0, True),)
-
-    def workspace_bytes(self, work: Any, algorithm: Algorithm) -> int:
-        return self.workspace
-
-    def forward(self, *words: Any) -> None:
+    def set_math(self, math: MathType) -> None:
         pass
+
+    def rank(self, handle: Any) -> list[libcudnn.Performance]:
+        return [libcudnn.Performance(*line) for line in self.lines]
+
+    def run(self, handle: Any, algorithm: Algorithm, *words: Any) -> None:
+        if algorithm is self.failing:
+            raise ArithmeticError("cannot run")
 
 
 @pytest.fixture(autouse=True)
@@ -93,10 +97,8 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(cuda, "launch", None, raising=False)
     for module in (sliding, im2col, implicit, textbook, cudnn):
         monkeypatch.setattr(module, "load", lambda variant: SimpleNamespace(kernel=SimpleNamespace(ptr=0)))
-    monkeypatch.setattr(cudnn, "_handle", lambda *place: PretendCudnn())
-    for name in ("TensorShape", "FilterShape", "Convolution"):
-        stub = SimpleNamespace(set_math=lambda math: None)
-        monkeypatch.setattr(cudnn, name, lambda *words, stub=stub: stub)
+    monkeypatch.setattr(cudnn, "_handle", lambda: None)
+    monkeypatch.setattr(cudnn.libcudnn, "Convolution", PretendConvolution)
     monkeypatch.setattr(cudnn.libcudnn, "version", lambda: "none")
     yield
     sys.modules.pop(LAUNCH, None)
@@ -339,3 +341,33 @@ def test_every_plan_is_of_its_problem() -> None:
 def test_what_does_not_compute_in_float64_says_so_and_what_does(method: Any) -> None:
     with pytest.raises(UnavailableError, match=r"float64.*Use --method sliding"):
         method.prepare(case("float64", "raw"), Options())
+
+
+@pytest.mark.parametrize(
+    ("find", "taken", "why"), [(False, "GEMM", "first"), (True, "WINOGRAD", "fastest")], ids=["ranked", "find"]
+)
+def test_cudnn_takes_the_first_or_the_fastest_that_runs_within_the_limit(
+    monkeypatch: pytest.MonkeyPatch, find: bool, taken: str, why: str
+) -> None:
+    lines = (
+        (Algorithm.FFT, 3000, 0.0, 0),
+        (Algorithm.FFT_TILING, 0, 0.0, 2**30),
+        (Algorithm.DIRECT, 0, 0.0, 0),
+        (Algorithm.GEMM, 0, 0.0, 700),
+        (Algorithm.WINOGRAD, 0, 0.0, 500),
+    )
+    monkeypatch.setattr(PretendConvolution, "lines", lines)
+    monkeypatch.setattr(PretendConvolution, "failing", Algorithm.DIRECT)
+    monkeypatch.setattr(cudnn, "CudnnError", ArithmeticError)
+    seconds = iter((2e-3, 1e-3))
+    monkeypatch.setattr(cudnn, "_seconds", lambda *words: next(seconds))
+    plan = cudnn.CuDNN().prepare(case("float32", "raw"), Options(cudnn_find=find))
+    skipped = [entry.get("skipped", "") for entry in plan.choice["ranked"]]
+    assert skipped == ["status 3000", ANY, "cannot run", "", ""]
+    assert "1,073,741,824 bytes is above" in skipped[1]
+    assert (plan.choice["taken"]["algorithm"], plan.choice["taken"]["math"]) == (taken, "FMA")
+    assert plan.choice["taken"]["why"].startswith(why)
+    assert plan.workspace_bytes == plan.choice["taken"]["workspace_bytes"] + 3 * 27 * 4
+    monkeypatch.setattr(PretendConvolution, "lines", lines[:3])
+    with pytest.raises(UnavailableError, match=r"FFT: status 3000.*DIRECT: cannot run.*Raise --workspace-limit"):
+        cudnn.CuDNN().prepare(case("float32", "abs"), Options())

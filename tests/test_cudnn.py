@@ -1,4 +1,4 @@
-"""`cudnn`: which algorithm is taken and why, in bands, and by several threads. All results: test_gpu_methods.py."""
+"""`cudnn`: the fastest algorithm, in bands, and by several threads. All results: test_gpu_methods.py."""
 
 from __future__ import annotations
 
@@ -30,15 +30,12 @@ PATIENCE = 60
     ],
     ids=str,
 )
-def test_find_measures_algorithms_and_filled_up_channels(case: Case, math: Math) -> None:
+def test_find_measures_algorithms_and_takes_the_fastest(case: Case, math: Math) -> None:
     problem, options = case.problem(), Options(math=math, cudnn_find=True)
     plan = CuDNN().prepare(problem, options)
-    measured = [entry for entry in plan.choice["measured"] if entry["status"] == 0]
-    assert measured
-    assert all(entry["time_seconds"] > 0 for entry in measured)
-    assert plan.choice["ranked"]
-    assert "measured" in plan.choice["taken"]["why"]
-    assert [entry["channels"] for entry in plan.choice["channels_measured"]] == [3, 4, 8]
+    measured = {entry["time_seconds"]: entry["algorithm"] for entry in plan.choice["ranked"] if "skipped" not in entry}
+    assert min(measured) > 0
+    assert plan.choice["taken"]["algorithm"] == measured[min(measured)]
     assert_right(run_on_gpu(plan, image_of(problem), problem))
 
 
@@ -49,24 +46,6 @@ def test_bands_overlap_at_the_end_and_keep_the_limit() -> None:
     assert plan.choice["bands"] > 2
     assert plan.workspace_bytes <= options.workspace_limit_bytes
     assert_right(run_on_gpu(plan, image_of(problem), problem))
-
-
-def test_an_algorithm_above_the_limit_is_passed_over_and_the_report_says_why() -> None:
-    problem = Case(RANDOM, "mix", "float32", "raw", shape=(1024, 1024)).problem()
-    free, tight = (CuDNN().prepare(problem, options) for options in (Options(), Options(workspace_limit_bytes=2**20)))
-    assert tight.choice["taken"]["workspace_bytes"] <= 2**20
-    for plan, limit in ((free, Options().workspace_limit_bytes), (tight, 2**20)):
-        fitting = [entry for entry in plan.choice["ranked"] if "skipped" not in entry]
-        assert plan.choice["taken"]["algorithm"] in [entry["algorithm"] for entry in fitting]
-        assert all(entry["workspace_bytes"] <= limit for entry in fitting)
-        for entry in plan.choice["ranked"]:
-            assert entry.get("skipped", "none") != ""
-            assert not entry["status"] or f"status {entry['status']}" in entry["skipped"]
-
-
-def test_true_float32_is_forced() -> None:
-    problem = Case(RANDOM, "mix", "float32", "raw", shape=(256, 256)).problem()
-    assert CuDNN().prepare(problem, Options(math="fma")).choice["taken"]["math"] == "FMA"
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,15 @@ border. Descriptors, statuses and rankings of the real cuDNN are tested elsewher
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+HALF = 2
+"""cudnnDataType_t."""
 
 
 def memory(address: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -69,67 +72,71 @@ CUBLAS = SimpleNamespace(
 )
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A tensor's or a filter's descriptor: type, then N, C, H, W or K, C, H, W."""
+class Cudnn:
+    """The functions of cuDNN that a plan calls, with one algorithm; each answers success."""
 
-    dtype: Any
-    first: int
-    channels: int
-    height: int
-    width: int
+    def __init__(self) -> None:
+        self._settings: dict[int, tuple[int, ...]] = {}
+        self._numbers = count(1)
 
-    def nhwc(self, address: int) -> np.ndarray:
-        kind = np.float16 if self.dtype.name == "HALF" else np.float32
-        return memory(address, (self.first, self.height, self.width, self.channels), kind)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("cudnnSet") and name.endswith("dDescriptor"):
+            return self._set
+        return self._create if name.startswith("cudnnCreate") else lambda *arguments: 0
 
-
-class Convolution:
-    """The convolution's descriptor."""
-
-    def __init__(self, padding: int, stride: int, math: Any) -> None:
-        self.padding, self.stride = padding, stride
-
-    def set_math(self, math: Any) -> None:
-        """Arithmetic is the same here whatever it is called."""
-
-
-class Handle:
-    """cuDNN with one algorithm."""
-
-    def set_stream(self, stream: int) -> None:
-        """There are no streams here."""
-
-    def rank(self, work: Any) -> tuple[Any, ...]:
-        from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
-
-        return (Performance(Algorithm.IMPLICIT_GEMM, MathType.FMA, 0, None, 0, True),)
-
-    def workspace_bytes(self, work: Any, algorithm: Any) -> int:
+    def _create(self, created: Any) -> int:
+        created._obj.value = next(self._numbers)
         return 0
 
-    def forward(
-        self, work: Any, algorithm: Any, source: int, weights: int, result: int, workspace: int, workspace_bytes: int
-    ) -> None:
+    def _set(self, descriptor: Any, *settings: int) -> int:
+        self._settings[descriptor._as_parameter_.value] = settings
+        return 0
+
+    def _get(self, descriptor: Any) -> tuple[int, ...]:
+        return self._settings[descriptor._as_parameter_.value]
+
+    def _array(self, descriptor: Any, address: int) -> np.ndarray:
+        *kind_and_layout, first, channels, height, width = self._get(descriptor)
+        return memory(address, (first, height, width, channels), np.float16 if HALF in kind_and_layout else np.float32)
+
+    def cudnnGetConvolution2dForwardOutputDim(self, rule: Any, source: Any, weights: Any, *sizes: Any) -> int:
+        padding, _, stride, *_ = self._get(rule)
+        (_, _, batch, _, *lengths), (_, _, responses, _, tap, _) = self._get(source), self._get(weights)
+        long = [(length + 2 * padding - tap) // stride + 1 for length in lengths]
+        for size, value in zip(sizes, (batch, responses, *long), strict=True):
+            size._obj.value = value
+        return 0
+
+    def cudnnGetConvolutionForwardAlgorithmMaxCount(self, handle: Any, most: Any) -> int:
+        most._obj.value = 1
+        return 0
+
+    def cudnnGetConvolutionForwardAlgorithm_v7(self, *arguments: Any) -> int:
+        """A ranking of one line, all of it 0: algorithm, status and workspace."""
+        *_, returned, _ = arguments
+        returned._obj.value = 1
+        return 0
+
+    def cudnnConvolutionForward(self, handle: Any, one: Any, *arguments: Any) -> int:
         """One NHWC convolution with a zero border, summed in float64."""
-        padding, stride = work.convolution.padding, work.convolution.stride
+        source, x, weights, w, rule, _, _, _, _, result, y = arguments
+        padding, _, stride, *_ = self._get(rule)
         pads = ((0, 0), (padding, padding), (padding, padding), (0, 0))
-        padded = np.pad(work.source.nhwc(source), pads).astype(np.float64)
-        filters, out = work.weights.nhwc(weights).astype(np.float64), work.result.nhwc(result)
+        padded = np.pad(self._array(source, x), pads).astype(np.float64)
+        filters, out = self._array(weights, w).astype(np.float64), self._array(result, y)
         sums = np.zeros(out.shape)
-        for u in range(work.weights.height):
-            for v in range(work.weights.width):
-                rows = slice(u, u + (out.shape[1] - 1) * stride + 1, stride)
-                columns = slice(v, v + (out.shape[2] - 1) * stride + 1, stride)
-                sums += padded[:, rows, columns] @ filters[:, u, v].T
+        for u, v in np.ndindex(filters.shape[1:3]):
+            rows = slice(u, u + (out.shape[1] - 1) * stride + 1, stride)
+            columns = slice(v, v + (out.shape[2] - 1) * stride + 1, stride)
+            sums += padded[:, rows, columns] @ filters[:, u, v].T
         out[...] = sums
+        return 0
 
 
 def install_cudnn() -> None:
     """Put this file's cuDNN in the place of the real one."""
-    from edgeconv.methods.cuda import cudnn, libcudnn
+    from edgeconv.methods.cuda import libcudnn
 
-    cudnn.Handle = Handle  # type: ignore[misc, assignment]
-    cudnn.Convolution = Convolution  # type: ignore[misc, assignment]
-    cudnn.TensorShape = cudnn.FilterShape = Shape  # type: ignore[misc, assignment]
-    libcudnn.version = lambda: "none: NumPy in its place"  # type: ignore[assignment]
+    cudnn: Any = Cudnn()
+    cudnn.cudnnGetVersion = lambda: 0
+    libcudnn.library = lambda: cudnn  # type: ignore[assignment]

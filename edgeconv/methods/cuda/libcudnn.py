@@ -1,9 +1,10 @@
-"""The part of cuDNN 9's convolution API that edgeconv uses, typed, over ctypes.
+"""The part of cuDNN 9's convolution API that edgeconv uses, over ctypes.
 
-CuPy no longer binds cuDNN, so this module opens `libcudnn.so.9` (`cudnn64_9.dll` on Windows) by itself. One class
-a cuDNN object: `TensorShape`, `FilterShape` and `Convolution` hold descriptors and work on a machine with no GPU;
-`Handle` needs one. Sizes are always given as N, C, H, W or out, in, H, W; memory is NHWC, and a filter lies in
-memory as (out, H, W, in). A call that cuDNN refuses raises `CudnnError` with the call's name, status and text.
+CuPy no longer binds cuDNN, so this module opens `libcudnn.so.9` (`cudnn64_9.dll` on Windows) by itself. `call` calls
+a function of the table below, and raises `CudnnError` with the call's name, status and text where cuDNN refuses.
+`Convolution` holds the descriptors of one convolution; it can be made on a machine with no GPU, and only what takes a
+handle needs one. Sizes are always given as N, C, H, W or out, in, H, W; memory is NHWC, and a filter lies in memory
+as (out, H, W, in).
 
 Source: cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h of cuDNN 9, and its API reference (all of this API is marked
 deprecated since 9.0 and present in every 9.x).
@@ -16,8 +17,7 @@ import importlib.util
 import os
 import sys
 from contextlib import suppress
-from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_void_p
-from dataclasses import dataclass
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_void_p
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -26,205 +26,110 @@ from typing import Any
 from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 
-LIBRARY_NAMES = ("cudnn64_9.dll",) if sys.platform == "win32" else ("libcudnn.so.9",)
-WHEEL_FOLDERS = ("bin", "bin/x64") if sys.platform == "win32" else ("lib",)
-_dll_handles: list[Any] = []
-"""Folders that were shown to Windows, for as long as this process lives."""
+LIBRARY_NAME = "cudnn64_9.dll" if sys.platform == "win32" else "libcudnn.so.9"
+WHEEL_FOLDERS = ("*/bin", "*/bin/*") if sys.platform == "win32" else ("*/lib",)
+"""Where NVIDIA's wheels keep their libraries, below their folder `nvidia`."""
 STATUS_SUCCESS = 0
-STATUS_NOT_INITIALIZED = 1001
 ERROR_TEXT_BYTES = 1024
-
-
-class DataType(IntEnum):
-    """cudnnDataType_t, the two that are used."""
-
-    FLOAT = 0
-    HALF = 2
-
-
-class MathType(IntEnum):
-    """cudnnMathType_t. DEFAULT lets float32 run as TF32 on Ampere and later; FMA is true float32."""
-
-    DEFAULT = 0
-    TENSOR_OP = 1
-    TENSOR_OP_ALLOW_CONVERSION = 2
-    FMA = 3
-
-
-class Algorithm(IntEnum):
-    """cudnnConvolutionFwdAlgo_t."""
-
-    IMPLICIT_GEMM = 0
-    IMPLICIT_PRECOMP_GEMM = 1
-    GEMM = 2
-    DIRECT = 3
-    FFT = 4
-    FFT_TILING = 5
-    WINOGRAD = 6
-    WINOGRAD_NONFUSED = 7
-
-
 _NHWC = 1
 _CROSS_CORRELATION = 1
-_DETERMINISTIC = 1
+_DATA_TYPES = {"float32": 0, "float16": 2}
+"""cudnnDataType_t, the two that are used."""
+
+Shape = tuple[int, ...]
+MathType = IntEnum("MathType", "DEFAULT TENSOR_OP TENSOR_OP_ALLOW_CONVERSION FMA", start=0)
+"""cudnnMathType_t. DEFAULT lets float32 run as TF32 on Ampere and later; FMA is true float32."""
+Algorithm = IntEnum(
+    "Algorithm", "IMPLICIT_GEMM IMPLICIT_PRECOMP_GEMM GEMM DIRECT FFT FFT_TILING WINOGRAD WINOGRAD_NONFUSED", start=0
+)
+"""cudnnConvolutionFwdAlgo_t."""
 
 
-class _Performance(ctypes.Structure):
-    """cudnnConvolutionFwdAlgoPerf_t, 48 bytes; `time` in milliseconds, -1 where nothing was measured."""
+class Performance(ctypes.Structure):
+    """cudnnConvolutionFwdAlgoPerf_t: one line of a ranking, what cuDNN says about an algorithm for a convolution."""
 
     _fields_ = (
         ("algorithm", c_int),
         ("status", c_int),
-        ("time", c_float),
-        ("memory", c_size_t),
-        ("determinism", c_int),
+        ("milliseconds", c_float),  # not above 0 where cuDNN only ranked
+        ("workspace_bytes", c_size_t),
+        ("deterministic", c_int),
         ("math", c_int),
         ("reserved", c_int * 3),
     )
+
+    def as_json(self) -> dict[str, Any]:
+        """The line for a report, with names instead of numbers."""
+        return {
+            "algorithm": Algorithm(self.algorithm).name,
+            "math": MathType(self.math).name,
+            "status": self.status,
+            "time_seconds": self.milliseconds / 1e3 if self.milliseconds > 0 else None,
+            "workspace_bytes": self.workspace_bytes,
+            "deterministic": bool(self.deterministic),
+        }
 
 
 class CudnnError(UnavailableError):
     """cuDNN refused a call; `status` is its number (2000s bad parameter, 3000s not supported, 5000s execution)."""
 
-    def __init__(self, call: str, status: int, text: str) -> None:
-        super().__init__(f"{call} answered status {status} ({text})")
+    def __init__(self, name: str, status: int) -> None:
+        words = library().cudnnGetErrorString(status).decode()
+        buffer = ctypes.create_string_buffer(ERROR_TEXT_BYTES)
+        library().cudnnGetLastErrorString(buffer, ERROR_TEXT_BYTES)
+        if last := " ".join(buffer.value.decode(errors="replace").split()):
+            words = f"{words}: {last}"
+        super().__init__(f"{name} answered status {status} ({words})")
         self.status = status
 
 
-@dataclass(frozen=True)
-class Performance:
-    """One line of a ranking: what cuDNN says about an algorithm for a convolution."""
-
-    algorithm: Algorithm
-    math: MathType
-    status: int
-    seconds: float | None
-    """Measured time; None where cuDNN only ranked."""
-    workspace_bytes: int
-    deterministic: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """The line for a report, with names instead of numbers."""
-        return {
-            "algorithm": self.algorithm.name,
-            "math": self.math.name,
-            "status": self.status,
-            "time_seconds": self.seconds,
-            "workspace_bytes": self.workspace_bytes,
-            "deterministic": self.deterministic,
-        }
-
-
-# --- the library ------------------------------------------------------------------------------------------------
-
-
-def _wheel_files() -> list[Path]:
-    """Where the `nvidia-cudnn-cu12` and `-cu13` wheels put the library."""
-    try:
-        package = importlib.util.find_spec("nvidia.cudnn")
-    except ModuleNotFoundError:
-        return []
-    folders = [Path(folder) for folder in (package.submodule_search_locations or ())] if package else []
-    files = [folder / inner / name for folder in folders for inner in WHEEL_FOLDERS for name in LIBRARY_NAMES]
-    return [file for file in files if file.is_file()]
-
-
-def _dll_folders() -> list[Path]:
-    """Where NVIDIA's wheels keep their DLLs on Windows: `nvidia/<library>/bin` and folders in it."""
-    package = importlib.util.find_spec("nvidia")
-    roots = [Path(folder) for folder in (package.submodule_search_locations or ())] if package else []
-    found = (folder for root in roots for level in ("*/bin", "*/bin/*") for folder in sorted(root.glob(level)))
-    return [folder for folder in found if folder.is_dir()]
-
-
-def _show_dll_folders() -> None:
-    """Let Windows find what cuDNN loads in its turn (its parts, cuBLAS): it looks into no folder by itself."""
-    add = getattr(os, "add_dll_directory", None)
-    if add is None:  # not Windows
-        return
-    for folder in _dll_folders():
-        with suppress(OSError):
-            _dll_handles.append(add(str(folder)))
+_TYPES = {"p": c_void_p, "i": c_int, "z": c_size_t}
+_FUNCTIONS = {
+    "cudnnCreate": "p",
+    "cudnnSetStream": "pp",
+    "cudnnCreateTensorDescriptor": "p",
+    "cudnnSetTensor4dDescriptor": "piiiiii",
+    "cudnnDestroyTensorDescriptor": "p",
+    "cudnnCreateFilterDescriptor": "p",
+    "cudnnSetFilter4dDescriptor": "piiiiii",
+    "cudnnDestroyFilterDescriptor": "p",
+    "cudnnCreateConvolutionDescriptor": "p",
+    "cudnnSetConvolution2dDescriptor": "piiiiiiii",
+    "cudnnSetConvolutionMathType": "pi",
+    "cudnnDestroyConvolutionDescriptor": "p",
+    "cudnnGetConvolution2dForwardOutputDim": "ppppppp",
+    "cudnnGetConvolutionForwardAlgorithmMaxCount": "pp",
+    "cudnnGetConvolutionForwardAlgorithm_v7": "pppppipp",
+    "cudnnConvolutionForward": "pppppppipzppp",
+}
+"""Each answers a status; its arguments by letter: a pointer or descriptor, an int or enum, a size_t."""
 
 
 def _open() -> ctypes.CDLL:
-    """Open the library: by NVIDIA's path finder (it loads cuBLASLt first), the wheel, or the system's search."""
-    _show_dll_folders()
-    attempts: list[str] = []
-    try:
+    """Open the library where NVIDIA's path finder or a wheel has it, else by the system's search."""
+    package = importlib.util.find_spec("nvidia")
+    roots = map(Path, (package.submodule_search_locations or ()) if package else ())
+    folders = [folder for root in roots for inner in WHEEL_FOLDERS for folder in sorted(root.glob(inner))]
+    if sys.platform == "win32":  # it looks into no folder by itself for what cuDNN loads in its turn
+        for folder in filter(Path.is_dir, folders):
+            os.add_dll_directory(str(folder))
+    # The path finder raises classes of its own (DynamicLibNotFoundError and others), all of them RuntimeErrors.
+    with suppress(ImportError, OSError, RuntimeError):
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
-        # It raises special classes (DynamicLibNotFoundError and others), all of them RuntimeErrors.
-        attempts.append(str(load_nvidia_dynamic_lib("cudnn").abs_path))
-    except (ImportError, OSError, RuntimeError):
-        pass
-    attempts += [str(file) for file in _wheel_files()]
-    attempts += LIBRARY_NAMES
-    reason = ""
-    for attempt in attempts:
-        try:
-            return ctypes.CDLL(attempt)
-        except OSError as error:
-            reason = reason or one_line(error)
-    raise OSError(reason)
-
-
-_SIGNATURES: dict[str, tuple[Any, ...]] = {
-    "cudnnCreate": (POINTER(c_void_p),),
-    "cudnnDestroy": (c_void_p,),
-    "cudnnSetStream": (c_void_p, c_void_p),
-    "cudnnCreateTensorDescriptor": (POINTER(c_void_p),),
-    "cudnnDestroyTensorDescriptor": (c_void_p,),
-    "cudnnSetTensor4dDescriptor": (c_void_p, *[c_int] * 6),
-    "cudnnCreateFilterDescriptor": (POINTER(c_void_p),),
-    "cudnnDestroyFilterDescriptor": (c_void_p,),
-    "cudnnSetFilter4dDescriptor": (c_void_p, *[c_int] * 6),
-    "cudnnCreateConvolutionDescriptor": (POINTER(c_void_p),),
-    "cudnnDestroyConvolutionDescriptor": (c_void_p,),
-    "cudnnSetConvolution2dDescriptor": (c_void_p, *[c_int] * 8),
-    "cudnnSetConvolutionMathType": (c_void_p, c_int),
-    "cudnnGetConvolution2dForwardOutputDim": (c_void_p, c_void_p, c_void_p, *[POINTER(c_int)] * 4),
-    "cudnnGetConvolutionForwardAlgorithmMaxCount": (c_void_p, POINTER(c_int)),
-    "cudnnGetConvolutionForwardAlgorithm_v7": (
-        *[c_void_p] * 5,
-        c_int,
-        POINTER(c_int),
-        POINTER(_Performance),
-    ),
-    "cudnnFindConvolutionForwardAlgorithmEx": (
-        *[c_void_p] * 8,
-        c_int,
-        POINTER(c_int),
-        POINTER(_Performance),
-        c_void_p,
-        c_size_t,
-    ),
-    "cudnnGetConvolutionForwardWorkspaceSize": (*[c_void_p] * 5, c_int, POINTER(c_size_t)),
-    "cudnnConvolutionForward": (
-        c_void_p,
-        c_void_p,
-        c_void_p,
-        c_void_p,
-        c_void_p,
-        c_void_p,
-        c_void_p,
-        c_int,
-        c_void_p,
-        c_size_t,
-        c_void_p,
-        c_void_p,
-        c_void_p,
-    ),
-}
+        load_nvidia_dynamic_lib("cublasLt")  # cuDNN asks for it by name; early path finders do not know cuDNN
+        folders.insert(0, Path(str(load_nvidia_dynamic_lib("cudnn").abs_path)).parent)
+    found = (file for folder in folders if (file := folder / LIBRARY_NAME).is_file())
+    return ctypes.CDLL(str(next(found, LIBRARY_NAME)))
 
 
 @cache
 def library() -> ctypes.CDLL:
     """The opened library with its argument types set; raises OSError where there is none."""
     opened = _open()
-    for name, arguments in _SIGNATURES.items():
+    for name, letters in _FUNCTIONS.items():
         function = getattr(opened, name)
-        function.argtypes, function.restype = arguments, c_int
+        function.argtypes, function.restype = [_TYPES[letter] for letter in letters], c_int
     opened.cudnnGetVersion.argtypes, opened.cudnnGetVersion.restype = (), c_size_t
     opened.cudnnGetErrorString.argtypes, opened.cudnnGetErrorString.restype = (c_int,), c_char_p
     opened.cudnnGetLastErrorString.argtypes, opened.cudnnGetLastErrorString.restype = (c_char_p, c_size_t), None
@@ -237,7 +142,7 @@ def unavailable_reason() -> str | None:
     try:
         library()
     except (OSError, AttributeError) as error:
-        return f"cuDNN 9 is not installed ({install('cuda13')}): {error}"
+        return f"cuDNN 9 is not installed ({install('cuda13')}): {one_line(error)}"
     return None
 
 
@@ -247,204 +152,73 @@ def version() -> str:
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-def _text(status: int) -> str:
-    """What cuDNN says about a status: the last error's text where there is one, else the status's name."""
-    name: bytes = library().cudnnGetErrorString(status)
-    buffer = ctypes.create_string_buffer(ERROR_TEXT_BYTES)
-    library().cudnnGetLastErrorString(buffer, ERROR_TEXT_BYTES)
-    words = " ".join(buffer.value.decode(errors="replace").split())
-    return f"{name.decode()}: {words}" if words else name.decode()
-
-
-def _call(name: str, *arguments: Any) -> None:
-    """Call a function of the library; raises CudnnError unless it returns success."""
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of the table; raises CudnnError unless it returns success."""
     status = getattr(library(), name)(*arguments)
     if status != STATUS_SUCCESS:
-        raise CudnnError(name, status, _text(status))
+        raise CudnnError(name, status)
 
 
-# --- descriptors ------------------------------------------------------------------------------------------------
+@cache
+def handle_of(device_id: int, thread_id: int) -> c_void_p:
+    """A cuDNN context on the current device: one per GPU and thread, as it has one stream and is not for two threads.
+
+    A thread that has ended leaves its number, and with it the handle, to a later one. Raises CudnnError (status 1001)
+    where there is no GPU.
+    """
+    handle = c_void_p()
+    call("cudnnCreate", byref(handle))
+    return handle
 
 
 class _Descriptor:
-    """A cuDNN object that is created and destroyed by name."""
+    """A descriptor of some kind, filled in by the function `setter`; calls take it as it is."""
 
-    kind = ""
-
-    def __init__(self) -> None:
-        self.pointer = c_void_p()
-        _call(f"cudnnCreate{self.kind}", byref(self.pointer))
+    def __init__(self, kind: str, setter: str, *settings: int) -> None:
+        self._destroy = f"cudnnDestroy{kind}Descriptor"
+        self._as_parameter_ = c_void_p()
+        call(f"cudnnCreate{kind}Descriptor", byref(self._as_parameter_))
+        call(setter, self, *settings)
 
     def __del__(self) -> None:
-        if self.pointer:
-            getattr(library(), f"cudnnDestroy{self.kind}")(self.pointer)
+        if self._as_parameter_:
+            getattr(library(), self._destroy)(self)
 
 
-class TensorShape(_Descriptor):
-    """A dense NHWC tensor; sizes in the order N, C, H, W."""
+class Convolution:
+    """A cross-correlation in NHWC, with equal padding and stride on both axes and sums in float32."""
 
-    kind = "TensorDescriptor"
-
-    def __init__(self, dtype: DataType, batch: int, channels: int, height: int, width: int) -> None:
-        super().__init__()
-        _call("cudnnSetTensor4dDescriptor", self.pointer, _NHWC, dtype, batch, channels, height, width)
-
-
-class FilterShape(_Descriptor):
-    """Weights that lie in memory as (out, H, W, in); sizes in the order out, in, H, W."""
-
-    kind = "FilterDescriptor"
-
-    def __init__(self, dtype: DataType, out_channels: int, in_channels: int, height: int, width: int) -> None:
-        super().__init__()
-        _call("cudnnSetFilter4dDescriptor", self.pointer, dtype, _NHWC, out_channels, in_channels, height, width)
-
-
-class Convolution(_Descriptor):
-    """Cross-correlation with equal padding and stride on both axes, no dilation, sums in float32."""
-
-    kind = "ConvolutionDescriptor"
-
-    def __init__(self, padding: int, stride: int, math: MathType) -> None:
-        super().__init__()
-        pads, strides, dilations = (padding, padding), (stride, stride), (1, 1)
-        _call(
-            "cudnnSetConvolution2dDescriptor",
-            self.pointer,
-            *pads,
-            *strides,
-            *dilations,
-            _CROSS_CORRELATION,
-            DataType.FLOAT,
-        )
-        self.set_math(math)
+    def __init__(self, kind: str, source: Shape, weights: Shape, padding: int, stride: int) -> None:
+        samples, sums = _DATA_TYPES[kind], _DATA_TYPES["float32"]
+        rule = (padding, padding, stride, stride, 1, 1, _CROSS_CORRELATION, sums)
+        self._source = _Descriptor("Tensor", "cudnnSetTensor4dDescriptor", _NHWC, samples, *source)
+        self._weights = _Descriptor("Filter", "cudnnSetFilter4dDescriptor", samples, _NHWC, *weights)
+        self._rule = _Descriptor("Convolution", "cudnnSetConvolution2dDescriptor", *rule)
+        sizes = [c_int() for _ in source]
+        call("cudnnGetConvolution2dForwardOutputDim", self._rule, self._source, self._weights, *map(byref, sizes))
+        self.result_shape: Shape = tuple(size.value for size in sizes)
+        self._result = _Descriptor("Tensor", "cudnnSetTensor4dDescriptor", _NHWC, samples, *self.result_shape)
 
     def set_math(self, math: MathType) -> None:
         """Choose the arithmetic; the descriptor keeps it until the next call."""
-        _call("cudnnSetConvolutionMathType", self.pointer, math)
+        call("cudnnSetConvolutionMathType", self._rule, math)
 
-    def output_shape(self, source: TensorShape, weights: FilterShape) -> tuple[int, int, int, int]:
-        """N, C, H, W of the result, as cuDNN computes it; needs no GPU."""
-        sizes = [c_int() for _ in range(4)]
-        _call(
-            "cudnnGetConvolution2dForwardOutputDim",
-            self.pointer,
-            source.pointer,
-            weights.pointer,
-            *[byref(size) for size in sizes],
-        )
-        batch, channels, height, width = (size.value for size in sizes)
-        return batch, channels, height, width
+    def rank(self, handle: c_void_p) -> list[Performance]:
+        """cudnnGetConvolutionForwardAlgorithm_v7: a ranking by heuristics, best first; nothing is run."""
+        most, returned = c_int(), c_int()
+        call("cudnnGetConvolutionForwardAlgorithmMaxCount", handle, byref(most))
+        lines = (Performance * most.value)()
+        asked = (self._source, self._weights, self._rule, self._result)
+        call("cudnnGetConvolutionForwardAlgorithm_v7", handle, *asked, most, byref(returned), lines)
+        return lines[: returned.value]
 
+    def run(self, handle: c_void_p, algorithm: int, buffers: tuple[int, int, int], room: tuple[int, int]) -> None:
+        """Put one convolution on the handle's stream, on addresses in device memory.
 
-@dataclass(frozen=True)
-class ForwardConvolution:
-    """The four descriptors of one forward convolution."""
-
-    source: TensorShape
-    weights: FilterShape
-    convolution: Convolution
-    result: TensorShape
-
-    @property
-    def pointers(self) -> tuple[c_void_p, c_void_p, c_void_p, c_void_p]:
-        """In the order in which cuDNN's queries take them."""
-        return self.source.pointer, self.weights.pointer, self.convolution.pointer, self.result.pointer
-
-
-# --- the handle -------------------------------------------------------------------------------------------------
-
-
-class Handle:
-    """A cuDNN context on the current device. Raises CudnnError (status 1001) where there is no GPU."""
-
-    def __init__(self) -> None:
-        self.pointer = c_void_p()
-        _call("cudnnCreate", byref(self.pointer))
-        # The scale of the product and of what `result` held before: out = 1 · conv + 0 · out.
-        self._one, self._zero = c_float(1.0), c_float(0.0)
-
-    def set_stream(self, stream: int) -> None:
-        """Put what follows on a CUDA stream, given by its address (0 is the default stream)."""
-        _call("cudnnSetStream", self.pointer, stream)
-
-    def _room(self) -> Any:
-        count = c_int()
-        _call("cudnnGetConvolutionForwardAlgorithmMaxCount", self.pointer, byref(count))
-        return (_Performance * count.value)()
-
-    def rank(self, work: ForwardConvolution) -> tuple[Performance, ...]:
-        """cudnnGetConvolutionForwardAlgorithm_v7: a ranking by heuristics, nothing is run."""
-        lines, returned = self._room(), c_int()
-        name = "cudnnGetConvolutionForwardAlgorithm_v7"
-        _call(name, self.pointer, *work.pointers, len(lines), byref(returned), lines)
-        return tuple(_performance(line) for line in lines[: returned.value])
-
-    def measure(
-        self, work: ForwardConvolution, source: int, weights: int, result: int, workspace: int, workspace_bytes: int
-    ) -> tuple[Performance, ...]:
-        """cudnnFindConvolutionForwardAlgorithmEx: run every algorithm on these addresses; overwrites `result`."""
-        lines, returned = self._room(), c_int()
-        _call(
-            "cudnnFindConvolutionForwardAlgorithmEx",
-            self.pointer,
-            work.source.pointer,
-            source,
-            work.weights.pointer,
-            weights,
-            work.convolution.pointer,
-            work.result.pointer,
-            result,
-            len(lines),
-            byref(returned),
-            lines,
-            workspace,
-            workspace_bytes,
-        )
-        return tuple(_performance(line) for line in lines[: returned.value])
-
-    def workspace_bytes(self, work: ForwardConvolution, algorithm: Algorithm) -> int:
-        """Scratch memory that an algorithm asks for; raises CudnnError where it cannot do the work."""
-        needed = c_size_t()
-        name = "cudnnGetConvolutionForwardWorkspaceSize"
-        _call(name, self.pointer, *work.pointers, algorithm, byref(needed))
-        return needed.value
-
-    def forward(
-        self,
-        work: ForwardConvolution,
-        algorithm: Algorithm,
-        source: int,
-        weights: int,
-        result: int,
-        workspace: int,
-        workspace_bytes: int,
-    ) -> None:
-        """Put one convolution on the handle's stream; all addresses are device memory."""
-        _call(
-            "cudnnConvolutionForward",
-            self.pointer,
-            byref(self._one),
-            work.source.pointer,
-            source,
-            work.weights.pointer,
-            weights,
-            work.convolution.pointer,
-            algorithm,
-            workspace,
-            workspace_bytes,
-            byref(self._zero),
-            work.result.pointer,
-            result,
-        )
-
-
-def _performance(line: _Performance) -> Performance:
-    return Performance(
-        algorithm=Algorithm(line.algorithm),
-        math=MathType(line.math),
-        status=line.status,
-        seconds=line.time / 1e3 if line.time > 0 else None,
-        workspace_bytes=line.memory,
-        deterministic=line.determinism == _DETERMINISTIC,
-    )
+        `buffers` are those of source, weights and result; `room` is scratch memory and its bytes.
+        """
+        source, weights, result = buffers
+        read = (self._source, source, self._weights, weights, self._rule)
+        # The scales of the product and of what `result` held before: result = 1 · product + 0 · result.
+        one, zero = byref(c_float(1.0)), byref(c_float(0.0))
+        call("cudnnConvolutionForward", handle, one, *read, algorithm, *room, zero, self._result, result)
