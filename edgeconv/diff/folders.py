@@ -228,7 +228,7 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
         if are_same(before, after):
             return Pair(name, "same", "the files are equal byte for byte")
         inputs = (FileInput(str(path), conversions, wanted.rules, all_pages=True) for path in (before, after))
-        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.perceptual)
+        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.ssim)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:

@@ -32,8 +32,8 @@ class Wanted:
     """The allowance, and what to write."""
 
     allowance: Allowance = field(default_factory=Allowance)
-    perceptual: tuple[str, ...] = ()
-    """Names of perceptual figures to add."""
+    ssim: bool = False
+    """Whether it is added to the figures."""
     html: str | None = None
     junit: str | None = None
     contact_sheet: str | None = None
@@ -81,7 +81,7 @@ def run(
         if path is not None:
             outputs.reserve_file(path)
     wanted.ignored.refuse_unknown(())
-    comparisons = record.compare_all(reference, others, wanted.allowed(), wanted.perceptual)
+    comparisons = record.compare_all(reference, others, wanted.allowed(), wanted.ssim)
     if wanted.junit is not None:
         cases = [_case(comparisons, comparison) for comparison in comparisons.each]
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
