@@ -27,7 +27,6 @@ def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: 
         ssim=showing.ssim,
         html=showing.html,
         junit=showing.junit,
-        contact_sheet=showing.contact_sheet,
         pictures=showing.pictures,
         page_limit_bytes=parse_bytes(showing.page_limit, "--page-limit"),
         rules=reading.rules(),

@@ -5,7 +5,7 @@
     scale       the fixed classes of difference shared by histogram, heat map, legend and page
     ssim        SSIM, on request
     record      the figures as JSON and as text; junit the same for CI
-    pictures    heat, signed, side by side, overlay, contact sheet
+    pictures    heat, signed, side by side, overlay
     html        one self-contained page
     folders     pairs by relative name, and accepting a new baseline
     methods     every convolution method that runs here against the reference

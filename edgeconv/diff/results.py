@@ -36,7 +36,6 @@ class Wanted:
     """Whether it is added to the figures."""
     html: str | None = None
     junit: str | None = None
-    contact_sheet: str | None = None
     pictures: str | None = None
     """A folder."""
     page_limit_bytes: int = DEFAULT_PAGE_LIMIT
@@ -77,7 +76,7 @@ def run(
     inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
     """
     outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from)
-    for path in (wanted.html, wanted.junit, wanted.contact_sheet):
+    for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
     wanted.ignored.refuse_unknown(())
@@ -89,8 +88,6 @@ def run(
         page = Page(title or f"edgeconv diff: {comparisons.reference_label}", wanted.page_limit_bytes)
         page.require(PictureSet("", comparisons))
         outputs.add(Path(wanted.html), page.encode(record.summary(comparisons), tables.remarks(remarks)))
-    if wanted.contact_sheet is not None:
-        outputs.add(Path(wanted.contact_sheet), pictures.contact_sheet(comparisons, title))
     if wanted.pictures is not None:
         for name, png in pictures.comparison_pictures(comparisons):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
