@@ -457,9 +457,7 @@ class Showing:
     """What is made of a comparison beside its figures."""
 
     ssim: bool = option(False, "Add SSIM (scikit-image, extra 'diff').")
-    flip: bool = option(False, "Add the mean FLIP error (flip-evaluator, extra 'diff').")
     html: str | None = option(None, "Write one self-contained page to look at.")
-    contact_sheet: str | None = option(None, "Write one PNG with every input and its heat map, labelled.")
     pictures: str | None = option(
         None, "Write heat, signed, side-by-side and overlay PNGs to this folder (made if missing)."
     )

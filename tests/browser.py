@@ -25,7 +25,6 @@ KEYS = {
     "Escape": (27, ""),
     " ": (32, " "),
     "End": (35, ""),
-    "Home": (36, ""),
     "ArrowLeft": (37, ""),
     "ArrowUp": (38, ""),
     "ArrowRight": (39, ""),

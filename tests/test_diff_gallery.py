@@ -101,28 +101,6 @@ def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
 
 
 @pytest.mark.slow
-def test_the_list_is_one_stop_of_tab_and_arrows_move_in_it(page: Browser) -> None:
-    here = "document.activeElement.querySelector('.name')?.innerText"
-    page.run("document.getElementById('sort').focus()")
-    page.press("Tab")
-    assert page.run(here) == "much.png"  # the pair that is open
-    columns = page.run("getComputedStyle(document.getElementById('pairs')).gridTemplateColumns.split(' ').length")
-    assert columns == 4
-    for key, name in (
-        ("Home", "grown.png"),
-        ("ArrowLeft", "grown.png"),
-        ("ArrowRight", "added.png"),
-        ("End", "little.png"),
-        ("ArrowUp", "grown.png"),  # little.png is the second of the second line
-        ("ArrowDown", "little.png"),
-    ):
-        page.press(key)
-        assert page.run(here) == name, key
-    page.press("Tab")
-    assert page.run("document.activeElement.id") == "back"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("place", "name", "source"), [(3, "added.png", "new"), (4, "gone.png", "old")])
 def test_new_and_missing_pictures_can_be_looked_at(
     page: Browser, tmp_path: Path, place: int, name: str, source: str

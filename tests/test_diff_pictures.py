@@ -49,10 +49,10 @@ def test_every_picture_has_the_right_colour_at_the_right_place(pair: Path) -> No
 def test_outputs_that_exist_are_not_replaced_and_nothing_else_is_written(pair: Path) -> None:
     (pair / "out").mkdir()
     (pair / "out" / "b_side.png").write_text("precious")
-    done = edgeconv("diff", "a.png", "b.png", "--pictures", "out", "--contact-sheet", "sheet.png", cwd=pair)
+    done = edgeconv("diff", "a.png", "b.png", "--pictures", "out", "--html", "page.html", cwd=pair)
     assert done.code == 2
     assert [path.name for path in (pair / "out").iterdir()] == ["b_side.png"]
-    assert not (pair / "sheet.png").exists()
+    assert not (pair / "page.html").exists()
 
 
 @pytest.mark.parametrize(("height", "width", "factor"), [(1, 1, 2), (5, 7, 2), (8, 8, 4), (9, 3, 8)])

@@ -12,7 +12,7 @@ from picture_files import noisy, saved
 from edgeconv.batch.engines.dask_worker import maker_here
 from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
-from edgeconv.diff import perceptual
+from edgeconv.diff.ssim import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.export import EXPORTERS
 from edgeconv.methods.options import Options
@@ -104,20 +104,10 @@ def test_a_worker_says_zlib_where_isal_does_not_start(broken) -> None:
     assert "PNG by zlib" in maker_here()
 
 
-def test_a_perceptual_figure_names_the_broken_library(broken) -> None:
+def test_ssim_names_the_broken_library(broken) -> None:
     broken("skimage")
     picture = np.zeros((16, 16, 3), np.uint8)
     with pytest.raises(UnavailableError) as error:
-        perceptual.PERCEPTUAL["ssim"](picture, picture, 255.0)
+        mean_ssim(picture, picture, 255.0)
     assert "skimage is installed but cannot be imported" in str(error.value)
     assert "pip install '.[diff]'" in str(error.value)
-
-
-def test_flip_is_refused_with_the_reason_where_its_package_has_no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perceptual.sys, "version_info", (3, 14, 0))
-    monkeypatch.setattr(perceptual, "import_problem", lambda module: f"{module} is not installed")
-    picture = np.zeros((16, 16, 3), np.uint8)
-    with pytest.raises(
-        UnavailableError, match=r"--flip needs the package flip-evaluator.*which has no wheel for Python"
-    ):
-        perceptual.flip(picture, picture, 255.0)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from edgeconv.diff.results import DiffOutcome, Wanted
     from edgeconv.options import Accepting, Reading, Replacing, Showing
 
-PERCEPTUAL = ("ssim", "flip")
-
 
 def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
     """What is judged, and what is made of it. Raises UsageError."""
@@ -26,10 +24,9 @@ def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: 
         allowance=Allowance(
             accepting.atol or 0.0, accepting.rtol, accepting.ulp, accepting.max_count, accepting.ignore_border
         ),
-        perceptual=tuple(name for name in PERCEPTUAL if getattr(showing, name)),
+        ssim=showing.ssim,
         html=showing.html,
         junit=showing.junit,
-        contact_sheet=showing.contact_sheet,
         pictures=showing.pictures,
         page_limit_bytes=parse_bytes(showing.page_limit, "--page-limit"),
         rules=reading.rules(),

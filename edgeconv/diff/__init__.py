@@ -3,9 +3,9 @@
     inputs      the pictures to compare, decoded one at a time, and their conversions
     metrics     exact figures in one pass over strips; regions finds the connected differing parts
     scale       the fixed classes of difference shared by histogram, heat map, legend and page
-    perceptual  SSIM and FLIP, on request
+    ssim        SSIM, on request
     record      the figures as JSON and as text; junit the same for CI
-    pictures    heat, signed, side by side, overlay, contact sheet
+    pictures    heat, signed, side by side, overlay
     html        one self-contained page
     folders     pairs by relative name, and accepting a new baseline
     methods     every convolution method that runs here against the reference

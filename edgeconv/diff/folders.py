@@ -106,8 +106,8 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     Raises EdgeconvError before anything is written; a picture that cannot be read is a line of the result, but
     `update` is then refused.
     """
-    if wanted.contact_sheet is not None or wanted.pictures is not None:
-        raise UsageError("--contact-sheet and --pictures are for pictures: leave them out for folders.")
+    if wanted.pictures is not None:
+        raise UsageError("--pictures is for pictures: leave it out for folders.")
     _refuse_nested(baseline, new)
     outputs = Outputs([], wanted.overwrite)
     for path in (wanted.html, wanted.junit):
@@ -228,7 +228,7 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
         if are_same(before, after):
             return Pair(name, "same", "the files are equal byte for byte")
         inputs = (FileInput(str(path), conversions, wanted.rules, all_pages=True) for path in (before, after))
-        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.perceptual)
+        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.ssim)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:

@@ -131,7 +131,7 @@ def run(
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
         remarks=[*picture.notes, *order, *map(_time_text, (reference, *others)), *not_run(failed)],
         protect=(source,),
-        follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.perceptual)),
+        follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.ssim)),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
     described = fields_of(done.record) | {"kind": "compare"}

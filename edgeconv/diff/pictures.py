@@ -1,23 +1,22 @@
-"""Differences as PNGs with their scale written on them, and a contact sheet of N ways. Pillow draws the text.
+"""Differences as PNGs with their scale written on them. Pillow draws the text.
 
 <name>_heat.png      heat map, one pixel per picture pixel, the legend below
 <name>_signed.png    red where the other is larger, blue where it is smaller
 <name>_overlay.png   heat over the dimmed reference
 <name>_side.png      reference, other and heat map beside each other
-contact sheet        every input small, above its heat map and its figures; a single differing pixel stays visible
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.diff import maps
-from edgeconv.diff.record import Comparison, Comparisons, number, share
+from edgeconv.diff.record import Comparisons
 from edgeconv.diff.scale import Colour, Scale
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ LEAST_WIDTH = 360
 """Narrower pictures get a margin, so that legend and captions can be read."""
 PAPER, INK = (24, 24, 27), (235, 235, 235)
 
-CELL_PIXELS = 320
-"""Longest side of a picture on a contact sheet."""
-CELLS_IN_A_ROW = 5
+SMALL_PIXELS = 320
+"""Pictures whose longest side is at most half of this are enlarged."""
 
 
 def comparison_pictures(comparisons: Comparisons) -> Iterator[Drawn]:
@@ -54,7 +52,7 @@ def comparison_pictures(comparisons: Comparisons) -> Iterator[Drawn]:
         caption = f"{comparison.label} against {comparisons.reference_label}"
 
         def single(kind: str, title: str, colours: NDArray[np.uint8], scale_of_it: Legend, name: str = name) -> Drawn:
-            return f"{name}_{kind}.png", _png(_captioned(_enlarged(colours), [title], scale_of_it))
+            return f"{name}_{kind}.png", _png(_captioned(_enlarged(colours), title, scale_of_it))
 
         colours = maps.heat(classes, scale)
         yield single("heat", f"|difference|: {caption}", colours, legend)
@@ -63,47 +61,11 @@ def comparison_pictures(comparisons: Comparisons) -> Iterator[Drawn]:
         painted = maps.overlay(shown, classes, scale)
         yield single("overlay", f"|difference| over the reference: {caption}", painted, legend)
         panels = [
-            _captioned(_enlarged(shown), [comparisons.reference_label], []),
-            _captioned(_enlarged(maps.view(pixels, low, high)), [comparison.label], []),
-            _captioned(_enlarged(colours), ["|difference|"], legend),
+            _captioned(_enlarged(shown), comparisons.reference_label, []),
+            _captioned(_enlarged(maps.view(pixels, low, high)), comparison.label, []),
+            _captioned(_enlarged(colours), "|difference|", legend),
         ]
         yield f"{name}_side.png", _png(_beside(panels))
-
-
-def contact_sheet(comparisons: Comparisons, title: str) -> bytes:
-    """One PNG: the reference, then every input above its heat map, with names and figures."""
-    from PIL import Image
-
-    reference = comparisons.reference.load().pixels
-    low, high = maps.display_range(reference)
-    blank = np.full((1, 1, 3), PAPER, np.uint8)
-    cells = [
-        _cell(maps.view(reference, low, high), blank, [comparisons.reference_label, "reference", comparisons.layout])
-    ]
-    for comparison in comparisons.each:
-        pixels = comparison.source.load().pixels
-        small = _small_map(maps.class_map(reference, pixels))
-        heat = maps.heat(small, comparisons.scale)
-        cells.append(_cell(maps.view(pixels, low, high), heat, _figure_lines(comparison)))
-    rows = [_beside(cells[first : first + CELLS_IN_A_ROW]) for first in range(0, len(cells), CELLS_IN_A_ROW)]
-    sheet = Image.new("RGB", (max(row.width for row in rows), sum(row.height + MARGIN for row in rows)), PAPER)
-    y = 0
-    for row in rows:
-        sheet.paste(row, (0, y))
-        y += row.height + MARGIN
-    return _png(_captioned(np.asarray(sheet), [title] if title else [], _legend(comparisons.scale)))
-
-
-def _figure_lines(comparison: Comparison) -> list[str]:
-    part = comparison.figures.judged
-    verdict = "same" if comparison.figures.same else "differs"
-    if part.unequal_samples == 0:
-        return [comparison.label, f"{verdict}: all samples equal", ""]
-    return [
-        comparison.label,
-        f"{verdict}: {part.differing_samples:,} samples ({share(part)})",
-        f"largest {number(part.max_abs)}, PSNR {part.psnr_db:.1f} dB",
-    ]
 
 
 def _file_name(label: str) -> str:
@@ -141,19 +103,18 @@ def _signed_legend(scale: Scale) -> Legend:
     return [((int(red), int(green), int(blue)), label) for (red, green, blue), label in entries]
 
 
-def _captioned(pixels: NDArray[Any], lines: Sequence[str], legend: Legend) -> Image.Image:
-    """A picture with lines of text above it and the scale below it."""
+def _captioned(pixels: NDArray[np.uint8], title: str, legend: Legend) -> Image.Image:
+    """A picture with its title above it and the scale below it."""
     from PIL import Image, ImageDraw
 
     width = max(pixels.shape[1], LEAST_WIDTH)
-    top = len(lines) * LINE_PIXELS + (MARGIN if lines else 0)
+    top = LINE_PIXELS + MARGIN
     probe = ImageDraw.Draw(Image.new("RGB", (1, 1)))
     places = _legend_places(probe, legend, width)
     bottom = places[-1][1] + LINE_PIXELS + MARGIN if places else 0
     sheet = Image.new("RGB", (width, top + pixels.shape[0] + bottom), PAPER)
     draw = ImageDraw.Draw(sheet)
-    for index, line in enumerate(lines):
-        draw.text((MARGIN, MARGIN // 2 + index * LINE_PIXELS), _plain(line), INK, _font())
+    draw.text((MARGIN, MARGIN // 2), _plain(title), INK, _font())
     sheet.paste(Image.fromarray(pixels), (0, top))
     for (x, y), (colour, label) in zip(places, legend, strict=True):
         y += top + pixels.shape[0]
@@ -193,30 +154,7 @@ def _beside(pictures: Sequence[Image.Image]) -> Image.Image:
     return row
 
 
-def _cell(shown: NDArray[np.uint8], heat: NDArray[np.uint8], lines: Sequence[str]) -> Image.Image:
-    """A small picture, its heat map under it, its text above."""
-    from PIL import Image
-
-    factor = _factor(shown.shape)
-    small = _enlarged(maps.shrunk_view(shown, factor) if factor > 1 else shown)
-    upper, lower = Image.fromarray(small), Image.fromarray(heat)
-    both = Image.new("RGB", (upper.width, upper.height + MARGIN + lower.height), PAPER)
-    both.paste(upper, (0, 0))
-    both.paste(lower, (0, upper.height + MARGIN))
-    return _captioned(np.asarray(both), lines, [])
-
-
-def _small_map(classes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    factor = _factor(classes.shape)
-    return _enlarged(maps.shrunk_map(classes, factor) if factor > 1 else classes)
-
-
-def _factor(shape: tuple[int, ...]) -> int:
-    """Whole number by which a picture is made smaller to fit a cell."""
-    return -(-max(shape[:2]) // CELL_PIXELS)
-
-
 def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A picture that is much smaller than a cell, its pixels repeated."""
-    times = max(1, CELL_PIXELS // max(pixels.shape[:2]))
+    """A small picture with its pixels repeated, others as they are."""
+    times = max(1, SMALL_PIXELS // max(pixels.shape[:2]))
     return np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Literal
 
 from edgeconv.core.records import Amount, Meta, Natural, Part, Share, finite
@@ -16,9 +16,9 @@ from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
-from edgeconv.diff.perceptual import PERCEPTUAL
 from edgeconv.diff.regions import Region
 from edgeconv.diff.scale import Scale, scale_for
+from edgeconv.diff.ssim import mean_ssim
 from edgeconv.run.report import RecordHead, header
 
 REGIONS_SHOWN = 5
@@ -74,7 +74,6 @@ class ComparisonPart(Part, omit_defaults=True):
     regions: list[Region]
     ignored: Annotated[FiguresPart | None, Meta(description="only with --ignore: the pixels of its regions")] = None
     ssim: float | None = None
-    flip: float | None = None
 
 
 class ReferencePart(Part):
@@ -109,8 +108,8 @@ class Comparison:
     label: str
     figures: Figures
     notes: tuple[str, ...] = ()
-    perceptual: dict[str, float] = field(default_factory=dict)
-    """Value by name, of those that were asked for."""
+    ssim: float | None = None
+    """None where it was not asked for."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class Comparisons:
 
 
 def compare_all(
-    reference: Input, others: Sequence[Input], allowance: Allowance, perceptual: Sequence[str] = ()
+    reference: Input, others: Sequence[Input], allowance: Allowance, with_ssim: bool = False
 ) -> Comparisons:
     """Compare each input with the reference, one after the other, so that no more than two are in memory.
 
@@ -149,8 +148,8 @@ def compare_all(
         loaded = other.load()
         require_same_layout(reference.name, base.pixels, other.name, loaded.pixels)
         figures = compare(base.pixels, loaded.pixels, allowance)
-        asked = {name: PERCEPTUAL[name](base.pixels, loaded.pixels, figures.peak) for name in perceptual}
-        each.append(Comparison(other, label, figures, loaded.notes, asked))
+        ssim = mean_ssim(base.pixels, loaded.pixels, figures.peak) if with_ssim else None
+        each.append(Comparison(other, label, figures, loaded.notes, ssim))
         del loaded  # before the next is decoded
     return Comparisons(reference, labels[0], base.notes, layout_text(base.pixels), allowance, tuple(each))
 
@@ -190,7 +189,7 @@ def _describe_one(comparison: Comparison) -> ComparisonPart:
         region_count=figures.region_count,
         regions=list(figures.regions),
         ignored=None if figures.ignored is None else _describe_part(figures.ignored),
-        **comparison.perceptual,
+        ssim=comparison.ssim,
     )
 
 
@@ -326,7 +325,8 @@ def rows(comparisons: Comparisons, comparison: Comparison) -> list[tuple[str, st
         )
         more = " ..." if figures.region_count > REGIONS_SHOWN else ""
         lines.append(("regions", f"{figures.region_count:,}, largest first: {listed}{more}"))
-    lines += [(name.upper(), f"{value:.6g}") for name, value in comparison.perceptual.items()]
+    if comparison.ssim is not None:
+        lines.append(("SSIM", f"{comparison.ssim:.6g}"))
     return lines
 
 

@@ -32,11 +32,10 @@ class Wanted:
     """The allowance, and what to write."""
 
     allowance: Allowance = field(default_factory=Allowance)
-    perceptual: tuple[str, ...] = ()
-    """Names of perceptual figures to add."""
+    ssim: bool = False
+    """Whether it is added to the figures."""
     html: str | None = None
     junit: str | None = None
-    contact_sheet: str | None = None
     pictures: str | None = None
     """A folder."""
     page_limit_bytes: int = DEFAULT_PAGE_LIMIT
@@ -77,11 +76,11 @@ def run(
     inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
     """
     outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from)
-    for path in (wanted.html, wanted.junit, wanted.contact_sheet):
+    for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
     wanted.ignored.refuse_unknown(())
-    comparisons = record.compare_all(reference, others, wanted.allowed(), wanted.perceptual)
+    comparisons = record.compare_all(reference, others, wanted.allowed(), wanted.ssim)
     if wanted.junit is not None:
         cases = [_case(comparisons, comparison) for comparison in comparisons.each]
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
@@ -89,8 +88,6 @@ def run(
         page = Page(title or f"edgeconv diff: {comparisons.reference_label}", wanted.page_limit_bytes)
         page.require(PictureSet("", comparisons))
         outputs.add(Path(wanted.html), page.encode(record.summary(comparisons), tables.remarks(remarks)))
-    if wanted.contact_sheet is not None:
-        outputs.add(Path(wanted.contact_sheet), pictures.contact_sheet(comparisons, title))
     if wanted.pictures is not None:
         for name, png in pictures.comparison_pictures(comparisons):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)

@@ -41,21 +41,22 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 def figures(name: str, set_number: int, comparisons: Comparisons) -> str:
     """One section for a set: all inputs in one table, then every figure of each."""
-    extra = list(comparisons.each[0].perceptual)
     caption = (
         f"Against {comparisons.reference_label}, {comparisons.layout}; difference = input − reference"
         f"{record.allowed_text(comparisons.allowance)}"
     )
-    rows = [
-        [*_row(comparison), *(f"{comparison.perceptual[key]:.6g}" for key in extra)] for comparison in comparisons.each
-    ]
+    columns, rows = list(COLUMNS), [_row(comparison) for comparison in comparisons.each]
+    if comparisons.each[0].ssim is not None:
+        columns.append("SSIM")
+        for row, comparison in zip(rows, comparisons.each, strict=True):
+            row.append(f"{comparison.ssim:.6g}")
     details = "\n".join(
         f"<details><summary>Every figure of {markup(comparison.label)}</summary>"
         f"{table(comparison.label, ('figure', 'value'), record.rows(comparisons, comparison))}</details>"
         for comparison in comparisons.each
     )
     heading = f"<h3>{markup(name)}</h3>" if name else ""
-    main = table(caption, [*COLUMNS, *(key.upper() for key in extra)], rows)
+    main = table(caption, columns, rows)
     return f'<section class="set" data-set="{set_number}">{heading}\n{main}\n{details}\n</section>'
 
 

@@ -150,7 +150,7 @@ const USES_SPACE = "button, input, summary, a";
 
 function onKey(event) {
   const { target } = event;
-  if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || target.closest(TYPED_IN)) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || target.closest(TYPED_IN)) return;
   const arrow = ARROWS[event.key];
   const action = KEYS[event.key.toLowerCase()];
   if (arrow) {

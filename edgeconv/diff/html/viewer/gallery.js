@@ -38,7 +38,7 @@ function entryOf(pair) {
   const { sign, word } = STATUS[pair.status];
   const button = element(
     "button",
-    { type: "button", className: "pair", disabled: pair.sets.length === 0, id: `pair-${pair.number}`, tabIndex: -1 },
+    { type: "button", className: "pair", disabled: pair.sets.length === 0, id: `pair-${pair.number}` },
     element("span", { className: "status" }, element("span", { ariaHidden: "true", className: "sign" }, sign), ` ${word}`),
     element("span", { className: "name" }, pair.name),
     element("span", { className: "thumbs" }, ...thumbnails),
@@ -65,40 +65,6 @@ function listMore() {
   made += next.length;
   byId("pairs").append(...next.map(entryOf));
   markOpen();
-  if (!document.querySelector('.pair[tabindex="0"]')) stopAt(byId(`pair-${openNumber()}`) ?? cards()[0]);
-}
-
-// The list is one stop of Tab; arrows, Home and End move within it, as thousands of stops would be a wall.
-const cards = () => [...document.querySelectorAll(".pair:enabled")];
-
-function stopAt(card) {
-  for (const other of document.querySelectorAll('.pair[tabindex="0"]')) other.tabIndex = -1;
-  if (card) card.tabIndex = 0;
-}
-
-function onGalleryKey(event) {
-  const all = cards();
-  const at = all.indexOf(event.target);
-  if (at < 0 || event.ctrlKey || event.altKey || event.metaKey) return;
-  const lines = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const to = lines ? nearest(all, event.target, lines) : { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
-  if (to === undefined) return;
-  event.preventDefault();
-  const card = all[clamp(to, 0, all.length - 1)];
-  card.focus();
-  card.scrollIntoView({ block: "nearest" });
-}
-
-// The card above or below: of the next line that has any, the one that is least far to the side.
-function nearest(all, card, way) {
-  const { top, left } = card.getBoundingClientRect();
-  const boxes = all.map((other, index) => ({ index, box: other.getBoundingClientRect() }));
-  const beyond = boxes.filter(({ box }) => (box.top - top) * way > 1);
-  if (!beyond.length) return all.indexOf(card);
-  const line = Math.min(...beyond.map(({ box }) => Math.abs(box.top - top)));
-  const aside = ({ box }) => Math.abs(box.left - left);
-  const inLine = beyond.filter(({ box }) => Math.abs(box.top - top) - line < 1);
-  return inLine.reduce((best, each) => (aside(each) < aside(best) ? each : best)).index;
 }
 
 function onScroll() {
@@ -165,7 +131,5 @@ function startGallery() {
   byId("back").addEventListener("click", backToGallery);
   Object.assign(KEYS, { j: () => stepPair(1), k: () => stepPair(-1), escape: () => setDrawing(false) || backToGallery() });
   byId("pairs").addEventListener("scroll", onScroll, { passive: true });
-  byId("pairs").addEventListener("keydown", onGalleryKey);
-  byId("pairs").addEventListener("focusin", (event) => stopAt(event.target.closest(".pair")));
   listPairs();
 }
