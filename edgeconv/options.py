@@ -423,16 +423,13 @@ class Failing:
 
     resume: bool = option(False, "Pass over what the ledger calls done and is unchanged.")
     retry_failed: bool = option(False, "Resume, and try failed ones again.")
-    keep_going: bool = option(False, "Filter the others when pictures fail. This is the default.")
-    fail_fast: bool = option(False, "Stop at the first failure.")
+    fail_fast: bool = option(False, "Stop at the first failure. Default: filter the others.")
     max_failures: int | None = option(None, "Stop at this many failures.")
 
     def refuse_impossible(self) -> None:
-        """Raise UsageError for what contradicts itself."""
+        """Raise UsageError for a number of failures below 1."""
         if self.max_failures is not None and self.max_failures < 1:
             raise UsageError(f"--max-failures {self.max_failures} is not a whole number from 1.")
-        if self.keep_going and (self.fail_fast or self.max_failures is not None):
-            raise UsageError("Use either --keep-going or one of --fail-fast and --max-failures, not both.")
 
 
 # --- diff and compare ---------------------------------------------------------------------------------------------

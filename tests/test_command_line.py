@@ -133,7 +133,7 @@ def test_a_file_whose_name_begins_with_a_hyphen_is_read_as_the_line_says(folder:
 
 def test_an_old_spelling_works_with_a_note(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    wrong = ("--keep-going", "--fail-fast")  # to end before it begins
+    wrong = ("--max-failures", "0")  # to end before it begins
     done = edgeconv("batch", "photo.png", "--jpeg-codec", "card", *wrong)
     note, error = done.error_lines
     assert note.startswith("edgeconv: note: --jpeg-codec card is now --jpeg-codec gpu; the old spelling still works")
