@@ -385,7 +385,7 @@ class BatchOutput:
     quality: int | None = option(None, QUALITY_HELP)
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
-        "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md).", formerly={"card": "gpu"}
+        "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md)."
     )
 
 
