@@ -398,9 +398,6 @@ class Workers:
         None, "Let a Dask cluster do it: its address, or local for one started on this machine."
     )
     worker_timeout: float = option(60, "Seconds to wait when a cluster has no worker left; what is left then fails.")
-    tls_ca: str | None = option(None, "TLS to --scheduler ADDRESS: a PEM file with the authority that signed for it.")
-    tls_cert: str | None = option(None, "... with your own certificate.")
-    tls_key: str | None = option(None, "... and with its key.")
     devices: str | None = option(None, "Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
 
     def parsed_jobs(self) -> int | None:
