@@ -385,7 +385,7 @@ class BatchOutput:
     quality: int | None = option(None, QUALITY_HELP)
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
-        "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md).", formerly={"card": "gpu"}
+        "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md)."
     )
 
 
@@ -398,9 +398,6 @@ class Workers:
         None, "Let a Dask cluster do it: its address, or local for one started on this machine."
     )
     worker_timeout: float = option(60, "Seconds to wait when a cluster has no worker left; what is left then fails.")
-    tls_ca: str | None = option(None, "TLS to --scheduler ADDRESS: a PEM file with the authority that signed for it.")
-    tls_cert: str | None = option(None, "... with your own certificate.")
-    tls_key: str | None = option(None, "... and with its key.")
     devices: str | None = option(None, "Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
 
     def parsed_jobs(self) -> int | None:
@@ -423,16 +420,13 @@ class Failing:
 
     resume: bool = option(False, "Pass over what the ledger calls done and is unchanged.")
     retry_failed: bool = option(False, "Resume, and try failed ones again.")
-    keep_going: bool = option(False, "Filter the others when pictures fail. This is the default.")
-    fail_fast: bool = option(False, "Stop at the first failure.")
+    fail_fast: bool = option(False, "Stop at the first failure. Default: filter the others.")
     max_failures: int | None = option(None, "Stop at this many failures.")
 
     def refuse_impossible(self) -> None:
-        """Raise UsageError for what contradicts itself."""
+        """Raise UsageError for a number of failures below 1."""
         if self.max_failures is not None and self.max_failures < 1:
             raise UsageError(f"--max-failures {self.max_failures} is not a whole number from 1.")
-        if self.keep_going and (self.fail_fast or self.max_failures is not None):
-            raise UsageError("Use either --keep-going or one of --fail-fast and --max-failures, not both.")
 
 
 # --- diff and compare ---------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from problems import random_image
 
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import cluster, connect, engine_for, local_cluster
+from edgeconv.batch.engines.base import Connection
 from edgeconv.batch.engines.cluster import Absence, Cluster
-from edgeconv.batch.engines.connection import Connection
 from edgeconv.batch.engines.local_cluster import VISIBLE, Seat, parse_devices, seats_for
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.previous_results import PreviousResults

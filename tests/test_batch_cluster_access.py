@@ -28,11 +28,7 @@ LISTENING = "0A"
 """The state of a socket in /proc/net/tcp. Source: the kernel's include/net/tcp_states.h."""
 LOOPBACK_HEX = "0100007F"
 """127.0.0.1 as /proc/net/tcp of a little-endian machine has it."""
-PARTS_OF_TLS = {
-    "--tls-ca": ("tls_ca_file", "distributed.comm.tls.ca-file"),
-    "--tls-cert": ("tls_client_cert", "distributed.comm.tls.client.cert"),
-    "--tls-key": ("tls_client_key", "distributed.comm.tls.client.key"),
-}
+PARTS_OF_TLS = {"ca-file": "tls_ca_file", "client.cert": "tls_client_cert", "client.key": "tls_client_key"}
 
 
 def listening(process: int) -> Iterator[tuple[str, int]]:
@@ -104,64 +100,38 @@ def test_without_the_library_that_makes_keys_no_cluster_is_made(
     assert not (tmp_path / "out").exists()
 
 
-def certificates(folder: Path, security: Security) -> dict[str, str]:
-    """Files by the option that names them."""
+def configuration(folder: Path, security: Security) -> dict[str, str]:
+    """Dask's configuration with the certificates as files."""
     files = {}
-    for option, (name, _) in PARTS_OF_TLS.items():
-        path = folder / f"{option.lstrip('-')}.pem"
+    for key, name in PARTS_OF_TLS.items():
+        path = folder / f"{name}.pem"
         path.write_text(getattr(security, name), encoding="ascii")
-        files[option] = str(path)
+        files[f"distributed.comm.tls.{key}"] = str(path)
     return files
 
 
 @contextmanager
-def a_cluster(security: Security | None = None) -> Iterator[str]:
-    """A cluster that somebody else has started, with TLS or without, by its address."""
+def a_cluster(security: Security) -> Iterator[str]:
+    """A cluster with TLS that somebody else has started, by its address."""
     options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50, "security": security}
-    protocol = "tcp://" if security is None else "tls://"
-    with LocalCluster(n_workers=1, threads_per_worker=1, protocol=protocol, **options) as running:
+    with LocalCluster(n_workers=1, threads_per_worker=1, protocol="tls://", **options) as running:
         yield running.scheduler_address
 
 
 @pytest.mark.slow
-def test_certificates_are_never_left_out_where_a_cluster_has_no_tls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("edgeconv.batch.engines.connect.CONNECT_SECONDS", 1)  # it never answers
-    photos = draw_photos(tmp_path / "photos")
-    options = [word for pair in certificates(tmp_path, Security.temporary()).items() for word in pair]
-    with a_cluster() as address:
-        for place, code, says in (
-            (address, 2, "write tls://HOST:PORT"),
-            (address.removeprefix("tcp://"), 4, "does not answer"),
-        ):
-            done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", place, *options)
-            assert (done.code, len(done.error_lines)) == (code, 1), done.err
-            assert says in done.err
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_a_cluster_with_tls_is_reached_by_options_or_by_dasks_own_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_with_tls_is_reached_by_dasks_own_configuration(tmp_path: Path) -> None:
     photos = draw_photos(tmp_path / "photos")
     security = Security.temporary()
-    files = certificates(tmp_path, security)
     with a_cluster(security) as address:
-        options = [word for pair in files.items() for word in pair]
-        for number, place in enumerate((address, address.removeprefix("tls://"))):
-            words = ("batch", photos, "-o", tmp_path / f"out{number}", *RULES, "--scheduler", place)
-            done = edgeconv(*words, *options)
-            assert (done.code, done.err) == (0, "")
-        with dask.config.set({name: files[option] for option, (_, name) in PARTS_OF_TLS.items()}):
-            done = edgeconv("batch", photos, "-o", tmp_path / "configured", *RULES, "--scheduler", address)
-            assert (done.code, done.err) == (0, "")
-        refused = edgeconv("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address)
-        assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
-        assert "--tls-ca, --tls-cert and --tls-key" in refused.err
-        certificates(tmp_path, Security.temporary())
-        refused = edgeconv("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address, *options)
-        assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
-        assert "does not answer" in refused.err
+        with dask.config.set(configuration(tmp_path, security)):
+            done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", address)
+        assert (done.code, done.err) == (0, "")
+        for settings, says in (
+            ({}, "distributed.comm.tls"),
+            (configuration(tmp_path, Security.temporary()), "does not answer"),
+        ):
+            with dask.config.set(settings):
+                refused = edgeconv("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address)
+            assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
+            assert says in refused.err
     assert not (tmp_path / "none").exists()

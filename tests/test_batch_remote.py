@@ -178,7 +178,7 @@ def test_rows_come_back_in_the_order_of_runs_and_segments(memory: str, monkeypat
         with segments.SegmentLedger(place, run) as book:
             for number in range(12):
                 written.append(f"{run} {number}")
-                book.append(ledger.LedgerRow(written[-1], 1, "x", "p", "o", 2, "y", "done", 0.1, None))
+                book.append(ledger.LedgerRow(written[-1], written[-1], 1, "x", "p", "o", 2, "y", "done", 0.1, None))
     assert [row.input for row in ledger.read_rows(memory)] == written
 
 

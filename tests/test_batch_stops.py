@@ -86,8 +86,8 @@ def test_a_second_signal_ends_the_batch_at_once(several: Path, number: signal.Si
 
 def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path, out: Path) -> None:
     (out / "deep").mkdir(parents=True)
-    stale = [out / ".edgeconv-0123456789ab.tmp", out / "deep" / ".edgeconv-0123456789ac.tmp"]
-    fresh = out / ".edgeconv-0123456789ad.tmp"
+    stale = [out / ".edgeconv-01234567-1-0123456789ab.tmp", out / "deep" / ".edgeconv-01234567-1-0123456789ac.tmp"]
+    fresh = out / ".edgeconv-01234567-1-0123456789ad.tmp"
     for path in (*stale, fresh):
         path.write_bytes(b"half")
     for path in stale:

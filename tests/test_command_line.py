@@ -131,16 +131,6 @@ def test_a_file_whose_name_begins_with_a_hyphen_is_read_as_the_line_says(folder:
     assert done.code == 0, done.err
 
 
-def test_an_old_spelling_works_with_a_note(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    wrong = ("--keep-going", "--fail-fast")  # to end before it begins
-    done = edgeconv("batch", "photo.png", "--jpeg-codec", "card", *wrong)
-    note, error = done.error_lines
-    assert note.startswith("edgeconv: note: --jpeg-codec card is now --jpeg-codec gpu; the old spelling still works")
-    assert (done.code, "--jpeg-codec" in error) == (2, False)
-    assert len(edgeconv("batch", "photo.png", "--jpeg-codec", "gpu", *wrong).error_lines) == 1
-
-
 def test_a_device_that_cannot_be_used_is_named_and_no_method_that_nobody_chose(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
 def open_ledger(folder: str, share: tuple[int, int] = ALL) -> Ledger | SegmentLedger:
     """The ledger of an output folder, for the rows of one more run. Raises ImageWriteError, ImageReadError."""
     place = place_of(folder, share)
-    run = min(1 + max((row.run or 0 for row in read_rows(folder)), default=0), MOST_RUNS - 1)
+    run = min(1 + max((row.run for row in read_rows(folder)), default=0), MOST_RUNS - 1)
     return SegmentLedger(place, run) if is_remote(folder) else Ledger(Path(place), run)
 
 
@@ -156,7 +156,7 @@ def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
 
 def _failed(rows: Iterable[LedgerRow]) -> int:
     """How many pictures failed when they were last tried."""
-    last = {(row.source, PurePath(row.input).name): row.status for row in rows}
+    last = {(row.input_realpath, PurePath(row.input).name): row.status for row in rows}
     return sum(status == "failed" for status in last.values())
 
 

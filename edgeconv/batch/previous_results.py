@@ -28,7 +28,7 @@ class PreviousResults:
         """By the input's identity and name: a file may have two names, each with its own output."""
         for row in rows:
             if row.parameters_sha256 == parameters_sha256:
-                self._rows_of[row.source, PurePath(row.input).name].append(row)
+                self._rows_of[row.input_realpath, PurePath(row.input).name].append(row)
         self._by_output = done_by_output(rows)
 
     def row_of(self, task: Task, input_sha256: str) -> LedgerRow | None:
@@ -55,7 +55,7 @@ class PreviousResults:
         if row is not None:
             previous = PreviousOutput(
                 input=row.input,
-                same_input=row.source == task.identity,
+                same_input=row.input_realpath == task.identity,
                 same_settings=row.parameters_sha256 == self._parameters,
                 unchanged=row.output_sha256 == present_sha256,
             )

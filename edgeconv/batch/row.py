@@ -35,6 +35,7 @@ class LedgerRow(Struct, frozen=True, forbid_unknown_fields=True):
     """What became of one picture."""
 
     input: str
+    input_realpath: str
     input_bytes: int | None
     input_sha256: str | None
     parameters_sha256: str
@@ -45,21 +46,9 @@ class LedgerRow(Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float
     error: str | None
     notes: tuple[str, ...] = ()
-    input_realpath: str | None = None
-    """None in rows from before it was recorded."""
     finished_utc: str = ""
-    run: Annotated[int, Meta(ge=1, lt=MOST_RUNS)] | None = None
-    """Counts the batches into this folder, from 1; None in rows from before it was recorded."""
-
-    @property
-    def source(self) -> str:
-        """The input's real path, as far as it is known."""
-        return self.input_realpath or os.path.realpath(self.input)
-
-    @property
-    def order(self) -> tuple[int, str]:
-        """What rows of several files are merged by: the run, and only of before there was one the time of day."""
-        return (0, self.finished_utc) if self.run is None else (self.run, "")
+    run: Annotated[int, Meta(ge=0, lt=MOST_RUNS)] = 0
+    """Counts the batches into this folder, from 1; 0 until the row is written."""
 
     def to_line(self, run: int) -> bytes:
         """The row as it is written, finished now."""
@@ -100,16 +89,16 @@ def parse(line: bytes) -> LedgerRow | None:
         row = as_type(json.loads(line), LedgerRow)
     except (ValueError, RecursionError):
         return None
-    return row if all(name is None or _is_name(name) for name in (row.input, row.input_realpath)) else None
+    return row if _is_name(row.input) and _is_name(row.input_realpath) else None
 
 
 def in_order(files: Iterable[Iterable[LedgerRow]]) -> list[LedgerRow]:
     """The rows of several files as they were written: the order of each file stays, whatever the rows say."""
-    placed: list[tuple[tuple[int, str], int, LedgerRow]] = []
+    placed: list[tuple[int, int, LedgerRow]] = []
     for rows in files:
-        latest = (0, "")
+        latest = 0
         for row in rows:
-            latest = max(latest, row.order)
+            latest = max(latest, row.run)
             placed.append((latest, len(placed), row))
     return [row for _, _, row in sorted(placed, key=lambda place: place[:2])]
 

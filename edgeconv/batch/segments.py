@@ -4,9 +4,8 @@
 
 A segment holds the rows of some seconds. Its name has the number of the run and of the segment within it, so that names
 in order are rows in order, independent of the clocks of several machines, and ends in a random part, so that two
-simultaneous runs (`--shard`) never collide. (Segments of versions without run numbers are named by time of day, which
-sorts before `r`.) A run that is killed loses the rows of its last seconds and no picture: resuming it computes the same
-bytes again, finds them in place and writes the row.
+simultaneous runs (`--shard`) never collide. A run that is killed loses the rows of its last seconds and no picture:
+resuming it computes the same bytes again, finds them in place and writes the row.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def batch(
     from edgeconv.batch import auto, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
-    from edgeconv.batch.engines.connection import Connection, parse_certificates
+    from edgeconv.batch.engines.base import Connection
     from edgeconv.batch.ledger import ALL
     from edgeconv.batch.names import Names, refuse_collisions, split_off_outputs
     from edgeconv.batch.pipeline import Batch
@@ -69,7 +69,6 @@ def batch(
 
     workers.refuse_impossible()
     failing.refuse_impossible()
-    certificates = parse_certificates(workers.tls_ca, workers.tls_cert, workers.tls_key)
     request = filtering.request(bank.filters, masking.threshold, chaining)
     listed = plan.read_list(inputs.files_from) if inputs.files_from is not None else []
     if not places and not listed:
@@ -103,7 +102,7 @@ def batch(
         say(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
     if found.passed_over:
         say(f"edgeconv: {skipped_files_note(found.passed_over)}", err=True)
-    how = Connection(certificates, workers.worker_timeout, lambda text: say(f"edgeconv: {text}", err=True))
+    how = Connection(workers.worker_timeout, lambda text: say(f"edgeconv: {text}", err=True))
     with engine_for(workers.scheduler, workers.devices, wanted.device, jobs, len(found.tasks), how) as cluster:
         if cluster is not None and cluster.warning:
             say(f"edgeconv: {cluster.warning}", err=True)

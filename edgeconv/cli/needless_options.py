@@ -51,10 +51,6 @@ def _has_no_cluster(values: Values) -> bool:
     return values["scheduler"] is None and values["devices"] is None
 
 
-def _has_no_address(values: Values) -> bool:
-    return values["scheduler"] in (None, "local")
-
-
 def _writes_no_png(values: Values) -> bool:
     suffix = "" if values["name"].endswith("{ext}") else PurePath(values["name"]).suffix.lower()
     return values["format"] is None and (suffix not in ("", ".png") or (not suffix and values["output_mode"] == "raw"))
@@ -136,11 +132,6 @@ RULES = (
         "does not go with --fail-fast, which stops at the first: leave one of the two out",
     ),
     Rule("worker_timeout", _has_no_cluster, "is for --scheduler and --devices: leave it out"),
-    Rule(
-        "tls_ca", _has_no_address, "is for --scheduler ADDRESS: leave it out, as a cluster started here makes its keys"
-    ),
-    Rule("tls_cert", _has_no_address, "is for --scheduler ADDRESS: leave it out"),
-    Rule("tls_key", _has_no_address, "is for --scheduler ADDRESS: leave it out"),
     Rule("png_level", _writes_no_png, "is for PNG, and no output is a PNG: leave it out, or add --format png"),
 )
 

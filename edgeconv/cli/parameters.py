@@ -15,7 +15,6 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from edgeconv.cli.printing import say
 from edgeconv.core.option import Given, Only, Option, Positional, options_of
 
 COMMAND_LINE = "COMMANDLINE"
@@ -40,7 +39,6 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
     asking = [name for name, hint in hints.items() if hint is Given]
 
     def call(context: typer.Context, **values: Any) -> None:
-        _say_old_spellings(groups, values)
         filled = {group.name: _fill(group, values) for group in groups}
         for name in asking:
             filled[name] = Given(entry for entry in context.params if is_given(context, entry))
@@ -101,14 +99,3 @@ def _fill(group: OptionGroup, values: Mapping[str, Any]) -> Any:
     for entry in group.options:
         entry.check(values[entry.name])
     return group.type(**{entry.name: values[entry.name] for entry in group.options})
-
-
-def _say_old_spellings(groups: tuple[OptionGroup, ...], values: dict[str, Any]) -> None:
-    """Take what a choice was called before for what it is called now, and say so."""
-    for entry in (entry for group in groups for entry in group.options):
-        old = values[entry.name]
-        new = entry.declared.formerly.get(old) if isinstance(old, str) else None
-        if new is not None:
-            values[entry.name] = new
-            note = f"{entry.flag} {old} is now {entry.flag} {new}; the old spelling still works for one release."
-            say(f"edgeconv: note: {note}", err=True)

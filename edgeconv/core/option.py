@@ -10,7 +10,7 @@ command line, the window, `bench`, docs) asks `options_of` for them, and writes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
@@ -34,7 +34,6 @@ class Declaration:
     methods: tuple[str, ...]
     device: str | None
     spelling: str | None
-    formerly: Mapping[str, str]
     keeps_output: bool
     suggest: Callable[[], Iterable[str]] | None
 
@@ -149,7 +148,6 @@ def option(
     methods: tuple[str, ...] = (),
     device: str | None = None,
     spelling: str | None = None,
-    formerly: Mapping[str, str] | None = None,
     keeps_output: bool = False,
     suggest: Callable[[], Iterable[str]] | None = None,
 ) -> Any:
@@ -161,11 +159,10 @@ def option(
     methods   those that it concerns; none means that it is no option of single methods
     device    the device on which it concerns them; None: all
     spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
-    formerly  old choices and what they are called now: they work for one release, with a note
     keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts
     suggest  values that a shell offers, where they are no choices of the type; called when a shell asks
     """
-    declared = Declaration(help, flags, text, methods, device, spelling, formerly or {}, keeps_output, suggest)
+    declared = Declaration(help, flags, text, methods, device, spelling, keeps_output, suggest)
     return field(default=default, metadata={KEY: declared})
 
 

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from edgeconv.hardware.system_files import read_system_link
 
-NAME = re.compile(r"\.edgeconv-(?:(?P<place>[0-9a-f]{8})-(?P<process>\d+)-)?[0-9a-f]{12}\.tmp")
-"""Also matches names of the first versions, which had only the random part."""
+NAME = re.compile(r"\.edgeconv-(?P<place>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{12}\.tmp")
 
 STALE_SECONDS = 24 * 3600
 """No write takes this long: a file of this age is left over, wherever its process ran."""

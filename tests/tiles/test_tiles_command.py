@@ -230,14 +230,14 @@ def test_a_run_that_is_stopped_leaves_nothing(folder: Path, number: signal.Signa
 @pytest.mark.parametrize("words", [(), ("--tile", 64), ("--tile", 64, "-o", "o.zarr")])
 def test_what_a_killed_run_left_half_written_is_removed_by_the_next_one(folder: Path, words: tuple) -> None:
     long_ago = time.time() - 2 * STALE_SECONDS
-    (folder / ".edgeconv-0123456789ab.tmp").write_bytes(b"half")
-    (folder / ".edgeconv-ba9876543210.tmp" / "0").mkdir(parents=True)
-    (folder / ".edgeconv-ba9876543210.tmp" / "0" / "zarr.json").write_bytes(b"half")
+    (folder / ".edgeconv-01234567-1-0123456789ab.tmp").write_bytes(b"half")
+    (folder / ".edgeconv-01234567-1-ba9876543210.tmp" / "0").mkdir(parents=True)
+    (folder / ".edgeconv-01234567-1-ba9876543210.tmp" / "0" / "zarr.json").write_bytes(b"half")
     for left in folder.glob(".edgeconv-*.tmp"):
         os.utime(left, (long_ago, long_ago))
-    (folder / ".edgeconv-0000456789ab.tmp").write_bytes(b"somebody is writing this")
+    (folder / ".edgeconv-01234567-1-0000456789ab.tmp").write_bytes(b"somebody is writing this")
     assert edgeconv("run", "photo.tif", *words, "--samples", 0, cwd=folder).code == 0
-    assert [left.name for left in folder.glob(".edgeconv-*")] == [".edgeconv-0000456789ab.tmp"]
+    assert [left.name for left in folder.glob(".edgeconv-*")] == [".edgeconv-01234567-1-0000456789ab.tmp"]
 
 
 @pytest.mark.parametrize("suffix", [".tif", ".zarr"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
+from edgeconv.batch.engines.base import NOTHING_SAID, Connection
 from edgeconv.errors import UsageError
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
@@ -11,6 +12,19 @@ from edgeconv.batch.worker import PictureWorker
 
 Settle = Callable[[PictureResult], None]
 """Records a result in the ledger and counts it; may raise ImageWriteError, which ends the batch."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What is said of a cluster besides its address."""
+
+    worker_timeout_seconds: float = 60.0
+    """How long it may be without a worker."""
+    tell: Callable[[str], None] = lambda text: None
+    """Shows a line to the user."""
+
+
+NOTHING_SAID = Connection()
 
 
 class Engine(ABC):

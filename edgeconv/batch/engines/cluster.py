@@ -24,8 +24,7 @@ from itertools import chain, islice
 from typing import Any
 
 from edgeconv.batch.engines import dask_worker
-from edgeconv.batch.engines.base import Engine, Settle
-from edgeconv.batch.engines.connection import WORKER_TIMEOUT_SECONDS
+from edgeconv.batch.engines.base import Connection, Engine, Settle
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
@@ -99,19 +98,11 @@ class Absence:
 class Cluster(Engine):
     """Every thread of every worker, those that join later too."""
 
-    def __init__(
-        self,
-        client: Any,
-        name: str,
-        threads_each: int,
-        worker_timeout_seconds: float = WORKER_TIMEOUT_SECONDS,
-        tell: Callable[[str], None] = lambda text: None,
-        warning: str | None = None,
-    ) -> None:
-        """`tell` shows a line to the user; `warning` is one about how the cluster is reached."""
+    def __init__(self, client: Any, name: str, threads_each: int, how: Connection, warning: str | None = None) -> None:
+        """`warning` is a line for the user about how the cluster is reached."""
         self.client, self._name, self.warning = client, name, warning
         self.threads_each = threads_each
-        self._absence = Absence(worker_timeout_seconds, tell)
+        self._absence = Absence(how.worker_timeout_seconds, how.tell)
         self.workers = self._threads()
         if not self.workers:
             raise self._without_workers()

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from edgeconv.batch.engines.base import NOTHING_SAID, Connection
 from edgeconv.batch.engines.cluster import Cluster
-from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.core.optional import install
-from edgeconv.errors import UnavailableError, UsageError, one_line
+from edgeconv.errors import UnavailableError, one_line
 
 INSTALL = install("dask")
 CONNECT_SECONDS = 10
@@ -46,56 +46,39 @@ def temporary_security() -> Any:
 
 @contextmanager
 def connected_to(address: str, how: Connection) -> Iterator[Cluster]:
-    """An engine of the cluster whose scheduler is at `address`. Raises UsageError, UnavailableError."""
-    from distributed.security import Security
+    """An engine of the cluster whose scheduler is at `address`. Raises UnavailableError.
 
-    security = None
-    if how.certificates is not None:
-        if "://" not in address:
-            address = TLS_SCHEME + address
-        if not address.startswith(ENCRYPTED_SCHEMES):
-            scheme = address.partition("://")[0]
-            raise UsageError(
-                f"--tls-ca is for {TLS_SCHEME} and --scheduler is {scheme}://: write {TLS_SCHEME}HOST:PORT."
-            )
-        files = how.certificates
-        security = Security(
-            tls_ca_file=files.ca, tls_client_cert=files.cert, tls_client_key=files.key, require_encryption=True
-        )
+    Certificates are those of Dask's own configuration.
+    """
     warning = None
     if not address.startswith(ENCRYPTED_SCHEMES):
         warning = (
             f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run code on its "
-            "workers and see the pictures; see docs/batch.md for --tls-ca"
+            "workers and see the pictures; see docs/batch.md for TLS"
         )
-    with connected(address, f"The Dask scheduler at {address}", 1, how, security, warning) as engine:
+    with connected(address, f"The Dask scheduler at {address}", 1, how, warning) as engine:
         yield engine
 
 
 @contextmanager
 def connected(
-    to: Any,
-    name: str,
-    threads_each: int,
-    how: Connection = NOTHING_SAID,
-    security: Any = None,
-    warning: str | None = None,
+    to: Any, name: str, threads_each: int, how: Connection = NOTHING_SAID, warning: str | None = None
 ) -> Iterator[Cluster]:
     """An engine of the cluster `to` (an address, or a cluster of Dask's). Raises UnavailableError."""
     from distributed import Client
 
     with quiet():
         try:
-            client = Client(to, timeout=CONNECT_SECONDS, security=security)
+            client = Client(to, timeout=CONNECT_SECONDS)
         except (OSError, ValueError, TypeError) as error:  # TypeError: an address of TLS, and no certificates for it
             reason = one_line(error)
             if isinstance(to, str) and to.startswith(TLS_SCHEME):
-                way_out = "check the address, and --tls-ca, --tls-cert and --tls-key"
+                way_out = "check the address, and distributed.comm.tls in Dask's configuration"
             else:
                 way_out = "check the address, and whether it wants TLS"
             raise UnavailableError(f"{name} does not answer ({reason}): {way_out}.") from None
         with client:
-            yield Cluster(client, name, threads_each, how.worker_timeout_seconds, how.tell, warning)
+            yield Cluster(client, name, threads_each, how, warning)
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from edgeconv.batch.engines.base import NOTHING_SAID, Connection
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.connect import connected, quiet, temporary_security
-from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
