@@ -22,6 +22,7 @@ from kernel_work import (
     BANDED,
     CONV_STEP,
     CUDNN,
+    FLAT_ROWS,
     IM2COL,
     IMPLICIT,
     LARGE_SLIDING,
@@ -35,6 +36,7 @@ from selection import covering
 from edgeconv.bench.ladders import conv
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
+from edgeconv.methods.cuda.flat_rows import TILES as FLAT_TILES
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
 from edgeconv.methods.cuda.sliding_tiles import StripTile, tiles_of
 from edgeconv.methods.options import Options
@@ -261,6 +263,33 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
             yield from (Work(STRIPS, alignments_of(rules)[0], words=(tile,)) for tile in others)
 
 
+FLAT = (
+    Case("laplacian8", "each", "uint8", "abs", border="reflect101"),
+    Case("sobel", "each", "uint8", "clip", border="replicate"),
+    Case("emboss", "mix", "uint8", "clip", in_channels=1),
+    Case("kirsch", "each", "uint8", "abs", border="reflect"),
+    Case("robinson", "each", "uint8", "clip"),
+    Case("sobel", "each", "uint16", "abs", border="reflect101"),
+    Case(RANDOM, "mix", "uint16", "clip", border="reflect", in_channels=1),
+    Case("kirsch", "each", "float16", "raw", border="replicate"),
+    Case("scharr", "each", "float16", "abs"),
+    Case("laplacian4", "each", "float16", "abs", border="reflect101"),
+    Case("sobel/7", "each", "float32", "raw", border="reflect"),
+    Case("robinson", "mix", "float32", "abs", in_channels=1),
+    Case("laplacian8", "each", "float32", "raw", border="replicate"),
+)
+
+
+def flat_works() -> Iterator[Work]:
+    """Each kind of lines and rings with every tile, in heights that end within a step; batches; arrays elsewhere."""
+    for case in FLAT:
+        for height, tile in zip((7, 18), FLAT_TILES[case.problem().dtype.itemsize], strict=True):
+            yield Work(FLAT_ROWS, replace(case, shape=(height, 48)), words=(tile,))
+    for case in FLAT[::4]:
+        yield Work(SLIDING, replace(case, shape=(5, 32)), pictures=3)
+        yield Work(SLIDING, replace(case, shape=(5, 32)), offset_samples=1)
+
+
 def rows_anywhere() -> list[Work]:
     """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile.
 
@@ -333,6 +362,7 @@ def library_works() -> Iterator[Work]:
 def groups() -> dict[str, list[Work]]:
     """The whole table, in parts that take some seconds each; a kernel that is asked for twice is compiled once."""
     parts = {sums.name: list(strip_works(sums)) for sums in SUMS if sums.everywhere}
+    parts["flat rows"] = list(flat_works())
     parts["rows anywhere"] = rows_anywhere()
     parts["other sums"] = [work for sums in SUMS if not sums.everywhere for work in strip_works(sums)]
     return {**parts, "implicit": list(implicit_works()), "around a library": list(library_works())}

@@ -24,6 +24,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
 from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.cuda.flat_rows import FlatPlan, FlatTile, flat_filter
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.methods.options import Options
@@ -40,6 +41,7 @@ IMPLICIT = f"{CUDA_METHODS}.implicit:Implicit"
 CONV_STEP = "kernel_work:conv_step"
 CUDNN = f"{CUDA_METHODS}.cudnn:CuDNN"
 STRIPS = "kernel_work:strips"
+FLAT_ROWS = "kernel_work:flat_rows"
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=0",
@@ -108,6 +110,13 @@ def large_sliding(problem: Problem, options: Options) -> Plan:
 def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
     """The strips of `sliding`, cut in a given way, as a maker."""
     return StripPlan(problem, tile=tile)
+
+
+def flat_rows(problem: Problem, options: Options, tile: FlatTile) -> Plan:
+    """The flat rows of `sliding`, shared out in a given way, as a maker."""
+    found = flat_filter(problem)
+    assert found is not None, "it is not flat rows"
+    return FlatPlan(problem, filter=found, elsewhere=lambda: plan_for_large(problem), tile=tile)
 
 
 def make_plan(work: Work, problem: Problem) -> Plan:

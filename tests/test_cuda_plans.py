@@ -25,6 +25,7 @@ from edgeconv.methods import cuda
 from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda import (
     cudnn,
+    flat_rows,
     im2col,
     implicit,
     kernel_args,
@@ -95,7 +96,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     before = sys.modules.pop(LAUNCH, None)  # it holds the CuPy that it was imported with
     monkeypatch.setattr(cuda, "launch", None, raising=False)
-    for module in (sliding, im2col, implicit, textbook, cudnn):
+    for module in (sliding, flat_rows, im2col, implicit, textbook, cudnn):
         monkeypatch.setattr(module, "load", lambda variant: SimpleNamespace(kernel=SimpleNamespace(ptr=0)))
     monkeypatch.setattr(cudnn, "_handle", lambda: None)
     monkeypatch.setattr(cudnn.libcudnn, "Convolution", PretendConvolution)

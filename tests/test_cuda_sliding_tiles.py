@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
-from command import PROJECT
 from cpu_problems import NO_RING, RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,10 +30,6 @@ from edgeconv.methods.cuda.sliding_tiles import (
     tile_for,
     tiles_of,
 )
-
-sys.path.insert(0, str(PROJECT / "scripts"))
-
-import sweep_cuda_sliding as sweep
 
 WORD_BYTES = 4
 MODES = {
@@ -127,15 +121,3 @@ def test_short_sums_are_those_whose_squares_stay_whole_floats():
     assert np.float32(2 * SHORT_LARGEST**2 + np.float32(2**23).view(np.int32)) < np.float32(np.inf).view(np.int32)
     assert not has_short_sums(Case("laplacian8", "each", "uint8", "abs").problem())
     assert not has_short_sums(Case("sobel", "each", "uint16", "abs").problem())
-
-
-def test_a_sweep_names_its_works_in_words() -> None:
-    problem = sweep.problem_of("float64 mix sobel stride 2", (7, 9))
-    assert (problem.dtype, problem.stride, problem.combine, problem.groups) == (np.float64, 2, "magnitude", 1)
-    assert {sweep.problem_of(work, (7, 9)).dtype.name for work in sweep.WORKS} == set(MODES)
-    whole, real = (sweep.problem_of(f"uint8 each{word}", (7, 9)).weights for word in ("", " real"))
-    assert (whole == np.rint(whole)).all()
-    assert (real != np.rint(real)).all()
-    for wrong in ("uint8", "uint8 sobel", "float32 mix sobel stride2", "float32 mix soble"):
-        with pytest.raises((ValueError, TypeError)):
-            sweep.problem_of(wrong, (7, 9))

@@ -56,6 +56,16 @@ inline unsigned larger_halves(unsigned a, unsigned b) {
 inline unsigned smaller_halves(unsigned a, unsigned b) {
     return min(a & 0xFFFFu, b & 0xFFFFu) | min(a & 0xFFFF0000u, b & 0xFFFF0000u);
 }
+inline unsigned not_below_zero(unsigned halves) {
+    return (halves & 0x8000u ? 0 : halves & 0xFFFFu) | (halves & 0x80000000u ? 0 : halves & 0xFFFF0000u);
+}
+inline unsigned pack_halves(float first, float second) {
+    return __half_as_ushort(__float2half_rn(first)) |
+           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
+}
+inline float half_as_float(unsigned halves, int which) {
+    return __half2float(__ushort_as_half(static_cast<unsigned short>(halves >> 16 * which)));
+}
 
 // --- tensor cores -----------------------------------------------------------------------------------------------------
 inline void mma_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
@@ -83,3 +93,14 @@ inline void wait_for_copies() {}
 inline void hide_origin(const unsigned *&) {}
 inline void keep_in_register(float &) {}
 inline int block_index_anew() { return blockIdx.x; }
+
+inline void stay_a_branch() {}
+
+// --- loads ------------------------------------------------------------------------------------------------------------
+template <int WORDS>
+void load_words(unsigned *word, const void *from, bool is_read) {
+    for (int i = 0; i < WORDS; ++i) word[i] = is_read ? static_cast<const unsigned *>(from)[i] : 0;
+}
+inline void load_4_bytes(unsigned *word, const void *from, bool is_read) { load_words<1>(word, from, is_read); }
+inline void load_8_bytes(unsigned *word, const void *from, bool is_read) { load_words<2>(word, from, is_read); }
+inline void load_16_bytes(unsigned *word, const void *from, bool is_read) { load_words<4>(word, from, is_read); }

@@ -50,4 +50,3 @@ inline float low_float(Pair a) { return __half2float(__ushort_as_half(static_cas
 inline float high_float(Pair a) { return __half2float(__ushort_as_half(static_cast<unsigned short>(a >> 16))); }
 
 inline unsigned pick_bytes(unsigned low, unsigned high, unsigned which) { return __byte_perm(low, high, which); }
-inline void stay_a_branch() {}

@@ -77,8 +77,4 @@ __device__ __forceinline__ unsigned pick_bytes(unsigned low, unsigned high, unsi
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(picked) : "r"(low), "r"(high), "r"(which));
     return picked;
 }
-
-// --- the compiler -------------------------------------------------------------------------------------------------------
-// What is seldom done must not become instructions under a predicate, which take their time whether it is done or not.
-__device__ __forceinline__ void stay_a_branch() { asm volatile("" ::: "memory"); }
 #endif

@@ -165,6 +165,52 @@ __device__ __forceinline__ unsigned smaller_halves(unsigned a, unsigned b) {
 #endif
 }
 
+// Each of a pair of numbers, or 0 where it is below.
+__device__ __forceinline__ unsigned not_below_zero(unsigned halves) {
+    return __vmaxs2(halves, 0);  // as whole numbers: a sign is the same bit in both
+}
+__device__ __forceinline__ float half_as_float(unsigned halves, int which) {
+    float number;
+    if (which == 0) asm("{\n.reg .f16 x, y;\nmov.b32 {x, y}, %1;\ncvt.f32.f16 %0, x;\n}" : "=f"(number) : "r"(halves));
+    else asm("{\n.reg .f16 x, y;\nmov.b32 {x, y}, %1;\ncvt.f32.f16 %0, y;\n}" : "=f"(number) : "r"(halves));
+    return number;
+}
+
+// --- loads ----------------------------------------------------------------------------------------------------------
+// They stay in order, and give zeros where nothing is to be read. Not `.nc`: the compiler would put them off.
+__device__ __forceinline__ void load_4_bytes(unsigned *word, const void *from, bool is_read) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.u32 %0, [%1];\n}"
+                 : "=&r"(word[0])
+                 : "l"(from), "r"(static_cast<unsigned>(is_read)));
+}
+__device__ __forceinline__ void load_8_bytes(unsigned *word, const void *from, bool is_read) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %3, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\n"
+                 "@p ld.global.v2.u32 {%0, %1}, [%2];\n}"
+                 : "=&r"(word[0]), "=&r"(word[1])
+                 : "l"(from), "r"(static_cast<unsigned>(is_read)));
+}
+__device__ __forceinline__ void load_16_bytes(unsigned *word, const void *from, bool is_read) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\n"
+                 "mov.u32 %3, 0;\n@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+                 : "=&r"(word[0]), "=&r"(word[1]), "=&r"(word[2]), "=&r"(word[3])
+                 : "l"(from), "r"(static_cast<unsigned>(is_read)));
+}
+
+// --- conversions ----------------------------------------------------------------------------------------------------
+#ifdef USES_FLOAT16
+// Two samples as one word of halves, the first in the low bits.
+__device__ __forceinline__ unsigned pack_halves(float first, float second) {
+#if __CUDA_ARCH__ >= 800
+    unsigned word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    return word;
+#else
+    return __half_as_ushort(__float2half_rn(first)) |
+           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
+#endif
+}
+#endif
+
 // --- tensor cores -----------------------------------------------------------------------------------------------------
 // d += a·b, 16 deep: unsigned by signed bytes, exact 32-bit sums.
 __device__ __forceinline__ void mma_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
@@ -269,4 +315,6 @@ __device__ __forceinline__ int block_index_anew() {
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
     return block;
 }
+// What is seldom done must not become instructions under a predicate, which take their time whether it is done or not.
+__device__ __forceinline__ void stay_a_branch() { asm volatile("" ::: "memory"); }
 #endif

@@ -173,7 +173,7 @@ def sample_problem(
     """A small problem of some kind; only its kind matters."""
     named = named_filter(chosen) if isinstance(chosen, str) else chosen
     scaled = replace(named, kernels=named.kernels * np.float32(scale))
-    side = 4 * KERNEL_SIZE
+    side = 16 * KERNEL_SIZE
     return make_problem(
         (side, side, in_channels), dtype, weight_set(scaled, channels, in_channels=in_channels), **rules
     )

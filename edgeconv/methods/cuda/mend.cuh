@@ -13,8 +13,29 @@ __device__ __forceinline__ bool is_finite(float value) {
 }
 __device__ __forceinline__ bool is_finite(double value) { return value - value == 0; }
 
+// Output sample o of pixel (x, y), at `place`, where it is not finite. `weights` is (directions, out, in group, 3, 3).
+__device__ __forceinline__ void mend_sample(const INPUT *image, OUTPUT &place, const Real *weights,
+                                            const StridedGeometry &size, int y, int x, int o) {
+    if (is_finite(to_real(place))) return;
+    const Real value = join([&](int d) {
+        const Real *weight = weights + (d * OUT_CHANNELS + o) * IN_GROUP * KERNEL_SIZE * KERNEL_SIZE;
+        Sum response = 0;
+#pragma unroll 1
+        for (int tap = 0; tap < IN_GROUP * KERNEL_SIZE * KERNEL_SIZE; ++tap) {
+            const int u = tap / KERNEL_SIZE % KERNEL_SIZE, v = tap % KERNEL_SIZE;
+            const int row = source_index<border>(y * size.stride + u - size.padding, size.height);
+            const int column = source_index<border>(x * size.stride + v - size.padding, size.width);
+            if (row == OUTSIDE || column == OUTSIDE) continue;
+            const int channel = IN_GROUP == CHANNELS ? tap / (KERNEL_SIZE * KERNEL_SIZE) : o;
+            const long long pixel = static_cast<long long>(row) * size.width + column;
+            response = multiply_add(weight[tap], to_real(image[pixel * PIXEL_SAMPLES + channel]), response);
+        }
+        return response;
+    });
+    store_sample<store>(value, place);
+}
+
 // The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
-// `weights` is (directions, out, in group, 3, 3).
 __device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const Real *weights, const StridedGeometry size,
                                   int first_y, int rows, int first_x, int columns, int thread, int threads) {
     const long long samples = static_cast<long long>(columns) * OUT_CHANNELS;
@@ -22,23 +43,18 @@ __device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const Real *w
     for (long long i = thread; i < rows * samples; i += threads) {
         const int y = first_y + static_cast<int>(i / samples), x = first_x + static_cast<int>(i % samples / OUT_CHANNELS);
         const int o = static_cast<int>(i % OUT_CHANNELS);
-        OUTPUT &place = out[(static_cast<long long>(y) * size.out_width + x) * OUT_SAMPLES + o];
-        if (is_finite(to_real(place))) continue;
-        const Real value = join([&](int d) {
-            const Real *weight = weights + (d * OUT_CHANNELS + o) * IN_GROUP * KERNEL_SIZE * KERNEL_SIZE;
-            Sum response = 0;
-#pragma unroll 1
-            for (int tap = 0; tap < IN_GROUP * KERNEL_SIZE * KERNEL_SIZE; ++tap) {
-                const int u = tap / KERNEL_SIZE % KERNEL_SIZE, v = tap % KERNEL_SIZE;
-                const int row = source_index<border>(y * size.stride + u - size.padding, size.height);
-                const int column = source_index<border>(x * size.stride + v - size.padding, size.width);
-                if (row == OUTSIDE || column == OUTSIDE) continue;
-                const int channel = IN_GROUP == CHANNELS ? tap / (KERNEL_SIZE * KERNEL_SIZE) : o;
-                const long long pixel = static_cast<long long>(row) * size.width + column;
-                response = multiply_add(weight[tap], to_real(image[pixel * PIXEL_SAMPLES + channel]), response);
-            }
-            return response;
-        });
-        store_sample<store>(value, place);
+        mend_sample(image, out[(static_cast<long long>(y) * size.out_width + x) * OUT_SAMPLES + o], weights, size, y, x, o);
     }
+}
+
+// Samples `first` to `last` - 1 of output rows, by one thread, which stored them.
+__device__ __forceinline__ void mend_samples(const INPUT *image, OUTPUT *out, const Real *weights,
+                                             const StridedGeometry &size, int first_y, int rows, int first, int last) {
+#pragma unroll 1
+    for (int y = first_y; y < min(first_y + rows, size.out_height); ++y)
+#pragma unroll 1
+        for (int i = first; i < last; ++i) {
+            OUTPUT &place = out[static_cast<long long>(y) * size.out_width * OUT_CHANNELS + i];
+            mend_sample(image, place, weights, size, y, i / OUT_CHANNELS, i % OUT_CHANNELS);
+        }
 }

@@ -1,7 +1,8 @@
 """sliding on CUDA: one pass over HWC, all output channels in one launch, nothing materialised.
 
-Three kernels share the problems between them:
+Four kernels share the problems between them:
 
+    flat_rows.cu        each channel by itself at stride 1, where rows start on 16 bytes (flat_rows.py)
     sliding.cu          blocks walk down strips of the picture; strides 1 to 6
     sliding_bank.cu     many filters at once: lanes share the outputs of their pixels (sliding_bank.py)
     sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, and pictures so small
@@ -9,8 +10,8 @@ Three kernels share the problems between them:
 
 A uint8 picture with whole weights from -127 to 127 (every named filter but luma's) is summed in exact integers, four
 products an instruction, or on the tensor cores; filters that are the same for every plane by fewer operations, where
-there are some to save; all else is FMA, in float32 or in float64 (exactness.py). Weights go in as a kernel parameter,
-so a new filter compiles nothing.
+there are some to save; all else is FMA, in float32 or in float64 (exactness.py). Weights go in as kernel parameters, so
+that a new filter of the same structure compiles nothing.
 
     sliding_arithmetic.py   which kernel and which arithmetic a problem takes
     sliding_forms.py        which form, of those of core/forms.py
@@ -34,6 +35,7 @@ from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import AddressPlan, Method, PicturePlan, Plan
 from edgeconv.methods.cuda import canny_plan
+from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
 from edgeconv.methods.cuda.kernel_args import (
     BankPart,
     Defines,
@@ -192,7 +194,7 @@ def variants() -> tuple[KernelVariant, ...]:
     problems = sample_problems()
     parts = [part for problem in problems for part in direct_parts(problem)]
     listed = [direct_variant(part.problem, pitches=part.pitches) for part in parts]
-    listed += bank_variants()
+    listed += [*flat_variants((*problems, *tiled)), *bank_variants()]
     for problem in filter(has_strips, (*problems, *tiled)):
         for aligned in (False, True):
             listed += [strip_variant(problem, tile, aligned, aligned) for _, tile in tiles_of(problem, aligned)]
@@ -326,13 +328,23 @@ class StripPlan(AddressPlan):
         return Cut(launch, tile, rows_per_strip, strips)
 
 
-def plan_for_large(problem: Problem, pictures: int = 1) -> Plan:
+def plan_for_large(problem: Problem, pictures: int = 1) -> AddressPlan:
     """The plan for pictures that are not small, or for a batch of them in one launch."""
     if has_strips(problem):
         return StripPlan(problem, pictures=pictures)
     if overlaps(problem):
         return BankPlan(problem, pictures=pictures)
     return DirectPlan(problem, pictures=pictures)
+
+
+def plan_for(problem: Problem, pictures: int, is_direct: bool) -> AddressPlan:
+    """Flat rows where they do it, else the kernel for pictures of that size."""
+
+    def other() -> AddressPlan:
+        return DirectPlan(problem) if is_direct else plan_for_large(problem, pictures)
+
+    flat = flat_filter(problem)
+    return other() if flat is None else FlatPlan(problem, pictures=pictures, filter=flat, elsewhere=other)
 
 
 class CudaSliding(Method):
@@ -343,11 +355,11 @@ class CudaSliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        return DirectPlan(problem) if is_small(problem) else plan_for_large(problem)
+        return plan_for(problem, 1, is_small(problem))
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
-        return plan_for_large(problem, pictures)
+        return plan_for(problem, pictures, False)
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
         return canny_plan.chain_reason(problem)

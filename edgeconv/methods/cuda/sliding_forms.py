@@ -150,12 +150,18 @@ def _shares_of_unit(
 
 def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
     """Whether halves hold every partial sum, so that a lane holds two samples."""
-    near, far = filter_.near, filter_.far
     if not filter_.form.startswith("ring") or filter_.shares or problem.stride != 1 or not is_whole(problem):
         return False
-    if not problem.dtype == problem.output_dtype == np.uint8 or not (_is_whole_half(near) and _is_whole_half(far)):
+    if not problem.dtype == problem.output_dtype == np.uint8:
         return False
-    if filter_.form == "ring_of_differences":  # the product may round, but only what is clipped anyway
+    return ring_holds_pairs(filter_.near, filter_.far, filter_.form)
+
+
+def ring_holds_pairs(near: float, far: float, form: str) -> bool:
+    """Whether halves hold every partial sum of a ring of bytes."""
+    if not (_is_whole_half(near) and _is_whole_half(far)):
+        return False
+    if form == "ring_of_differences":  # the product may round, but only what is clipped anyway
         return True
     never_negative = near * KERNEL_SIZE + far * len(COMPASS_RING) >= 0
     return never_negative and _significant(near) * KERNEL_SIZE * np.iinfo(np.uint8).max <= LARGEST_WHOLE_HALF

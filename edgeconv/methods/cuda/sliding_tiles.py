@@ -1,6 +1,6 @@
 """How CUDA `sliding` cuts a picture into strips: the measured table of tiles, and the height of a strip.
 
-Nothing here changes a result, only its speed. The table is data: scripts/sweep_cuda_sliding.py finds its lines.
+Nothing here changes a result, only its speed. The table is data, measured on one NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ TILES = (
     TileRow(StripTile(2, 1, 0, 2, 6, 1), sample_bytes=2),
     TileRow(StripTile(4, 1, 0, 1, 12, 4)),
 )
-"""The first line that fits is taken. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
+"""The first line that fits is taken."""
 
 
 def form_of(problem: Problem) -> FormMacro | None:

@@ -30,9 +30,10 @@ constexpr unsigned LEAST_SCALE = 0x01000000u, LARGEST_SCALE = 0x7E000000u;
 // sqrt(first² + second²). For float outputs both are scaled by a power of two first, so that squares neither overflow nor
 // vanish; where they would do neither, the result is that of the plain formula, bit for bit. The sums of a whole-number
 // output are below 2^24 (exactness.py), and what vanishes rounds to 0 anyway. Half a level of 8 bits is 2^13 times further
-// from the root of a whole square than the approximate root is.
+// from the root of a whole square than the approximate root is. A half has as many bits less, and ends before squares do.
 __device__ __forceinline__ float length_of(float first, float second) {
-    if (sizeof(OUTPUT) == sizeof(uint8)) return approximate_root(fmaf(second, second, first * first));
+    constexpr bool IS_HALF = is_float(static_cast<const OUTPUT *>(nullptr)) && sizeof(OUTPUT) == 2;
+    if (sizeof(OUTPUT) == sizeof(uint8) || IS_HALF) return approximate_root(fmaf(second, second, first * first));
     if (!is_float(static_cast<const OUTPUT *>(nullptr))) return sqrtf(fmaf(second, second, first * first));
     const unsigned exponent =
         max(__float_as_uint(first) & EXPONENT_BITS, __float_as_uint(second) & EXPONENT_BITS);

@@ -1,0 +1,303 @@
+"""Flat rows on CUDA: channels that are filtered by themselves, at stride 1, as one row of samples (flat_rows.cu).
+
+A kernel row is a *line*: a weighted sum along the row, such as 1, 2, 1. Kernel rows that are equal up to a factor share
+a line, and each direction joins the lines of three picture rows. So a Sobel filter is two lines, 1, 2, 1 and -1, 0, 1,
+each of which a row of the picture gives once. The largest of eight directions is a ring (core/forms.py).
+
+For uint8, uint16, float16 and float32 pictures that are padded by 1 and stored in their own type, where every row
+starts on 16 bytes; of uint8 where pairs of halves hold every partial sum, or what they round is clipped in any case.
+Everything else, and arrays that start elsewhere, are for the other kernels of `sliding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core import forms
+from edgeconv.core.exactness import WHOLE, is_whole, own_arithmetic, sums_for
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.methods.base import AddressPlan
+from edgeconv.methods.cuda.kernel_args import batch_defines, launch_of, picture_geometry, problem_defines
+from edgeconv.methods.cuda.sliding_forms import LARGEST_WHOLE_HALF, ring_holds_pairs
+
+Kind = Literal["any", "sum", "difference", "beside"]
+"""How three numbers are joined: weighted; plainly; the last less the first; the outer two and a weighted middle one."""
+Interval = tuple[float, float]
+FlatForm = Literal["lines", "ring_of_three", "ring_of_differences"]
+
+MOST_CHANNELS, MOST_LINES, MOST_DIRECTIONS = 4, 6, 2
+VECTOR_BYTES = 16
+"""Of a thread in a row, at most; rows start on a multiple of it."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """Three numbers joined, along a row or across rows."""
+
+    kind: Kind
+    weights: tuple[float, float, float]
+
+    @property
+    def taps(self) -> int:
+        """A bit for each number that is taken."""
+        return sum(1 << i for i, weight in enumerate(self.weights) if weight)
+
+    def partial_sums(self, numbers: Sequence[Interval]) -> list[Interval]:
+        """Within what each sum on the way lies, the result last; `numbers` are what the three lie in."""
+        ends = [(weight * low, weight * high) for weight, (low, high) in zip(self.weights, numbers, strict=True)]
+        first, middle, last = ((min(pair), max(pair)) for pair in ends)
+        terms = [_sum_of(first, last), middle] if self.kind == "beside" else [first, middle, last]
+        return list(accumulate((term for term in terms if any(term)), _sum_of))
+
+
+def _sum_of(first: Interval, second: Interval) -> Interval:
+    return first[0] + second[0], first[1] + second[1]
+
+
+@dataclass(frozen=True)
+class FlatFilter:
+    """One filter for every channel, as flat_rows.cu computes it."""
+
+    form: FlatForm
+    has_pairs: bool = False
+    lines: tuple[Join, ...] = ()
+    of_row: tuple[tuple[int, ...], ...] = ()
+    """Of each direction the line of each row of the kernel."""
+    rows: tuple[Join, ...] = ()
+    """Of each direction how the lines of three rows are joined."""
+    near: float = 0.0
+    """Of a ring, as in forms.Ring."""
+    far: float = 0.0
+    names: tuple[forms.FormName, ...] = ()
+
+    @property
+    def macros(self) -> tuple[tuple[str, str | int], ...]:
+        """What flat_rows.cu is compiled with."""
+        return (
+            ("FORM", self.form),
+            *((("PAIRS", 1),) if self.has_pairs else ()),
+            *(self._macros_of_lines() if self.lines else ()),
+        )
+
+    def _macros_of_lines(self) -> Iterator[tuple[str, str | int]]:
+        yield "LINES", len(self.lines)
+        for name, values in (
+            ("LINE_KINDS", [f"Kind::{line.kind}" for line in self.lines]),
+            ("LINE_TAPS", [line.taps for line in self.lines]),
+            ("LINE_OF_ROW", [line for direction in self.of_row for line in direction]),
+            ("ROWS_KINDS", [f"Kind::{rows.kind}" for rows in self.rows]),
+            ("ROWS_TAPS", [rows.taps for rows in self.rows]),
+        ):
+            yield name, "{" + ",".join(map(str, values)) + "}"
+
+    def packed(self) -> NDArray[np.uint32]:
+        """The struct `FlatWeights` of flat_rows.cu, as 32-bit words."""
+        joins = np.zeros((MOST_LINES + MOST_DIRECTIONS, KERNEL_SIZE), np.float32)
+        for place, join in (*enumerate(self.lines), *enumerate(self.rows, MOST_LINES)):
+            joins[place] = join.weights
+        lanes = np.append(joins, np.array((self.near, self.far), np.float32))
+        return (np.repeat(lanes.astype(np.float16), 2) if self.has_pairs else lanes).view(np.uint32)
+
+
+# --- a problem as lines or as a ring ----------------------------------------------------------------------------------
+
+
+def flat_filter(problem: Problem) -> FlatFilter | None:
+    """The problem as flat rows, or None."""
+    weights = problem.weights
+    row_bytes = problem.width * problem.in_channels * problem.dtype.itemsize
+    if weights.shape[2] != 1 or problem.output_channels != problem.in_channels or (weights != weights[:, :1]).any():
+        return None
+    if problem.stride != 1 or problem.padding != 1 or problem.in_channels > MOST_CHANNELS:
+        return None
+    if row_bytes % VECTOR_BYTES or row_bytes == VECTOR_BYTES or problem.output_dtype != problem.dtype:
+        return None
+    if sums_for(problem) == "float64" or (problem.dtype == np.uint8 and not is_whole(problem)):
+        return None
+    found = _ring(problem) if problem.combine == "maximum" else _lines(problem)
+    if found is None or problem.dtype != np.uint8:
+        return found
+    holds = _hold_pairs(found) if found.lines else ring_holds_pairs(found.near, found.far, found.form)
+    return replace(found, has_pairs=True) if holds else None
+
+
+def _ring(problem: Problem) -> FlatFilter | None:
+    found = forms.reduced(problem, problem.weights[:, :1], mends=True)
+    if not found.directions.rings:
+        return None
+    ring = found.directions.rings[0]
+    form: FlatForm = "ring_of_differences" if ring.of_differences else "ring_of_three"
+    return FlatFilter(form, near=ring.near, far=ring.far, names=found.names)
+
+
+def _lines(problem: Problem) -> FlatFilter | None:
+    """Each direction by lines. Its sign is free where the output has none."""
+    is_unsigned = problem.combine == "magnitude" or problem.output_mode == "abs"
+    kernels = problem.weights[:, 0, 0]
+    lines: list[Join] = []
+    of_row, rows = [], []
+    for kernel in kernels:
+        found = [_line_of(row, lines) for row in kernel]
+        factors = [factor for _, factor in found]
+        if is_unsigned and factors[2] == -1 and abs(factors[0]) == 1:
+            factors = [-factor for factor in factors]
+        of_row.append(tuple(line for line, _ in found))
+        rows.append(_rows_joined(factors))
+    return FlatFilter("lines", False, tuple(lines), tuple(of_row), tuple(rows)) if lines else None
+
+
+def _line_of(row: NDArray[Any], lines: list[Join]) -> tuple[int, float]:
+    """The line of a kernel row, added where it is new, and the factor that makes it the row; 0 of an empty row."""
+    first, middle, last = map(float, row)
+    factor = 1.0
+    if not row.any():
+        return 0, 0.0
+    if first == -last and not middle:
+        line, factor = Join("difference", (-1.0, 0.0, 1.0)), last
+    elif np.count_nonzero(row) == 1:
+        line, factor = Join("sum", (float(first != 0), float(middle != 0), float(last != 0))), first + middle + last
+    elif first == last and (ratio := float(np.float32(middle / first))) * first == middle:
+        line, factor = Join("beside" if ratio else "sum", (1.0, ratio, 1.0)), first
+    else:
+        for number, line in enumerate(lines):
+            factor = max(map(float, row), key=abs) / max(line.weights, key=abs)
+            if (
+                tuple(weight * factor for weight in line.weights) == (first, middle, last)
+                and np.float32(factor) == factor
+            ):
+                return number, factor
+        line, factor = Join("any", (first, middle, last)), 1.0
+    if line not in lines:
+        lines.append(line)
+    return lines.index(line), factor
+
+
+def _rows_joined(factors: Sequence[float]) -> Join:
+    """How the lines of three rows are joined."""
+    first, middle, last = factors
+    kind: Kind = "any"
+    if (first, middle, last) == (-1, 0, 1):
+        kind = "difference"
+    elif set(factors) <= {0, 1}:
+        kind = "sum"
+    elif first == last == 1:
+        kind = "beside"
+    return Join(kind, (first, middle, last))
+
+
+def _hold_pairs(filter_: FlatFilter) -> bool:
+    """Whether every sum of bytes is a half, but for the last of a direction: beyond 2,048 it is clipped in any case."""
+    sample = (0.0, float(np.iinfo(np.uint8).max))
+    sums = [line.partial_sums([sample] * KERNEL_SIZE) for line in filter_.lines]
+    on_the_way = [each for of_line in sums for each in of_line]
+    for of_row, rows in zip(filter_.of_row, filter_.rows, strict=True):
+        on_the_way += rows.partial_sums([sums[line][-1] for line in of_row])[:-1]
+    weights = [abs(weight) for join in (*filter_.lines, *filter_.rows) for weight in join.weights]
+    are_whole = all(weight == np.rint(weight) and weight <= LARGEST_WHOLE_HALF for weight in weights)
+    return are_whole and all(max(-low, high) <= LARGEST_WHOLE_HALF for low, high in on_the_way)
+
+
+# --- tiles and plans --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FlatTile:
+    """How rows are shared out: the macros of flat_rows.cu that change speed and nothing else."""
+
+    vector_bytes: int
+    step_rows: int
+    steps: int
+    threads: int
+    min_blocks: int
+    """Blocks that must fit a multiprocessor: caps the registers. 0: as the compiler thinks best."""
+
+
+TILES = {
+    1: (FlatTile(8, 3, 1, 64, 1), FlatTile(16, 4, 1, 64, 0)),
+    2: (FlatTile(8, 3, 1, 128, 1), FlatTile(16, 2, 2, 128, 0)),
+    4: (FlatTile(16, 2, 1, 128, 1), FlatTile(16, 2, 2, 128, 5)),
+}
+"""By the bytes of a sample: of small pictures and of large ones."""
+SMALL_PIXELS = 8192
+"""Up to so many for each multiprocessor a picture is small: its time is that of a few loads behind each other."""
+
+
+def tile_of(problem: Problem, pictures: int, multiprocessors: int) -> FlatTile:
+    """The tile for a problem; of the GPU it depends on the number of multiprocessors alone."""
+    small, large = TILES[problem.dtype.itemsize]
+    pixels = pictures * problem.height * problem.width
+    return small if pixels <= SMALL_PIXELS * multiprocessors else large
+
+
+def flat_variant(problem: Problem, filter_: FlatFilter, tile: FlatTile, batch: bool = False) -> KernelVariant:
+    """The kernel of a problem."""
+    tile_macros = [(name.upper(), value) for name, value in asdict(tile).items()]
+    mends = (("MENDS", 1),) if problem.dtype.kind == "f" else ()
+    defines = (*problem_defines(problem), *filter_.macros, *tile_macros, *mends, *batch_defines(batch))
+    return KernelVariant("methods/cuda/flat_rows.cu", "flat_rows", defines)
+
+
+def flat_variants(problems: Iterable[Problem]) -> Iterator[KernelVariant]:
+    """The kernels of those that are flat rows, with every tile."""
+    for problem in problems:
+        filter_ = flat_filter(problem)
+        if filter_ is not None:
+            yield from (flat_variant(problem, filter_, tile) for tile in TILES[problem.dtype.itemsize])
+
+
+@dataclass
+class FlatPlan(AddressPlan):
+    """One launch of flat_rows.cu, for one picture or a batch."""
+
+    filter: FlatFilter = field(kw_only=True)
+    elsewhere: Callable[[], AddressPlan] = field(kw_only=True)
+    """Makes the plan for arrays that do not start on 16 bytes; their first run costs another compile."""
+    pictures: int = 1
+    tile: FlatTile | None = None
+    """One that is asked for; else that of `tile_of`."""
+
+    def __post_init__(self) -> None:
+        import cupy
+
+        problem = self.problem
+        tile = self.tile or tile_of(problem, self.pictures, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+        pointers = []
+        if problem.dtype.kind == "f":
+            self._plain_weights = cupy.asarray(problem.weights)
+            self.workspace_bytes = int(self._plain_weights.nbytes)
+            pointers.append(np.uint64(self._plain_weights.data.ptr))
+        across = problem.width * problem.in_channels * problem.dtype.itemsize // tile.vector_bytes
+        groups = -(-problem.height // (tile.step_rows * tile.steps))
+        kernel = load(flat_variant(problem, self.filter, tile, self.pictures > 1))
+        arguments = (picture_geometry(problem, 1, across), self.filter.packed(), *pointers)
+        blocks = -(-groups * across // tile.threads)
+        self._launch = launch_of(problem, self.pictures, kernel, blocks, (tile.threads, 1), *arguments)
+        self._other: AddressPlan | None = None
+        self.launches = self._launch.launches
+        self.arithmetic = WHOLE if self.filter.has_pairs else own_arithmetic(problem)
+        self.choice = {
+            "kernel": "flat rows",
+            "lines": len(self.filter.lines),
+            **asdict(tile),
+            "arithmetic": "whole numbers, two halves per register" if self.filter.has_pairs else self.arithmetic.name,
+            "forms": ", ".join(self.filter.names) or "plain sums",
+        }
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        self.run_at(image.data.ptr, out.data.ptr)
+
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        if (image_address | out_address) % VECTOR_BYTES == 0:
+            self._launch.at(image_address, out_address, stream)
+            return
+        self._other = self._other or self.elsewhere()
+        self._other.run_at(image_address, out_address, stream)
