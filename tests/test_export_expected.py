@@ -118,8 +118,8 @@ def shown() -> dict[str, str]:
         patch.setattr(goals, "GOALS", BARS)
         records: list[AnyRecord] = [bench(patch), *runs(), ladder()]
         assert [plain(record)["kind"] for record in records] == ["bench", "run", "run", "bench conv"]
-        (markdown,) = find_exporter("markdown").load()(records).values()
-        (page,) = find_exporter("html").load()(records).values()
+        (markdown,) = find_exporter("markdown")(records).values()
+        (page,) = find_exporter("html")(records).values()
     return {"everything.md": markdown.decode(), "everything.html": without_drawings(page.decode())}
 
 

@@ -48,7 +48,7 @@ def reports() -> list[RunReport]:
 
 
 def text_of(made: list[RunReport], name: str) -> str:
-    (content,) = find_exporter(name).load()(made).values()
+    (content,) = find_exporter(name)(made).values()
     return content.decode()
 
 

@@ -56,13 +56,13 @@ def report(
     outputs = Outputs(map(str, records), replacing.overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
     for name, path in named.items():
-        make: Callable[..., dict[str, bytes]] = find_exporter(name).load()
+        make: Callable[..., dict[str, bytes]] = find_exporter(name)
         if name == "html":  # pictures of a run lie beside its report
             make = partial(make, folders=[place.parent for place in records])
         (content,) = _made(make, loaded).values()
         outputs.add(path, content)
     if plots is not None:
-        for ending, content in _made(find_exporter("plot").load(), loaded).items():
+        for ending, content in _made(find_exporter("plot"), loaded).items():
             outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
     for path, _ in outputs.write():
         say(path)
