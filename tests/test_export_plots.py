@@ -25,7 +25,7 @@ from edgeconv.export.document import documents
 from edgeconv.export.drawing import Bars, Curve, Drawing, Lines, svg
 from edgeconv.export.figures import MOST_CURVES, of_bench, of_ladder, of_runs
 from edgeconv.export.kinds import read
-from edgeconv.run.report import PHASES, as_report
+from edgeconv.run.report import as_report
 
 RESULTS = PROJECT / "docs" / "results"
 SIZES, STRIDES = (8, 16), (1, 2)
@@ -165,15 +165,6 @@ def test_the_plots_of_runs() -> None:
     found[1].speed.memory_floor_share = 1.5  # in a cache, of which the roof is none
     found[0].speed = None
     assert [drawn.name for drawn in of_runs(found)] == ["run_whole"], "one bar alone says nothing"
-
-
-def test_one_run_has_the_phases_that_it_had() -> None:
-    made = next(iter(all_run_reports().values()))
-    seconds = {phase: 0.125 * number for number, phase in enumerate(PHASES, 1)}
-    for had in (PHASES, PHASES[:3]):
-        (bars,) = of_runs([as_report(made | {"phases_seconds": {phase: seconds[phase] for phase in had}})])
-        shown = {label.replace(" ", "_"): value for label, (value, _) in figures_of(bars).items()}
-        assert shown == {phase: seconds[phase] for phase in had}
 
 
 @pytest.mark.parametrize(("name", "field"), [("conv", "stride"), ("gemm", "dtype")])

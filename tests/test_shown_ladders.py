@@ -77,14 +77,6 @@ def gemm() -> GemmRecord:
     return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
 
 
-def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:
-    for each in conv.rows:
-        if each.stride == 2 and each.step != "copy":
-            changed(each, right=False, timing=None)
-    (line,) = ladders.lead(conv)
-    assert line.startswith("stride 1, ")
-
-
 def test_the_tables_of_a_report(conv: ConvRecord, gemm: GemmRecord) -> None:
     conv.rows = [each for each in conv.rows if (each.step, each.size) != ("waves", 1024)]
     wrong = next(each for each in conv.rows if each.step == "pixel")

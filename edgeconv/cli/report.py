@@ -62,7 +62,10 @@ def report(
         (content,) = _made(make, loaded).values()
         outputs.add(path, content)
     if plots is not None:
-        for ending, content in _made(find_exporter("plot"), loaded).items():
+        drawn = _made(find_exporter("plot"), loaded)
+        if not drawn:
+            raise UsageError("These records have no plots: their figures are in the tables of --html and --markdown.")
+        for ending, content in drawn.items():
             outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
     for path, _ in outputs.write():
         say(path)

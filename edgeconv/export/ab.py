@@ -6,8 +6,8 @@ from statistics import geometric_mean, median
 
 from edgeconv.bench.ab import AbRecord, AbRow
 from edgeconv.bench.intervals import CONFIDENCE
-from edgeconv.core.units import counted, seconds_text, share_text
-from edgeconv.export.tables import NOTHING, Table
+from edgeconv.core.units import seconds_text, share_text
+from edgeconv.export.tables import NOTHING, Table, tally
 
 MARGIN = 0.05
 """Of a report that is made later: `--fail-on` of `bench ab` is 5 % too where nothing else is asked."""
@@ -31,10 +31,8 @@ def _cells(row: AbRow, margin: float) -> tuple[str, ...]:
 
 def summary(record: AbRecord, margin: float) -> str:
     """How often each verdict fell, and the mean of all rows."""
-    verdicts = [row.verdict(margin) for row in record.rows]
-    said = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ORDER if verdict in verdicts)
     mean = "" if record.mean is None else f"; geometric mean of B / A {record.mean}"
-    return f"{counted(len(verdicts), 'row')}: {said}{mean}. Slower: the whole interval is above {1 + margin:.3g}."
+    return f"{tally(table(record, margin), 'row')}{mean}. Slower: the whole interval is above {1 + margin:.3g}."
 
 
 def cut_table(record: AbRecord, comparisons: int, margin: float) -> Table:

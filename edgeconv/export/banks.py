@@ -16,9 +16,7 @@ from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.core.units import digits_text
-from edgeconv.export.tables import NOTHING, Table, percent, ratio_cell
-
-MICROSECONDS = 1e6
+from edgeconv.export.tables import Table, percent, shown
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,6 @@ class BankSeries:
         """What it is of."""
         picture = "grey" if self.in_channels == 1 else "RGB"
         return f"{picture} {self.dtype}, {self.size}×{self.size}, stride {self.stride}"
-
-    @property
-    def candidates(self) -> list[str]:
-        """Methods first, in the record's order."""
-        rows = sorted((row for rows in self.rows.values() for row in rows), key=lambda row: row.kind != "method")
-        return list(dict.fromkeys(row.candidate for row in rows))
 
     def limits_seconds(self, filters: int) -> tuple[float, float | None]:
         """Of memory, and of arithmetic where its rate is known: below the longer no float32 method can be."""
@@ -70,22 +62,20 @@ def bank_map(series: BankSeries) -> Table:
     """One line for each number of filters, in µs: the limits, every candidate's time, the fastest method's share of the
     limit and its lead over libraries.
     """
-    candidates = series.candidates
+    first = sorted((row for rows in series.rows.values() for row in rows), key=lambda row: row.kind != "method")
+    candidates = list(dict.fromkeys(row.candidate for row in first))
     lines = []
     for filters, rows in series.rows.items():
-        found, (memory, arithmetic) = {row.candidate: row for row in rows}, series.limits_seconds(filters)
+        found, (memory, arithmetic) = {row.candidate: median(row) for row in rows}, series.limits_seconds(filters)
         timed = sorted(rows, key=median)
         ours = next((row for row in timed if row.kind == "method" and row.options.math == "fma"), None)
         theirs = next((row for row in timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
         share = None if ours is None else max(memory, arithmetic or 0.0) / median(ours)
-        lead = ours and theirs and ratio_interval(samples(ours), samples(theirs))
-        times = (median(found[name]) if name in found else None for name in candidates)
-        figures = map(_microseconds, (memory, arithmetic, *times))
-        lines.append((str(filters), *figures, percent(share), ratio_cell(lead) if lead else NOTHING))
+        ratio = ratio_interval(samples(ours), samples(theirs)) if ours and theirs else None
+        lead = shown(ratio, lambda known: f"no verdict ({known.doubt})" if known.doubt else str(known))
+        seconds = (memory, arithmetic, *map(found.get, candidates))
+        microseconds = (shown(each, lambda known: digits_text(known * 1e6, 3)) for each in seconds)
+        lines.append((str(filters), *microseconds, percent(share), lead))
     named = [f"`{candidate}`" for candidate in candidates]
     header = ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
     return Table(series.title, header, tuple(lines))
-
-
-def _microseconds(seconds: float | None) -> str:
-    return NOTHING if seconds is None else digits_text(seconds * MICROSECONDS, 3)

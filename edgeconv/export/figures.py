@@ -5,7 +5,7 @@
     filter banks  GFLOPS over the number of filters, under what memory and arithmetic allow
     drawn cases   one distribution of the shares of the limit
     a ladder      GFLOPS of each step over size, and as bars at the largest
-    runs          where the time of one run went; of several their GFLOPS, and how near they are to a copy's speed
+    runs          of several their GFLOPS, how near they are to a copy's speed, and the time of all of each run
 
 A kind of case with one size has bars in place of single dots. Of many candidates those that everybody looks for are
 drawn (`LOOKED_FOR`), then the fastest.
@@ -28,7 +28,7 @@ from edgeconv.export.drawing import Bars, Curve, Drawing, Lines
 from edgeconv.export.ladders import LadderRecord, panels, usual
 from edgeconv.export.runs import labels
 from edgeconv.export.tables import times
-from edgeconv.run.report import PHASES, RunReport
+from edgeconv.run.report import RunReport
 
 MOST_PLOTS, MOST_CURVES, MOST_BARS = 6, 8, 24
 MOST_OVER_SIZE = 4
@@ -174,12 +174,7 @@ def of_ladder(record: LadderRecord) -> list[Drawing]:
 
 
 def of_runs(reports: Sequence[RunReport]) -> list[Drawing]:
-    """Of one run its phases; of several what tells them apart."""
-    if len(reports) == 1:
-        found = reports[0].phases_seconds
-        phases = {phase.replace("_", " "): found[phase] for phase in PHASES if phase in found}
-        caption = "The one pass whose output was saved, from the start of the process to the written file."
-        return _bars("run_phases", "Where the time went", caption, "seconds of each phase", phases, seconds_text)
+    """What tells several runs apart."""
     named = dict(zip(labels(reports), reports, strict=True))
     speeds = {name: report.speed for name, report in named.items() if report.speed is not None}
     rates = {name: speed.kernel_gflops for name, speed in speeds.items()}

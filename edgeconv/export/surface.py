@@ -4,55 +4,37 @@ from __future__ import annotations
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import median
-from edgeconv.bench.surface import PERCENTILES, distributions, shares, worst
+from edgeconv.bench.surface import PERCENTILES, Share, distributions, shares, worst
 from edgeconv.core.units import digits_text, seconds_text, share_text
-from edgeconv.export.tables import NOTHING, Table
+from edgeconv.export.tables import NOTHING, Table, shown
 
+MEAN_LEAD = "lead over the fastest peer, geometric mean"
 HEADER = (
-    "device",
-    "cases",
-    "number",
-    *(f"p{percentile}" for percentile in PERCENTILES),
-    "lead over the fastest peer, geometric mean",
-    "cases with a peer",
-    "of them, peer faster",
+    *("device", "cases", "number", *(f"p{percentile}" for percentile in PERCENTILES)),
+    *(MEAN_LEAD, "cases with a peer", "of them, peer faster"),
 )
 WORST = ("of the limit", "device", "bound by", "case", "shape", "border, mode, padding", "time", "arithmetic", "forms")
 
 
 def tables_of(record: BenchRecord) -> list[Table]:
     """The distribution of shares, and the worst cases of each device; none for a grid that lists its cases."""
-    draw = record.grid.draw
+    draw, rows, low = record.grid.draw, [], []
     if draw is None:
         return []
-    found = {device: shares(record, device) for device in record.roofs}
-    rows = [
-        (
-            device,
-            part.what,
-            str(part.cases),
-            *(digits_text(value, 2) for value in part.percentiles),
-            NOTHING if part.mean_lead is None else str(part.mean_lead),
-            str(len(part.leads)),
-            str(part.behind),
-        )
-        for device, of_device in found.items()
-        for part in distributions(of_device)
-    ]
-    low = [
-        (
-            share_text(share.share),
-            device,
-            share.bound_by,
-            f"{share.row.case.dtype} {share.row.case.filter} {share.row.case.channels} s{share.row.case.stride}",
-            f"{share.row.case.height}×{share.row.case.width}",
-            f"{share.row.case.border}, {share.row.case.output_mode}, {share.row.case.padding}",
-            seconds_text(median(share.row)),
-            str(share.row.choice.get("arithmetic", NOTHING)),
-            str(share.row.choice.get("forms", NOTHING)),
-        )
-        for device, of_device in found.items()
-        for share in worst(of_device)
-    ]
+    for device in record.roofs:
+        found = shares(record, device)
+        low += [_cells(device, share) for share in worst(found)]
+        for part in distributions(found):
+            percentiles = (digits_text(value, 2) for value in part.percentiles)
+            leads = (shown(part.mean_lead), str(len(part.leads)), str(part.behind))
+            rows.append((device, part.what, str(part.cases), *percentiles, *leads))
     title = f"Share of the limit, {draw.cases} cases drawn from seed {draw.seed}"
     return [Table(title, HEADER, tuple(rows)), Table("The smallest shares", WORST, tuple(low))]
+
+
+def _cells(device: str, share: Share) -> tuple[str, ...]:
+    case, choice = share.row.case, share.row.choice
+    what = f"{case.dtype} {case.filter} {case.channels} s{case.stride}"
+    shape, rules = f"{case.height}×{case.width}", f"{case.border}, {case.output_mode}, {case.padding}"
+    how = (str(choice.get("arithmetic", NOTHING)), str(choice.get("forms", NOTHING)))
+    return (share_text(share.share), device, share.bound_by, what, shape, rules, seconds_text(median(share.row)), *how)

@@ -1,32 +1,35 @@
 """Tables as rows of plain text, which terminal, Markdown and page only draw; and those of a bench record.
 
-The first column is the verdict. Words stand left and figures right. A page shows the first `MOST` columns, a terminal
+The first column is the verdict. Words stand left and figures right. A page shows the first `most` columns, a terminal
 those that fit it; both say that there are more. A spreadsheet has every figure (csv.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import competes, groups, median, winners
+from edgeconv.bench.summary import Group, competes, groups, median, winners
 from edgeconv.bench.summary import fastest as fastest_of
 from edgeconv.core.safe_text import visible
-from edgeconv.core.units import digits_text, seconds_text, share_text
+from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.run.report import SeriesPart
 
 NOTHING = "–"
-MOST = 9
+BAR = "\\|"
+"""A bar within a cell of Markdown."""
 LONG = 32
+T = TypeVar("T")
 GOOD = ("faster", "met", "right", "fastest")
 BAD = ("slower", "MISSED", "wrong", "WRONG", "failed", "disqualified")
-FIGURE = re.compile(r"[≥≤±]? ?[\d.,+−-]+(e[+-]?\d+)?( ?[%×]| [µm]?s)?( [\[(±].*| ⚑)?")
+FIGURE = re.compile(r"[\d.,+-]+(e[+-]?\d+)?( [%×]| [µm]?s)?( [\[(±].*)?")
 """What stands under its like: columns of these are set to the right."""
 
 
@@ -39,7 +42,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     folded: bool = False
     """Whether a page shows it only when asked."""
-    most: ClassVar[int] = MOST
+    most: ClassVar[int] = 9
 
     @staticmethod
     def tone(verdict: str) -> Literal["good", "bad", ""]:
@@ -75,13 +78,33 @@ def lines_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(visible(cell).replace('|', BAR) for cell in line)} |\n" for line in lines)
 
 
-BAR = "\\|"
-"""A bar within a cell of Markdown."""
+def tally(table: Table, noun: str) -> str:
+    """`12 cases: 1 slower, 10 faster, 1 as fast`: how often each verdict fell, the bad ones first."""
+    found = sorted(
+        Counter(verdict for verdict, *_ in table.rows).items(), key=lambda each: (each[0] not in BAD, -each[1])
+    )
+    said = ", ".join(f"{count} {verdict}" for verdict, count in found)
+    return f"{counted(len(table.rows), noun)}: {said}"
+
+
+def shown(value: T | None, text: Callable[[T], str] = str) -> str:
+    """As text; nothing where it is not known."""
+    return NOTHING if value is None else text(value)
 
 
 def percent(share: float | None) -> str:
     """A share, or nothing."""
-    return NOTHING if share is None else share_text(share)
+    return shown(share, share_text)
+
+
+def seconds(value: float | None) -> str:
+    """A time, or nothing."""
+    return shown(value, seconds_text)
+
+
+def rate(value: float | None) -> str:
+    """GFLOPS or GB/s, or nothing."""
+    return shown(value, lambda known: digits_text(known, 4))
 
 
 def times(ratio: float) -> str:
@@ -98,11 +121,6 @@ def median_and_spread(series: SeriesPart) -> str:
     return f"{text} ± {digits_text((spread[1] - spread[0]) / 2 * scale, 2)}"
 
 
-def ratio_cell(ratio: Ratio) -> str:
-    """`15.97 [15.92, 16.08]`, or why there is no verdict."""
-    return f"no verdict ({ratio.doubt})" if ratio.doubt else str(ratio)
-
-
 # --- a bench --------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +134,7 @@ def fastest(record: BenchRecord) -> Table:
     for group, winner in found:
         method = winner.method
         share = None if method.lead_metrics is None else method.lead_metrics.floor_share
-        own = (group.title, str(method.case.size), method.candidate, seconds_text(median(method)))
+        own = (group.title, str(method.case.size), method.candidate, seconds(median(method)))
         library = _beside(winner.library, winner.library_ratio) if has_libraries else ()
         peer, took, lead = _beside(winner.peer, winner.ratio)
         rows.append((_verdict(winner.ratio), lead, *own, peer, took, percent(share), *library))
@@ -139,7 +157,7 @@ def _beside(peer: BenchRow | None, ratio: Ratio | None) -> tuple[str, str, str]:
     """Three cells: who it is, its time, and that over the method's."""
     if peer is None or ratio is None:
         return NOTHING, NOTHING, NOTHING
-    return peer.candidate, seconds_text(median(peer)), str(ratio)
+    return peer.candidate, seconds(median(peer)), str(ratio)
 
 
 def goals(record: BenchRecord) -> Table:
@@ -147,65 +165,44 @@ def goals(record: BenchRecord) -> Table:
     rows = []
     for outcome in sorted(outcomes(record), key=lambda outcome: outcome.met):
         goal = outcome.goal
-        figure = seconds_text(outcome.figure) if goal.measure == "call" else digits_text(outcome.figure, 3)
+        figure = seconds(outcome.figure) if goal.measure == "call" else digits_text(outcome.figure, 3)
         place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
-        verdict, short = ("met", "") if outcome.met else ("MISSED", share_text(outcome.short_by))
-        why = "" if outcome.met else goal.binds
-        rows.append((verdict, goal.case, *place, outcome.words, outcome.candidate, figure, short, why))
+        verdict, *missed = ("met", "", "") if outcome.met else ("MISSED", share_text(outcome.short_by), goal.binds)
+        rows.append((verdict, goal.case, *place, outcome.words, outcome.candidate, figure, *missed))
     header = ("verdict", "case", "size", "stride", "goal", "by", "figure", "missed by", "what binds it")
     return Table("The project's own goals", header, tuple(rows))
 
 
-def _of_metrics(name: str, cell: Callable[[Any], str]) -> Callable[[BenchRow], str]:
-    def read(row: BenchRow) -> str:
-        found = None if row.lead_metrics is None else getattr(row.lead_metrics, name)
-        return NOTHING if found is None else cell(found)
-
-    return read
-
-
-def _rate(value: float) -> str:
-    return digits_text(value, 4)
-
-
-FIGURES_OF_ROW: dict[str, Callable[[BenchRow], str]] = {
-    "median": lambda row: NOTHING if row.lead_series is None else median_and_spread(row.lead_series),
-    "GFLOPS": lambda row: NOTHING if row.kind == "copy" else _of_metrics("gflops", _rate)(row),
-    "GB/s": _of_metrics("gigabytes_per_second", _rate),
-    "of copy speed": _of_metrics("floor_share", percent),
-    "why not, or what differs": lambda row: row.reason or row.differs or "",
-    "of roofline": _of_metrics("roofline_share", percent),
-    "bound by": lambda row: "launch" if row.launch_bound else _of_metrics("bound_by", str)(row),
-    "samples": lambda row: NOTHING if row.lead_series is None else str(row.lead_series.n),
-    "L2": lambda row: row.lead_l2_state or NOTHING,
-    "workspace": lambda row: NOTHING if row.workspace_bytes is None else f"{row.workspace_bytes:,}",
-    "relative error": lambda row: (
-        NOTHING if row.check is None or row.check.relative_error is None else f"{row.check.relative_error:.1g}"
-    ),
-}
-"""Columns of `every_row` behind its first."""
-
-
 def every_row(record: BenchRecord) -> Table:
     """Everybody at each case, the fastest first; last those that got no time, and why."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for group in groups(record):
-        for size in group.sizes:
-            of_case = sorted((row for row in group.rows if row.case.size == size), key=median)
+        for of_case in ranked(group):
             best = fastest_of(row for row in of_case if row.kind != "copy" and competes(row))
-            for row in of_case:
-                behind = times(median(row) / median(best)) if best and row.timings else NOTHING
-                cells = (cell(row) for cell in FIGURES_OF_ROW.values())
-                rows.append((_standing(row, best), behind, row.candidate, next(cells), group.title, str(size), *cells))
-    median_column, *more = FIGURES_OF_ROW
-    header = ("verdict", "× fastest", "who", median_column, "case", "size", *more)
-    return Table(f"Everybody at each case: {len(rows):,} rows", header, tuple(rows), folded=True)
+            rows += (_standing(row, best, group.title) for row in of_case)
+    header = ("verdict", "× fastest", "who", "median", "case", "size", "GFLOPS", "GB/s", "of copy speed")
+    more = ("why not, or what differs", "of roofline", "bound by", "samples", "L2")
+    return Table(f"Everybody at each case: {len(rows):,} rows", (*header, *more), tuple(rows), folded=True)
 
 
-def _standing(row: BenchRow, best: BenchRow | None) -> str:
-    if row.timings:
-        return "limit" if row.kind == "copy" else "fastest" if row is best else "right"
-    return row.status
+def ranked(group: Group) -> Iterator[list[BenchRow]]:
+    """Of each size everybody, the fastest first, those without a time last."""
+    for size in group.sizes:
+        yield sorted((row for row in group.rows if row.case.size == size), key=median)
+
+
+def _standing(row: BenchRow, best: BenchRow | None, case: str) -> tuple[str, ...]:
+    """A row beside the fastest of its case."""
+    series, found, size, why = row.lead_series, row.lead_metrics, str(row.case.size), row.reason or row.differs or ""
+    if series is None or found is None:
+        none = (NOTHING,) * 4
+        return (row.status, NOTHING, row.candidate, NOTHING, case, size, *none[1:], why, *none)
+    verdict = "limit" if row.kind == "copy" else "fastest" if row is best else "right"
+    behind = NOTHING if best is None else times(median(row) / median(best))
+    rates = (NOTHING if row.kind == "copy" else rate(found.gflops), rate(found.gigabytes_per_second))
+    near = (percent(found.floor_share), why, percent(found.roofline_share))
+    more = ("launch" if row.launch_bound else shown(found.bound_by), str(series.n), shown(row.lead_l2_state))
+    return (verdict, behind, row.candidate, median_and_spread(series), case, size, *rates, *near, *more)
 
 
 def left_out(record: BenchRecord) -> Table:

@@ -40,17 +40,8 @@ def draw(table: Table, columns: int, colours: bool) -> str:
 
 def _printed(parts: Sequence[RenderableType], columns: int, colours: bool) -> str:
     stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=columns,
-        force_terminal=colours,
-        color_system="standard" if colours else None,
-        no_color=not colours,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
+    system: Literal["standard"] | None = "standard" if colours else None
+    console = Console(file=stream, width=columns, force_terminal=colours, color_system=system, legacy_windows=False)
     console.print(*parts, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
@@ -60,11 +51,17 @@ def _parts(document: Document, columns: int) -> Iterator[RenderableType]:
     yield Text(visible(document.facts) + "\n")
     for warning in document.warnings:
         yield Text(f"Note: {visible(warning)}.\n", style="yellow")
-    for lines in (document.summary, document.machine):
-        yield from (Padding(Text(visible(line)), (0, 0, 0, 2)) for line in lines)
-        yield Text("")
+    yield from _items(document.summary)
     for table in document.tables:
         yield from _table(table, columns)
+    for title, lines in document.notes.items():
+        yield Text(title, style="bold")
+        yield from _items(lines)
+
+
+def _items(lines: Sequence[str]) -> Iterator[RenderableType]:
+    yield from (Padding(Text(visible(line)), (0, 0, 0, 2)) for line in lines)
+    yield Text("")
 
 
 def _table(table: Table, columns: int) -> Iterator[RenderableType]:
