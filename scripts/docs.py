@@ -38,7 +38,7 @@ from edgeconv.export import ladders, surface
 from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.document import documents as documents_of
 from edgeconv.export.drawing import Curve, Lines, svg
-from edgeconv.export.kinds import read as read_shown
+from edgeconv.export.schemas import read as read_shown
 from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options

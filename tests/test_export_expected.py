@@ -25,9 +25,9 @@ from edgeconv.bench.record import BenchRecord, BusPart, LeftOut
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
-from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.ladders import every_row
 from edgeconv.export.markdown import as_text
+from edgeconv.export.rows import every_row
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.run.report import DeviceFacts, RunReport
 from edgeconv.runtime.devices.base import Train
 

@@ -20,7 +20,7 @@ from edgeconv.core.records import as_type
 from edgeconv.errors import UsageError
 from edgeconv.export import EXPORTERS, find_exporter, parse_formats, terminal
 from edgeconv.export.document import documents
-from edgeconv.export.kinds import read
+from edgeconv.export.schemas import read
 from edgeconv.export.spoken import case_line
 
 NASTY = "<script>alert('x')</script> & | pipe"

@@ -24,7 +24,7 @@ from edgeconv.export.colours import PALETTE, SERIES, colours_of
 from edgeconv.export.document import documents
 from edgeconv.export.drawing import Bars, Curve, Drawing, Lines, svg
 from edgeconv.export.figures import MOST_CURVES, of_bench, of_ladder, of_runs
-from edgeconv.export.kinds import read
+from edgeconv.export.schemas import read
 from edgeconv.run.report import as_report
 
 RESULTS = PROJECT / "docs" / "results"

@@ -230,7 +230,7 @@ def _climb(
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch, gpu_reader
     from edgeconv.core.timing import Budget
-    from edgeconv.export import ladders
+    from edgeconv.export.rows import every_row
     from edgeconv.io.files import write_bytes_atomically
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.devices import get_device
@@ -245,7 +245,7 @@ def _climb(
     finally:
         line.close()
     write_bytes_atomically(ladder.output, to_json(record))
-    _say_table(ladders.every_row(record))
+    _say_table(every_row(record))
     say(ladder.output)
     if not all(row.right for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)

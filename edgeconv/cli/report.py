@@ -13,7 +13,7 @@ from edgeconv.core.option import Positional
 from edgeconv.options import Replacing, Reporting
 
 if TYPE_CHECKING:
-    from edgeconv.export.kinds import AnyRecord
+    from edgeconv.export.schemas import AnyRecord
 
     Loaded = Sequence[tuple[Path, AnyRecord]]
 
@@ -39,8 +39,7 @@ def report(
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import UsageError
     from edgeconv.export import find_exporter
-    from edgeconv.export.kinds import read
-    from edgeconv.export.schemas import schema
+    from edgeconv.export.schemas import read, schema
 
     if reporting.schema is not None:
         say_lines(to_json(schema(reporting.schema)).decode(), nl=False)

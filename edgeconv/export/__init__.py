@@ -16,7 +16,7 @@ from edgeconv.errors import UsageError
 from edgeconv.io.files import make_folder, write_bytes_atomically
 
 if TYPE_CHECKING:
-    from edgeconv.export.kinds import AnyRecord
+    from edgeconv.export.schemas import AnyRecord
 
 Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_gflops_1.svg`."""

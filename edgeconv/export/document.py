@@ -11,8 +11,9 @@ from edgeconv.core.records import plain
 from edgeconv.core.units import counted, digits_text, seconds_text
 from edgeconv.export import ab, figures, ladders, runs, surface, tables
 from edgeconv.export.drawing import Drawing
-from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.ladders import LadderRecord
+from edgeconv.export.rows import every_row
+from edgeconv.export.rows import overview as overview_of
+from edgeconv.export.schemas import AnyRecord, LadderRecord
 from edgeconv.export.tables import Table, tally
 from edgeconv.run.report import RunReport
 from edgeconv.run.report_text import summary
@@ -60,7 +61,7 @@ def _of_bench(record: BenchRecord) -> Document:
         facts=f"{record.created_utc}, {len(record.rows):,} rows in {seconds_text(record.wall_seconds)}; "
         "ratios compare medians of interleaved runs",
         summary=said,
-        tables=_not_empty(*(drawn or (fastest, goals, tables.every_row(record))), tables.left_out(record)),
+        tables=_not_empty(*(drawn or (fastest, goals, every_row(record))), tables.left_out(record)),
         drawings=figures.of_bench(record),
         warnings=[*stopped, *record.warnings],
         notes={"Machine and versions": machine_lines(record), "Formulas": formulas},
@@ -68,18 +69,18 @@ def _of_bench(record: BenchRecord) -> Document:
 
 
 def _of_ladder(record: LadderRecord) -> Document:
-    every_row = ladders.every_row(record)
+    everybody = every_row(record)
     return Document(
         title=f"edgeconv {record.kind} on {record.machine.name}",
         facts=f"{record.created_utc}, {len(record.rows)} rows",
-        summary=[tally(every_row, "row")],
-        tables=_not_empty(ladders.by_size(record), every_row),
+        summary=[tally(everybody, "row")],
+        tables=_not_empty(ladders.by_size(record), everybody),
         drawings=figures.of_ladder(record),
     )
 
 
 def _of_runs(reports: Sequence[RunReport]) -> Document:
-    first, overview = min(report.created_utc for report in reports), runs.overview(reports)
+    first, overview = min(report.created_utc for report in reports), overview_of(reports)
     said = [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
     return Document(
         title=runs.title(reports),

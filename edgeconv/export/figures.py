@@ -25,8 +25,9 @@ from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.banks import BankSeries, bank_series
 from edgeconv.export.colours import NAMES, colours_of
 from edgeconv.export.drawing import Bars, Curve, Drawing, Lines
-from edgeconv.export.ladders import LadderRecord, panels, usual
+from edgeconv.export.ladders import panels, usual
 from edgeconv.export.runs import labels
+from edgeconv.export.schemas import LadderRecord
 from edgeconv.export.tables import times
 from edgeconv.run.report import RunReport
 

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.bench.ladders.base import StepRow
 from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
-from edgeconv.bench.ladders.gemm import GemmRecord, GemmRow
+from edgeconv.bench.ladders.gemm import GemmRow
+from edgeconv.export.schemas import LadderRecord
 from edgeconv.export.tables import NOTHING, Table, percent, rate, seconds, shown, times
 
 SIZE, STRIDE, DTYPE = 4096, 1, "float32"
@@ -22,7 +23,6 @@ SIZE, STRIDE, DTYPE = 4096, 1, "float32"
 WIDTH = 110
 """Letters of a line in a source's header, beside its comment mark."""
 
-LadderRecord = ConvRecord | GemmRecord
 L = TypeVar("L", bound=StepRow)
 
 
@@ -107,23 +107,6 @@ def by_size(record: LadderRecord) -> Table:
         for step in dict.fromkeys(row.step for row in record.rows if row.step != COPY):
             lines.append((step, words, *(_rate_and_share(found[size].get(step)) for size in sizes)))
     return Table("GFLOPS over the side", ("step", "case", *map(str, sizes)), tuple(lines))
-
-
-def every_row(record: LadderRecord) -> Table:
-    """One line per row, in the order of the record."""
-    lines = []
-    for row in record.rows:
-        known = ("right" if row.right else "WRONG", _case(row)[0], str(row.size), row.step, shown(row.block))
-        near = (
-            (percent(row.share_of_floor), shown(row.gain, times))
-            if isinstance(row, ConvRow)
-            else (percent(row.share_of_vendor), percent(row.share_of_peak))
-        )
-        error = "infinite" if row.relative_error is None else f"{row.relative_error:.1g}"
-        lines.append((*known, seconds(row.median_seconds), rate(row.gflops), *near, error))
-    near = ("of copy speed", "gain") if isinstance(record, ConvRecord) else ("of cuBLAS", "of peak")
-    header = ("verdict", "case", "size", "step", "blocks", "median", "GFLOPS", *near, "error")
-    return Table("Every row", header, tuple(lines), folded=True)
 
 
 def usual(rows: Iterable[L], **case: Any) -> dict[str, L]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from edgeconv.core.safe_text import visible
 from edgeconv.export.document import Document, documents
-from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import Table, lines_of
 from edgeconv.io.files import utf8
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from edgeconv.export.colours import PAGE
 from edgeconv.export.document import documents
 from edgeconv.export.drawing import svg
-from edgeconv.export.kinds import AnyRecord
 from edgeconv.export.run_pictures import run_pictures
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.page import data_address, page
 
 MOST_NAMES = 4
@@ -32,7 +32,7 @@ def export(records: Sequence[AnyRecord], folders: Sequence[Path] = ()) -> dict[s
                 "prefix": f"r{number}-",
                 "place": f", {number}" if len(found) > 1 else "",
                 "plots": [(drawing, svg(drawing, PAGE, titled=False)) for drawing in document.drawings],
-                "pictures": [(picture.title, data_address("image/webp", picture.webp)) for picture in shown],
+                "pictures": [(title, data_address("image/webp", webp)) for title, webp in shown],
                 "missing": names,
             }
         )

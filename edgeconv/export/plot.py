@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edgeconv.export.document import documents
 from edgeconv.export.drawing import svg
-from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.schemas import AnyRecord
 
 
 def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeconv.core.cost import share_of_limit
-from edgeconv.export.tables import Table, percent, rate, seconds, shown
+from edgeconv.export.tables import Table, seconds
 from edgeconv.methods.options import Options
-from edgeconv.run.report import PHASES, InputPart, OutputPart, ProblemPart, RunReport
+from edgeconv.run.report import PHASES, InputPart, OutputPart, RunReport
 from edgeconv.run.report_text import chain_text, mask_text
 
 
@@ -31,30 +30,6 @@ def labels(reports: Sequence[RunReport]) -> list[str]:
 def title(reports: Sequence[RunReport]) -> str:
     """What was run, in a few words."""
     return "edgeconv run: " + ", ".join(dict.fromkeys(Path(report.input.file).name for report in reports))
-
-
-def overview(reports: Sequence[RunReport]) -> Table:
-    """One line per run: whether it is right, the kernel's time and what it means."""
-    rows = []
-    for name, report in zip(labels(reports), reports, strict=True):
-        problem, speed, rates = report.problem, report.speed, report.speed or report.throughput
-        found = (
-            seconds(getattr(report.timing.kernel, "median_seconds", None)),
-            rate(getattr(speed, "kernel_gflops", None)),
-            rate(getattr(speed, "end_to_end_gflops", None)),
-            rate(getattr(rates, "gigabytes_per_second", None)),
-            percent(share_of_limit(getattr(rates, "memory_floor_share", None))),
-            percent(share_of_limit(getattr(speed, "roofline_share", None))),
-            seconds(report.whole_run_seconds),
-            shown(getattr(speed, "bound_by", None)),
-        )
-        filter = f"{chain_text(problem) or problem.filter.name}, {problem.channels}, stride {problem.stride}"
-        rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}"
-        about = (report.input.file, _size(report.input), filter, rules, _size(report.output))
-        rows.append((verdict(report), name, *found, *about))
-    header = ("verdict", "run", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of copy speed", "of roofline")
-    more = ("whole run", "bound by", "picture", "size", "filter", "rules", "output")
-    return Table("Runs", (*header, *more), tuple(rows))
 
 
 def phases(reports: Sequence[RunReport]) -> Table:
@@ -91,9 +66,8 @@ def _parts(report: RunReport) -> tuple[str, ...]:
         report.device.kind,
         report.method.name,
         f"s{problem.stride}",
-        _size(report.input),
-        problem.filter.name,
-        _chain_settings(problem),
+        size_text(report.input),
+        chain_text(problem) or problem.filter.name,
         problem.channels,
         problem.output_mode,
         mask_text(problem).removeprefix(", "),
@@ -106,14 +80,6 @@ def _parts(report: RunReport) -> tuple[str, ...]:
     )
 
 
-def _chain_settings(problem: ProblemPart) -> str:
-    """What tells two runs of one chain apart: `l2 50-150`; nothing of a single filter."""
-    chain = problem.filter.chain
-    if chain is None:
-        return ""
-    limits = "" if chain.low is None or chain.high is None else f" {chain.low:g}-{chain.high:g}"
-    return f"{chain.gradient}{limits}"
-
-
-def _size(picture: InputPart | OutputPart) -> str:
+def size_text(picture: InputPart | OutputPart) -> str:
+    """`640×480×3 uint8`."""
     return f"{picture.width}×{picture.height}×{picture.channels} {picture.dtype}"

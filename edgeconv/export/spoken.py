@@ -7,15 +7,17 @@ A lead stands with its 99 % interval; where that is wide, or of few samples, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Winner, competes, groups, median, winners
+from edgeconv.bench.summary import Group, Winner, groups, median, winners
 from edgeconv.core.units import counted, digits_text, seconds_text
 from edgeconv.export import surface
-from edgeconv.export.tables import NOTHING, Table, median_and_spread, percent, ranked, times
+from edgeconv.export.rows import every_row
+from edgeconv.export.tables import Table, fastest, percent
 
 MOST_ROWS = 24
 """Of the table at the end: what a person takes in, and a terminal shows."""
@@ -70,27 +72,10 @@ def summary_lines(record: BenchRecord) -> list[str]:
 
 
 def summary_tables(record: BenchRecord) -> list[Table]:
-    """What a bench ends with: each case's fastest first, at most `MOST_ROWS`; of drawn cases their distribution."""
+    """What a bench ends with: everybody at each case; of many rows the fastest alone, of drawn cases a distribution."""
     if record.grid.draw is not None:
         return surface.tables_of(record)
-    found = [[[row for row in rows if row.kind != "copy"] for rows in ranked(group)] for group in groups(record)]
-    cases = [case for sizes in found for case in sizes]
-    total = sum(map(len, cases))
-    if total > MOST_ROWS:  # the largest size of each kind, and of that who may be called the fastest
-        cases = [[row for row in sizes[-1] if competes(row)] for sizes in found]
-    each = max(1, MOST_ROWS // max(1, len(cases)) - 1)
-    lines = [line for case in cases if case for line in _end_lines(case[:each])][:MOST_ROWS]
-    title = "ratios compare medians of interleaved runs" + (f"; {total} rows in all" if total > MOST_ROWS else "")
-    header = ("who", "median ± spread", "× fastest", "of copy speed")
-    return [Table(f"The fastest first; {title}", header, tuple(lines))] if lines else []
-
-
-def _end_lines(case: Sequence[BenchRow]) -> Iterator[tuple[str, ...]]:
-    """The case in a line, and a line for each."""
-    yield _named(case[0]), "", "", ""
-    for row in case:
-        if row.lead_series is None or row.lead_metrics is None:
-            yield f"  {row.candidate}", row.status, NOTHING, NOTHING
-        else:
-            behind, share = times(median(row) / median(case[0])), percent(row.lead_metrics.floor_share)
-            yield f"  {row.candidate}", median_and_spread(row.lead_series), behind, share
+    everybody = every_row(record)
+    table = everybody if len(everybody.rows) <= MOST_ROWS else fastest(record)
+    more = f": the first {MOST_ROWS} of {len(table.rows)}" if len(table.rows) > MOST_ROWS else ""
+    return [replace(table, title=table.title + more, rows=table.rows[:MOST_ROWS])] if table.rows else []

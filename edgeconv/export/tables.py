@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, TypeVar
@@ -16,8 +16,7 @@ from typing import ClassVar, Literal, TypeVar
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, competes, groups, median, winners
-from edgeconv.bench.summary import fastest as fastest_of
+from edgeconv.bench.summary import groups, median, winners
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.run.report import SeriesPart
@@ -171,38 +170,6 @@ def goals(record: BenchRecord) -> Table:
         rows.append((verdict, goal.case, *place, outcome.words, outcome.candidate, figure, *missed))
     header = ("verdict", "case", "size", "stride", "goal", "by", "figure", "missed by", "what binds it")
     return Table("The project's own goals", header, tuple(rows))
-
-
-def every_row(record: BenchRecord) -> Table:
-    """Everybody at each case, the fastest first; last those that got no time, and why."""
-    rows: list[tuple[str, ...]] = []
-    for group in groups(record):
-        for of_case in ranked(group):
-            best = fastest_of(row for row in of_case if row.kind != "copy" and competes(row))
-            rows += (_standing(row, best, group.title) for row in of_case)
-    header = ("verdict", "× fastest", "who", "median", "case", "size", "GFLOPS", "GB/s", "of copy speed")
-    more = ("why not, or what differs", "of roofline", "bound by", "samples", "L2")
-    return Table(f"Everybody at each case: {len(rows):,} rows", (*header, *more), tuple(rows), folded=True)
-
-
-def ranked(group: Group) -> Iterator[list[BenchRow]]:
-    """Of each size everybody, the fastest first, those without a time last."""
-    for size in group.sizes:
-        yield sorted((row for row in group.rows if row.case.size == size), key=median)
-
-
-def _standing(row: BenchRow, best: BenchRow | None, case: str) -> tuple[str, ...]:
-    """A row beside the fastest of its case."""
-    series, found, size, why = row.lead_series, row.lead_metrics, str(row.case.size), row.reason or row.differs or ""
-    if series is None or found is None:
-        none = (NOTHING,) * 4
-        return (row.status, NOTHING, row.candidate, NOTHING, case, size, *none[1:], why, *none)
-    verdict = "limit" if row.kind == "copy" else "fastest" if row is best else "right"
-    behind = NOTHING if best is None else times(median(row) / median(best))
-    rates = (NOTHING if row.kind == "copy" else rate(found.gflops), rate(found.gigabytes_per_second))
-    near = (percent(found.floor_share), why, percent(found.roofline_share))
-    more = ("launch" if row.launch_bound else shown(found.bound_by), str(series.n), shown(row.lead_l2_state))
-    return (verdict, behind, row.candidate, median_and_spread(series), case, size, *rates, *near, *more)
 
 
 def left_out(record: BenchRecord) -> Table:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from edgeconv.core.safe_text import visible
 from edgeconv.export.document import Document, documents
-from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import Table
 
 Justify = Literal["left", "right"]
