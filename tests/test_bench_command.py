@@ -12,7 +12,7 @@ from command import edgeconv
 
 from edgeconv.bench.grid import GRIDS
 from edgeconv.export import EXPORTERS
-from edgeconv.export.csv import HEADER
+from edgeconv.export.rows import HEADER
 from edgeconv.export.schemas import schema
 
 SHORT = ("--time-limit", "0.002", "--samples", "5", "--devices", "cpu")

@@ -21,8 +21,8 @@ from run_reports import run_report
 
 from edgeconv.bench import record
 from edgeconv.errors import UsageError
-from edgeconv.export import find_exporter, runs
-from edgeconv.export.csv import HEADER
+from edgeconv.export import find_exporter
+from edgeconv.export.rows import HEADER, labels
 from edgeconv.export.schemas import read
 from edgeconv.io.image import write_image
 from edgeconv.run.report import RunReport
@@ -53,22 +53,22 @@ def text_of(made: list[RunReport], name: str) -> str:
 
 def test_labels_say_what_differs_and_are_never_twice_the_same(reports) -> None:
     one = reports[0]
-    assert runs.labels([one]) == ["cuda cudnn"]
-    assert runs.labels([one, one]) == ["cuda cudnn #1", "cuda cudnn #2"]
+    assert labels([one]) == ["cuda cudnn"]
+    assert labels([one, one]) == ["cuda cudnn #1", "cuda cudnn #2"]
     other = copy.deepcopy(one)
     other.problem.stride = 3
     other.method.options = replace(other.method.options, math="tf32")
-    assert runs.labels([one, other]) == ["cuda cudnn s1 fma", "cuda cudnn s3 tf32"]
+    assert labels([one, other]) == ["cuda cudnn stride 1", "cuda cudnn stride 3 math tf32"]
 
 
 def test_a_mask_is_told_from_the_output_that_it_is_made_of(reports) -> None:
     whole = reports[0]
     mask = copy.deepcopy(whole)
     mask.problem.threshold, mask.phases_seconds["threshold"] = 40.0, 0.125
-    assert runs.labels([whole, mask]) == ["cuda cudnn", "cuda cudnn threshold 40"]
+    assert labels([whole, mask]) == ["cuda cudnn", "cuda cudnn threshold 40.0"]
     page = text_of([whole, mask], "markdown")
     assert re.search(r"\| device to host \| threshold \| encode \|", page)
-    assert re.search(r"\| cuda cudnn threshold 40 \| .* \| 125 ms \| ", page)
+    assert re.search(r"\| cuda cudnn threshold 40.0 \| .* \| 125 ms \| ", page)
     lines = list(csv.DictReader(io.StringIO(text_of([whole, mask], "csv"))))
     assert [line["threshold"] for line in lines] == ["", "40.0"]
 

@@ -25,8 +25,8 @@ from edgeconv.bench.record import BenchRecord, BusPart
 from edgeconv.core.cost import Counts, Roof, speed
 from edgeconv.core.records import plain
 from edgeconv.export import rows, tables
-from edgeconv.export.csv import HEADER
-from edgeconv.export.csv import export as export_csv
+from edgeconv.export.rows import HEADER
+from edgeconv.export.rows import export as export_csv
 from edgeconv.export.schemas import schema
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report

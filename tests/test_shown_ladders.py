@@ -17,8 +17,8 @@ from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.core.records import as_type
 from edgeconv.export import ladders
-from edgeconv.export.csv import export as export_csv
 from edgeconv.export.rows import every_row
+from edgeconv.export.rows import export as export_csv
 
 CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
 GEMM = [step.name for step in gemm_kernels.STEPS]

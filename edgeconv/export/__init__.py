@@ -22,7 +22,7 @@ Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_gflops_1.svg`."""
 
 EXPORTERS = {
-    "csv": "edgeconv.export.csv",
+    "csv": "edgeconv.export.rows",
     "markdown": "edgeconv.export.markdown",
     "html": "edgeconv.export.page",
     "plot": "edgeconv.export.plot",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
 from edgeconv.core.units import counted, digits_text, seconds_text
-from edgeconv.export import ab, figures, ladders, runs, surface, tables
+from edgeconv.export import ab, figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
-from edgeconv.export.rows import every_row
-from edgeconv.export.rows import overview as overview_of
 from edgeconv.export.schemas import AnyRecord, LadderRecord
 from edgeconv.export.tables import Table, tally
 from edgeconv.run.report import RunReport
@@ -52,8 +51,10 @@ def documents(records: Sequence[AnyRecord]) -> Iterator[Document]:
 
 
 def _of_bench(record: BenchRecord) -> Document:
-    fastest, goals, drawn = tables.fastest(record), tables.goals(record), surface.tables_of(record)
-    said = [tally(table, noun) for table, noun in ((fastest, "case"), (goals, "goal")) if table.rows and not drawn]
+    fastest, goals, distribution = tables.fastest(record), tables.goals(record), tables.distribution(record)
+    said = [tally(table, noun) for table, noun in ((fastest, "case"), (goals, "goal")) if table.rows]
+    if distribution.rows:  # of drawn cases none is of interest by itself
+        fastest, said = distribution, []
     stopped = [] if record.complete else ["Stopped before it was complete"]
     formulas = [f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()]
     return Document(
@@ -61,7 +62,7 @@ def _of_bench(record: BenchRecord) -> Document:
         facts=f"{record.created_utc}, {len(record.rows):,} rows in {seconds_text(record.wall_seconds)}; "
         "ratios compare medians of interleaved runs",
         summary=said,
-        tables=_not_empty(*(drawn or (fastest, goals, every_row(record))), tables.left_out(record)),
+        tables=_not_empty(fastest, goals, rows.every_row(record), tables.left_out(record)),
         drawings=figures.of_bench(record),
         warnings=[*stopped, *record.warnings],
         notes={"Machine and versions": machine_lines(record), "Formulas": formulas},
@@ -69,7 +70,7 @@ def _of_bench(record: BenchRecord) -> Document:
 
 
 def _of_ladder(record: LadderRecord) -> Document:
-    everybody = every_row(record)
+    everybody = rows.every_row(record)
     return Document(
         title=f"edgeconv {record.kind} on {record.machine.name}",
         facts=f"{record.created_utc}, {len(record.rows)} rows",
@@ -80,15 +81,17 @@ def _of_ladder(record: LadderRecord) -> Document:
 
 
 def _of_runs(reports: Sequence[RunReport]) -> Document:
-    first, overview = min(report.created_utc for report in reports), overview_of(reports)
+    first, overview = min(report.created_utc for report in reports), rows.overview(reports)
+    machines = list(dict.fromkeys(f"{report.device.name}; {_versions(report)}" for report in reports))
+    names = ", ".join(dict.fromkeys(Path(report.input.file).name for report in reports))
     said = [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
     return Document(
-        title=runs.title(reports),
+        title=f"edgeconv run: {names}",
         facts=f"{counted(len(reports), 'report')}, {first}{' and later' if len(reports) > 1 else ''}",
         summary=said if len(reports) == 1 else [tally(overview, "run")],
-        tables=_not_empty(overview, runs.phases(reports)),
+        tables=_not_empty(overview, rows.phases(reports)),
         drawings=figures.of_runs(reports),
-        notes={"Machine and versions": runs.machine_lines(reports)},
+        notes={"Machine and versions": machines},
         reports=reports,
     )
 
@@ -105,8 +108,12 @@ def machine_lines(record: BenchRecord) -> list[str]:
             f"{device.upper()} roof, measured in this run: copy {copy} GB/s, "
             f"float32 multiply-adds {fma} GFLOPS ({roof.how})"
         )
+    return [*lines, _versions(record)]
+
+
+def _versions(record: BenchRecord | RunReport) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    return [*lines, f"edgeconv {record.edgeconv_version}; {versions}"]
+    return f"edgeconv {record.edgeconv_version}; {versions}"
 
 
 def _not_empty(*found: Table) -> list[Table]:

@@ -26,7 +26,7 @@ from edgeconv.export.banks import BankSeries, bank_series
 from edgeconv.export.colours import NAMES, colours_of
 from edgeconv.export.drawing import Bars, Curve, Drawing, Lines
 from edgeconv.export.ladders import panels, usual
-from edgeconv.export.runs import labels
+from edgeconv.export.rows import labels
 from edgeconv.export.schemas import LadderRecord
 from edgeconv.export.tables import times
 from edgeconv.run.report import RunReport

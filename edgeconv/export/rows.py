@@ -6,7 +6,10 @@ or what tells a run from others.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.ab import AbRecord
@@ -15,11 +18,13 @@ from edgeconv.bench.ladders.gemm import GemmRow
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import competes, fastest, groups, median
 from edgeconv.core.cost import share_of_limit
+from edgeconv.core.safe_text import cell
 from edgeconv.core.units import seconds_text, share_text
-from edgeconv.export.runs import labels, verdict
 from edgeconv.export.schemas import AnyRecord, LadderRecord
-from edgeconv.export.tables import Table, median_and_spread, rate, shown, times, without_empty_columns
-from edgeconv.run.report import RunReport
+from edgeconv.export.tables import Table, median_and_spread, rate, seconds, shown, times, without_empty_columns
+from edgeconv.io.files import utf8
+from edgeconv.methods.options import Options
+from edgeconv.run.report import PHASES, RunReport
 from edgeconv.run.report_text import chain_text
 
 Line = dict[str, Any]
@@ -65,8 +70,24 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 }
 """Of a table: which value, and how it is written. A page shows the first nine that a record has."""
 
+TOLD_BY = (
+    *("stride", "size", "dtype", "filter", "channels", "output_mode", "threshold", "border", "picture"),
+    *("math", "gemm", "block", "machine"),
+)
+"""What tells runs of a method apart, from what matters most."""
+
 
 # --- spreadsheets -----------------------------------------------------------------------------------------------------
+
+
+def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
+    """See EXPORTERS: RFC 4180, UTF-8, numbers in full, units in column names, empty for not measured."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(HEADER)
+    for record in records:
+        writer.writerows([cell(line.get(name)) for name in HEADER] for line in lines_of(record))
+    return {".csv": utf8(text.getvalue())}
 
 
 def lines_of(record: AnyRecord) -> Iterator[Line]:
@@ -179,6 +200,33 @@ def _ranked(record: BenchRecord) -> Iterator[Line]:
                 }
 
 
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+def verdict(report: RunReport) -> str:
+    """Whether it was checked and is what the oracle gives."""
+    if report.check is None or not report.check.checked_samples:
+        return "unchecked"
+    return "right" if report.check.passed else "WRONG"
+
+
+def labels(reports: Sequence[RunReport]) -> list[str]:
+    """A name for each: device and method, and whatever else tells them apart; numbered where nothing does."""
+    lines = []
+    for report in reports:
+        filter = chain_text(report.problem) or report.problem.filter.name
+        options = dict(vars(report.method.options).items() - vars(Options()).items())
+        lines.append(run_line(report) | options | {"picture": Path(report.input.file).name, "filter": filter})
+    apart = [name for name in TOLD_BY if len({line.get(name) for line in lines}) > 1]
+    if len({line["machine"] for line in lines}) == len({line["device"] for line in lines}):
+        apart = [name for name in apart if name != "machine"]  # one for each kind of device: its name adds nothing
+    names = []
+    for line in lines:
+        told = (f"{name.replace('_', ' ')} {line[name]}" for name in apart if line.get(name) is not None)
+        names.append(" ".join((line["device"], line["entrant"], *told)))
+    return [name if names.count(name) == 1 else f"{name} #{number}" for number, name in enumerate(names, 1)]
+
+
 def overview(reports: Sequence[RunReport]) -> Table:
     """One line per run: whether it is right, the kernel's time and what it means."""
     lines = []
@@ -187,3 +235,13 @@ def overview(reports: Sequence[RunReport]) -> Table:
         near, roofline = map(share_of_limit, (line["large_copy_share"], line.get("roofline_share")))
         lines.append(line | {"entrant": name, "floor_share": near, "roofline_share": roofline})
     return table_of("Runs", lines)
+
+
+def phases(reports: Sequence[RunReport]) -> Table:
+    """Seconds of each phase of the one pass whose output was saved."""
+    rows = []
+    for name, report in zip(labels(reports), reports, strict=True):
+        found = (report.phases_seconds.get(phase) for phase in PHASES)
+        rows.append((name, *map(seconds, (report.whole_run_seconds, *found))))
+    header = ("run", "whole run", *(phase.replace("_", " ") for phase in PHASES))
+    return Table("Where the time went", header, tuple(rows))

@@ -18,7 +18,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.diff import maps
 from edgeconv.diff.html.gallery import thumbnail
 from edgeconv.errors import ImageReadError, MemoryLimitError
-from edgeconv.export.runs import labels
+from edgeconv.export.rows import labels
 from edgeconv.io.image import decode_image, read_picture_bytes
 from edgeconv.io.read_limits import DEFAULT_RULES
 from edgeconv.run.report import RunReport, sha256_of

@@ -15,9 +15,8 @@ from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, Winner, groups, median, winners
 from edgeconv.core.units import counted, digits_text, seconds_text
-from edgeconv.export import surface
 from edgeconv.export.rows import every_row
-from edgeconv.export.tables import Table, fastest, percent
+from edgeconv.export.tables import Table, distribution, fastest, percent
 
 MOST_ROWS = 24
 """Of the table at the end: what a person takes in, and a terminal shows."""
@@ -74,7 +73,7 @@ def summary_lines(record: BenchRecord) -> list[str]:
 def summary_tables(record: BenchRecord) -> list[Table]:
     """What a bench ends with: everybody at each case; of many rows the fastest alone, of drawn cases a distribution."""
     if record.grid.draw is not None:
-        return surface.tables_of(record)
+        return [distribution(record)]
     everybody = every_row(record)
     table = everybody if len(everybody.rows) <= MOST_ROWS else fastest(record)
     more = f": the first {MOST_ROWS} of {len(table.rows)}" if len(table.rows) > MOST_ROWS else ""

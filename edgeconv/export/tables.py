@@ -17,6 +17,7 @@ from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import groups, median, winners
+from edgeconv.bench.surface import PERCENTILES, distributions, shares
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.run.report import SeriesPart
@@ -170,6 +171,20 @@ def goals(record: BenchRecord) -> Table:
         rows.append((verdict, goal.case, *place, outcome.words, outcome.candidate, figure, *missed))
     header = ("verdict", "case", "size", "stride", "goal", "by", "figure", "missed by", "what binds it")
     return Table("The project's own goals", header, tuple(rows))
+
+
+def distribution(record: BenchRecord) -> Table:
+    """Of drawn cases, which shares of the limit they reach; no rows for a grid that lists its cases."""
+    draw, rows = record.grid.draw, []
+    for device in record.roofs if draw else ():
+        for part in distributions(shares(record, device)):
+            percentiles = (digits_text(value, 2) for value in part.percentiles)
+            leads = (shown(part.mean_lead), str(len(part.leads)), str(part.behind))
+            rows.append((device, part.what, str(part.cases), *percentiles, *leads))
+    header = ("device", "cases", "number", *(f"p{percentile}" for percentile in PERCENTILES))
+    more = ("lead over the fastest peer, geometric mean", "cases with a peer", "of them, peer faster")
+    title = f"Share of the limit, {draw.cases} cases drawn from seed {draw.seed}" if draw else ""
+    return Table(title, (*header, *more), tuple(rows))
 
 
 def left_out(record: BenchRecord) -> Table:

@@ -86,7 +86,7 @@ def _widths(table: Table, columns: int) -> list[int]:
     least, most = [], []
     for place, (kind, name) in enumerate(zip(table.kinds, table.header, strict=True)):
         cells = [visible(row[place]) for row in table.rows]
-        words = [word for cell in cells for word in ([cell] if kind == "figure" else cell.split())]
+        words = [word for cell in cells for word in (cell.split() if kind == "words" else [cell])]
         least.append(max(map(cell_len, [*words, *visible(name).split()]), default=0))
         most.append(max(map(cell_len, [*cells, visible(name)])))
     shown = len(least)
