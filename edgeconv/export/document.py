@@ -9,7 +9,7 @@ from pathlib import Path
 from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
-from edgeconv.core.units import counted, digits_text, seconds_text
+from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.export import ab, figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
 from edgeconv.export.schemas import AnyRecord, LadderRecord
@@ -73,7 +73,7 @@ def _of_ladder(record: LadderRecord) -> Document:
     everybody = rows.every_row(record)
     return Document(
         title=f"edgeconv {record.kind} on {record.machine.name}",
-        facts=f"{record.created_utc}, {len(record.rows)} rows",
+        facts=record.created_utc,
         summary=[tally(everybody, "row")],
         tables=_not_empty(ladders.by_size(record), everybody),
         drawings=figures.of_ladder(record),
@@ -81,15 +81,15 @@ def _of_ladder(record: LadderRecord) -> Document:
 
 
 def _of_runs(reports: Sequence[RunReport]) -> Document:
-    first, overview = min(report.created_utc for report in reports), rows.overview(reports)
+    shown = rows.run_tables(reports)
     machines = list(dict.fromkeys(f"{report.device.name}; {_versions(report)}" for report in reports))
     names = ", ".join(dict.fromkeys(Path(report.input.file).name for report in reports))
     said = [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
     return Document(
         title=f"edgeconv run: {names}",
-        facts=f"{counted(len(reports), 'report')}, {first}{' and later' if len(reports) > 1 else ''}",
-        summary=said if len(reports) == 1 else [tally(overview, "run")],
-        tables=_not_empty(overview, rows.phases(reports)),
+        facts=f"From {min(report.created_utc for report in reports)} on",
+        summary=said if len(reports) == 1 else [tally(shown[0], "run")],
+        tables=shown,
         drawings=figures.of_runs(reports),
         notes={"Machine and versions": machines},
         reports=reports,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -42,6 +43,7 @@ NEAR = "share of copy speed"
 
 Cases = Mapping[int, Sequence[BenchRow]]
 """Rows by the size of their picture, or by the number of their filters."""
+_rate = partial(digits_text, digits=3)
 
 
 def of_bench(record: BenchRecord) -> list[Drawing]:
@@ -96,12 +98,10 @@ def _chosen(rows: Iterable[BenchRow]) -> list[str]:
         for row in timed:
             behind.setdefault(row.candidate, []).append(median(row) / least)
     ranked = sorted(behind, key=lambda name: geometric_mean(behind[name]) or 0.0)
-    families: dict[str, str] = {}
-    for name in sorted(ranked, key=lambda name: ":" in name):
-        families.setdefault(name.partition(":")[0], name)
-    one_each = [name for name in ranked if name in families.values()]
-    first = sorted(one_each, key=lambda name: name not in LOOKED_FOR)[:MOST_CURVES]
-    return [name for name in ranked if name in first]
+    plain_last = sorted(reversed(ranked), key=lambda name: ":" not in name)
+    one_each = {name.partition(":")[0]: name for name in plain_last}.values()
+    first = sorted(one_each, key=lambda name: (name not in LOOKED_FOR, ranked.index(name)))[:MOST_CURVES]
+    return sorted(first, key=ranked.index)
 
 
 def _of_all_kinds(found: Sequence[Group]) -> list[Drawing]:
@@ -188,10 +188,6 @@ def of_runs(reports: Sequence[RunReport]) -> list[Drawing]:
         *_bars("run_roof", "Share of copy speed", cached, NEAR, near, share_text),
         *_bars("run_whole", "Whole run", from_start, "seconds", whole, seconds_text),
     ]
-
-
-def _rate(value: float) -> str:
-    return digits_text(value, 3)
 
 
 def _lines(name: str, title: str, words: str, across: str, up: str, curves: Iterable[Curve]) -> list[Drawing]:

@@ -21,7 +21,7 @@ from edgeconv.core.cost import share_of_limit
 from edgeconv.core.safe_text import cell
 from edgeconv.core.units import seconds_text, share_text
 from edgeconv.export.schemas import AnyRecord, LadderRecord
-from edgeconv.export.tables import Table, median_and_spread, rate, seconds, shown, times, without_empty_columns
+from edgeconv.export.tables import Table, median_and_spread, rate, shown, times, without_empty_columns
 from edgeconv.io.files import utf8
 from edgeconv.methods.options import Options
 from edgeconv.run.report import PHASES, RunReport
@@ -45,7 +45,10 @@ HEADER = (
 )
 """Of a spreadsheet."""
 
-COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
+Columns = dict[str, tuple[str, Callable[[Any], str]]]
+"""By their headings: which value, and how it is written."""
+
+COLUMNS: Columns = {
     "verdict": ("verdict", str),
     "× fastest": ("behind", times),
     "who": ("entrant", str),
@@ -68,7 +71,14 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "relative error": ("relative_error", "{:.1g}".format),
     "picture": ("picture", str),
 }
-"""Of a table: which value, and how it is written. A page shows the first nine that a record has."""
+"""Of a table. A page shows the first nine that a record has."""
+
+PHASE_COLUMNS: Columns = {
+    "run": ("entrant", str),
+    "whole run": ("whole_run_seconds", seconds_text),
+    **{phase.replace("_", " "): (f"{phase}_seconds", seconds_text) for phase in PHASES},
+}
+"""Seconds of each phase of the one pass whose output was saved."""
 
 TOLD_BY = (
     *("stride", "size", "dtype", "filter", "channels", "output_mode", "threshold", "border", "picture"),
@@ -101,78 +111,72 @@ def lines_of(record: AnyRecord) -> Iterator[Line]:
 
 
 def _bench_line(record: BenchRecord, row: BenchRow, state: Any) -> Line:
-    facts = record.machine.get(row.device)
-    series, metrics = (row.timings[state], row.metrics[state]) if state else (None, None)
-    return _fields(row.case, row, row.check, row.launch, row.bus, series, metrics, row.counts) | {
-        "created_utc": record.created_utc,
-        "machine": "" if facts is None else facts.name,
-        "entrant": row.candidate,
-        "l2_state": state,
-        "series": series,
-        "end_to_end_seconds": None if row.end_to_end is None else row.end_to_end.median_seconds,
-        "flags": "; ".join(row.machine.flags),
-    }
+    parts = (row.timings[state], row.metrics[state]) if state else ()
+    return _line(
+        *(row.case, row, row.check, row.launch, row.bus, *parts, row.counts),
+        created_utc=record.created_utc,
+        machine=getattr(record.machine.get(row.device), "name", ""),
+        entrant=row.candidate,
+        l2_state=state,
+        series=parts[0] if parts else None,
+        end_to_end_seconds=getattr(row.end_to_end, "median_seconds", None),
+        flags="; ".join(row.machine.flags),
+    )
 
 
 def _step_line(record: LadderRecord, row: ConvRow | GemmRow) -> Line:
     """A step of a ladder, as far as it has the figures."""
-    return (
-        {"dtype": DTYPE}
-        | _fields(row, row.timing)
-        | {
-            "created_utc": record.created_utc,
-            "machine": record.machine.name,
-            "device": "cuda",
-            "kind": record.kind,
-            "entrant": row.step if row.block is None else f"{row.step} {row.block}",
-            "status": "measured" if row.right else "wrong",
-            "verdict": "right" if row.right else "WRONG",
-            "series": row.timing,
-            "case": f"stride {row.stride}" if isinstance(row, ConvRow) else row.dtype,
-            "floor_share": getattr(row, "share_of_floor", None),
-            "flags": "; ".join(row.machine.flags),
-        }
+    return _line(
+        *(row, row.timing),
+        created_utc=record.created_utc,
+        machine=record.machine.name,
+        device="cuda",
+        kind=record.kind,
+        entrant=row.step if row.block is None else f"{row.step} {row.block}",
+        status="measured" if row.right else "wrong",
+        verdict="right" if row.right else "WRONG",
+        series=row.timing,
+        case=f"stride {row.stride}" if isinstance(row, ConvRow) else row.dtype,
+        dtype=DTYPE if isinstance(row, ConvRow) else row.dtype,
+        floor_share=getattr(row, "share_of_floor", None),
+        flags="; ".join(row.machine.flags),
     )
 
 
 def run_line(report: RunReport) -> Line:
     """A run, as far as it has the figures: its memory floor is that of a large copy."""
     problem, timing, rates = report.problem, report.timing, report.speed or report.throughput
-    parts = (report, report.input, problem, report.method, timing, timing.kernel, rates, report.counts, report.check)
-    phases = {f"{phase}_seconds": seconds for phase, seconds in report.phases_seconds.items()}
-    return (
-        _fields(*parts)
-        | phases
-        | {
-            "machine": report.device.name,
-            "picture": report.input.file,
-            "size": max(report.input.height, report.input.width),
-            "filter": problem.filter.name,
-            "device": report.device.kind,
-            "entrant": report.method.name,
-            "status": "wrong" if verdict(report) == "WRONG" else "measured",
-            "verdict": verdict(report),
-            "series": timing.kernel,
-            "case": f"{chain_text(problem) or problem.filter.name}, {problem.channels}, stride {problem.stride}",
-            "gflops": getattr(rates, "kernel_gflops", None),
-            "large_copy_share": getattr(rates, "memory_floor_share", None),
-            "end_to_end_seconds": None if timing.end_to_end is None else timing.end_to_end.median_seconds,
-        }
+    return _line(
+        *(report, report.input, problem, report.method, timing, timing.kernel, rates, report.counts, report.check),
+        machine=report.device.name,
+        picture=report.input.file,
+        size=max(report.input.height, report.input.width),
+        filter=problem.filter.name,
+        device=report.device.kind,
+        entrant=report.method.name,
+        status="wrong" if verdict(report) == "WRONG" else "measured",
+        verdict=verdict(report),
+        series=timing.kernel,
+        case=f"{chain_text(problem) or problem.filter.name}, {problem.channels}, stride {problem.stride}",
+        gflops=getattr(rates, "kernel_gflops", None),
+        large_copy_share=getattr(rates, "memory_floor_share", None),
+        end_to_end_seconds=getattr(timing.end_to_end, "median_seconds", None),
+        **{f"{phase}_seconds": seconds for phase, seconds in report.phases_seconds.items()},
     )
 
 
-def _fields(*parts: object) -> Line:
-    """The columns that parts have by their own names; where two have one, the last part's."""
-    return {name: getattr(part, name) for part in parts for name in HEADER if hasattr(part, name)}
+def _line(*parts: object, **own: Any) -> Line:
+    """The columns that parts have by their own names, where two have one the last part's; and those of the line."""
+    return {name: getattr(part, name) for part in parts for name in HEADER if hasattr(part, name)} | own
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def table_of(title: str, lines: Iterable[Line], folded: bool = False) -> Table:
+def table_of(title: str, lines: Iterable[Line], columns: Columns = COLUMNS, folded: bool = False) -> Table:
     """The columns of which any line has something."""
-    rows = tuple(tuple(shown(line.get(name), text) for name, text in COLUMNS.values()) for line in lines)
-    return without_empty_columns(Table(title, tuple(COLUMNS), rows, folded))
+    rows = tuple(tuple(shown(line.get(name), text) for name, text in columns.values()) for line in lines)
+    return without_empty_columns(Table(title, tuple(columns), rows, folded))
 
 
 def every_row(record: BenchRecord | LadderRecord) -> Table:
@@ -227,21 +231,11 @@ def labels(reports: Sequence[RunReport]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name} #{number}" for number, name in enumerate(names, 1)]
 
 
-def overview(reports: Sequence[RunReport]) -> Table:
-    """One line per run: whether it is right, the kernel's time and what it means."""
+def run_tables(reports: Sequence[RunReport]) -> list[Table]:
+    """One line per run: whether it is right, the kernel's time and what it means; and where the time went."""
     lines = []
     for name, report in zip(labels(reports), reports, strict=True):
         line = run_line(report)
         near, roofline = map(share_of_limit, (line["large_copy_share"], line.get("roofline_share")))
         lines.append(line | {"entrant": name, "floor_share": near, "roofline_share": roofline})
-    return table_of("Runs", lines)
-
-
-def phases(reports: Sequence[RunReport]) -> Table:
-    """Seconds of each phase of the one pass whose output was saved."""
-    rows = []
-    for name, report in zip(labels(reports), reports, strict=True):
-        found = (report.phases_seconds.get(phase) for phase in PHASES)
-        rows.append((name, *map(seconds, (report.whole_run_seconds, *found))))
-    header = ("run", "whole run", *(phase.replace("_", " ") for phase in PHASES))
-    return Table("Where the time went", header, tuple(rows))
+    return [table_of("Runs", lines), table_of("Where the time went", lines, PHASE_COLUMNS)]

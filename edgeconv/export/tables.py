@@ -80,11 +80,8 @@ def lines_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def tally(table: Table, noun: str) -> str:
     """`12 cases: 1 slower, 10 faster, 1 as fast`: how often each verdict fell, the bad ones first."""
-    found = sorted(
-        Counter(verdict for verdict, *_ in table.rows).items(), key=lambda each: (each[0] not in BAD, -each[1])
-    )
-    said = ", ".join(f"{count} {verdict}" for verdict, count in found)
-    return f"{counted(len(table.rows), noun)}: {said}"
+    verdicts = sorted(Counter(row[0] for row in table.rows).items(), key=lambda each: (each[0] not in BAD, -each[1]))
+    return f"{counted(len(table.rows), noun)}: {', '.join(f'{count} {verdict}' for verdict, count in verdicts)}"
 
 
 def shown(value: T | None, text: Callable[[T], str] = str) -> str:

@@ -89,11 +89,10 @@ def _widths(table: Table, columns: int) -> list[int]:
         words = [word for cell in cells for word in (cell.split() if kind == "words" else [cell])]
         least.append(max(map(cell_len, [*words, *visible(name).split()]), default=0))
         most.append(max(map(cell_len, [*cells, visible(name)])))
-    shown = len(least)
-    while shown > 1 and sum(least[:shown]) + BETWEEN * (shown - 1) > columns:
-        shown -= 1
-    widths, room = [], columns - sum(least[:shown]) - BETWEEN * (shown - 1)
-    for low, high in zip(least[:shown], most, strict=False):
+    while len(least) > 1 and sum(least) + BETWEEN * (len(least) - 1) > columns:
+        least.pop()
+    room, widths = columns - sum(least) - BETWEEN * (len(least) - 1), []
+    for low, high in zip(least, most, strict=False):
         widths.append(low + max(min(high - low, room), min(0, room)))
         room -= max(0, widths[-1] - low)
     return widths
