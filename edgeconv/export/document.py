@@ -100,14 +100,11 @@ def machine_lines(record: BenchRecord) -> list[str]:
     """Where and with what the record was measured."""
     lines = []
     for device, facts in record.machine.items():
-        roof = record.roofs[device]
-        copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
+        roof, named = record.roofs[device], device.upper()
+        copy, fma = digits_text(roof.copy_bytes_per_second / 1e9, 4), digits_text(roof.fma_flops_per_second / 1e9, 4)
         rest = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in plain(facts).items() if name != "name")
-        lines.append(f"{device.upper()}: {facts.name} ({rest})")
-        lines.append(
-            f"{device.upper()} roof, measured in this run: copy {copy} GB/s, "
-            f"float32 multiply-adds {fma} GFLOPS ({roof.how})"
-        )
+        measured = f"copy {copy} GB/s, float32 multiply-adds {fma} GFLOPS ({roof.how})"
+        lines += [f"{named}: {facts.name} ({rest})", f"{named} roof, measured in this run: {measured}"]
     return [*lines, _versions(record)]
 
 

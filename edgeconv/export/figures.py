@@ -68,9 +68,8 @@ def _over_size(group: Group, number: int) -> list[Drawing]:
         return _bars(name, title, "The fastest first; short bars are fast.", "median time", seconds, seconds_text)
     cases = {size: [row for row in group.rows if row.case.size == size] for size in group.sizes}
     left = len({*group.candidates} - {"copy", *shown})
-    caption = "Nominal GFLOPS; both axes are logarithmic." + (
-        f" {counted(left, 'more candidate')} in the table." if left else ""
-    )
+    more = f" {counted(left, 'more candidate')} in the table." if left else ""
+    caption = f"Nominal GFLOPS; both axes are logarithmic.{more}"
     limit = Curve(LIMIT, _rates(cases, "copy"), "soft", True)
     curves = [limit, *(Curve(name, _rates(cases, name), colour) for name, colour in colours_of(shown).items())]
     return _lines(name, f"GFLOPS, {group.title}", caption, SIDE, RATE, curves)
@@ -133,13 +132,10 @@ def _distribution(record: BenchRecord, device: str) -> list[Drawing]:
 
 def _bank(series: BankSeries) -> list[Drawing]:
     """GFLOPS over the number of filters, under the two limits."""
-    memory, arithmetic = {}, {}
-    for filters, rows in series.rows.items():
-        work = rows[0].counts.nominal_flops / 1e9
-        by_memory, by_arithmetic = series.limits_seconds(filters)
-        memory[filters] = work / by_memory
-        if by_arithmetic:
-            arithmetic[filters] = work / by_arithmetic
+    work = {filters: rows[0].counts.nominal_flops / 1e9 for filters, rows in series.rows.items()}
+    limits = {filters: series.limits_seconds(filters) for filters in work}
+    memory = {filters: work[filters] / by_memory for filters, (by_memory, _) in limits.items()}
+    arithmetic = {filters: work[filters] / seconds for filters, (_, seconds) in limits.items() if seconds}
     curves = [Curve("limit: memory", memory, "soft", True), Curve("limit: arithmetic", arithmetic, "soft", True)]
     colours = colours_of(_chosen(row for rows in series.rows.values() for row in rows))
     curves += [Curve(name, _rates(series.rows, name), colour) for name, colour in colours.items()]
@@ -157,16 +153,16 @@ def of_ladder(record: LadderRecord) -> list[Drawing]:
     """Of each stride or type: the steps over size, and at the largest size."""
     drawings: list[Drawing] = []
     kind, sizes = record.kind.replace(" ", "_"), sorted({row.size for row in record.rows})
-    steps = [name for name in dict.fromkeys(row.step for row in record.rows) if name != COPY]
+    usually = "Every step with its usual thread blocks; "
+    over_size, at_largest = f"{usually}both axes are logarithmic.", f"{usually}from the top, as they are built up."
     for number, (title, case) in enumerate(panels(record), 1):
-        found = {size: usual(record.rows, size=size, **case) for size in sizes}
-        rates = {
-            step: {size: rows[step].gflops or 0.0 for size, rows in found.items() if step in rows and rows[step].gflops}
-            for step in steps
-        }
-        curves = [Curve(step, rates[step], colour) for step, colour in zip(steps, NAMES * len(steps), strict=False)]
-        usually = "Every step with its usual thread blocks; "
-        over_size, at_largest = f"{usually}both axes are logarithmic.", f"{usually}from the top, as they are built up."
+        rates: dict[str, dict[int, float]] = {}
+        for size in sizes:
+            for step, row in usual(record.rows, size=size, **case).items():
+                if row.gflops and step != COPY:
+                    rates.setdefault(step, {})[size] = row.gflops
+        colours = NAMES * len(rates)
+        curves = [Curve(step, by_size, colour) for (step, by_size), colour in zip(rates.items(), colours, strict=False)]
         largest = {step: by_size[sizes[-1]] for step, by_size in rates.items() if sizes[-1] in by_size}
         words = f"Each step of edgeconv {record.kind}, {sizes[-1]}×{sizes[-1]}, {title}, {record.machine.name}"
         drawings += _lines(f"{kind}_{number}", f"GFLOPS of each step, {title}", over_size, "side", RATE, curves)
