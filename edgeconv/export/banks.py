@@ -7,7 +7,7 @@ limit          the longer of both; where they cross, the roofline bends
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from edgeconv.bench.intervals import ratio_interval
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -19,8 +19,7 @@ from edgeconv.core.units import digits_text
 from edgeconv.export.tables import Table, percent, shown
 
 
-@dataclass(frozen=True)
-class BankSeries:
+class BankSeries(NamedTuple):
     """Banks of growing size on one kind of picture: a line of tables and plots for each candidate."""
 
     device: DeviceName
@@ -29,7 +28,7 @@ class BankSeries:
     stride: int
     dtype: str
     roof: Roof
-    rows: dict[int, list[BenchRow]] = field(default_factory=dict)
+    rows: dict[int, list[BenchRow]]
     """Those of methods and peers that have a time, by the number of filters."""
 
     @property
@@ -47,15 +46,13 @@ class BankSeries:
 
 def bank_series(record: BenchRecord) -> list[BankSeries]:
     """Every series of a record, none where it has no banks."""
-    found: dict[tuple[DeviceName, int, int, int, str], BankSeries] = {}
+    found: dict[tuple[DeviceName, int, int, int, str], dict[int, list[BenchRow]]] = {}
     for row in record.rows:
-        bank, roof = BANK_NAME.fullmatch(row.case.filter), record.roofs.get(row.device)
-        if bank is None or roof is None or row.kind == "copy" or not row.timings:
-            continue
-        key = (row.device, int(bank[1]), row.case.size, row.case.stride, row.case.dtype)
-        series = found.setdefault(key, BankSeries(*key, roof))
-        series.rows.setdefault(int(bank[2]), []).append(row)
-    return [replace(found[key], rows=dict(sorted(found[key].rows.items()))) for key in sorted(found)]
+        bank = BANK_NAME.fullmatch(row.case.filter)
+        if bank and row.device in record.roofs and row.kind != "copy" and row.timings:
+            key = (row.device, int(bank[1]), row.case.size, row.case.stride, row.case.dtype)
+            found.setdefault(key, {}).setdefault(int(bank[2]), []).append(row)
+    return [BankSeries(*key, record.roofs[key[0]], dict(sorted(found[key].items()))) for key in sorted(found)]
 
 
 def bank_map(series: BankSeries) -> Table:

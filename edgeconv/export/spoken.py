@@ -13,40 +13,33 @@ from pathlib import Path
 
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Winner, groups, median, winners
-from edgeconv.core.units import counted, digits_text, seconds_text
+from edgeconv.bench.summary import Group, groups, median, winners
+from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.rows import every_row
-from edgeconv.export.tables import Table, distribution, fastest, percent
+from edgeconv.export.tables import Table, distribution, fastest
 
 MOST_ROWS = 24
 """Of the table at the end: what a person takes in, and a terminal shows."""
 
 
 def case_line(rows: Sequence[BenchRow]) -> str:
-    """The rows of one case on one device in one line."""
-    case = rows[0].case
-    group = Group(rows[0].device, case.picture, case.dtype, case.filter, case.channels, case.stride, tuple(rows))
-    found = winners(group)
+    """The rows of one case on one device in one line: the fastest method, its lead over the fastest peer, and over the
+    fastest library where a peer that is written by hand is ahead of that.
+    """
+    case, device = rows[0].case, rows[0].device
+    where = f"{Path(case.picture).name + ' ' if case.picture else ''}{case.named} on {device}"
+    found = winners(Group(device, case.picture, case.dtype, case.filter, case.channels, case.stride, tuple(rows)))
     if not found:
         reasons = "; ".join(f"{row.candidate} {row.status}" for row in rows if row.kind != "copy")
-        return f"{_named(rows[0])}: no method was timed ({reasons})"
-    refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))
-    method = found[0].method
-    share = None if method.lead_metrics is None else method.lead_metrics.floor_share
-    near = [] if share is None else [f"{percent(share)} of copy speed"]
-    parts = [f"{method.candidate} {seconds_text(median(method))}", *_leads(found[0]), *near]
-    return f"{_named(rows[0])}: {', '.join(parts)}" + (f" ({refused})" if refused else "")
-
-
-def _named(row: BenchRow) -> str:
-    picture = f"{Path(row.case.picture).name} " if row.case.picture else ""
-    return f"{picture}{row.case.named} on {row.device}"
-
-
-def _leads(winner: Winner) -> dict[str, None]:
-    """Over the fastest peer, and over the fastest library where a peer that is written by hand is ahead of that."""
+        return f"{where}: no method was timed ({reasons})"
+    (winner,) = found
+    parts = [f"{winner.method.candidate} {seconds_text(median(winner.method))}"]
     rivals = ((winner.ratio, winner.peer), (winner.library_ratio, winner.library))
-    return dict.fromkeys(lead_text(ratio, rival.candidate) for ratio, rival in rivals if ratio and rival)
+    parts += dict.fromkeys(lead_text(ratio, rival.candidate) for ratio, rival in rivals if ratio and rival)
+    share = getattr(winner.method.lead_metrics, "floor_share", None)
+    parts += [] if share is None else [f"{share_text(share)} of copy speed"]
+    refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))
+    return f"{where}: {', '.join(parts)}" + (f" ({refused})" if refused else "")
 
 
 def lead_text(ratio: Ratio, rival: str) -> str:
