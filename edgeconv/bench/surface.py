@@ -13,7 +13,7 @@ the least and the largest of its sizes. Seed and number give the same cases on e
 
 What it says is a distribution. The limit of a case is the larger of two times, a copy of its fewest bytes in the same
 run, and the operations that no form saves (core/forms.py) at the measured rate of multiply-adds; a method's share is
-limit / median. Small cases are bound by neither, but by the start of a run, which the least time of the record shows.
+limit / median. Small cases are bound by neither, but by the start of a run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ OWN_LARGEST = 9
 WEIGHT_OF_FAMILY = 3
 """Chances of random weights and of own kernels, each, beside one named filter."""
 PERCENTILES = (5, 25, 50)
-WORST = 10
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
 
 
@@ -149,8 +148,6 @@ class Share:
 
     row: BenchRow
     limit_seconds: float
-    bound_by: str
-    """memory, arithmetic, or start where the start of a run is the larger."""
     peer: BenchRow | None
 
     @property
@@ -177,8 +174,6 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
             rows_of_case.setdefault(row.place, []).append(row)
     roof = record.roofs[device]  # type: ignore[index]  # a device of the record's own rows
     operand_bytes = roof.fma_flops_per_second / FLOPS_PER_MULTIPLY_ADD * FLOAT32_BYTES
-    timed = [row for rows in rows_of_case.values() for row in rows if row.kind == "method" and row.lead_series]
-    start = min(map(median, timed), default=0.0)
     found = []
     for rows in rows_of_case.values():
         method, peer = (
@@ -187,9 +182,7 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
         copy = fastest(row for row in rows if row.kind == "copy")
         if method is None or copy is None:
             continue
-        limits = {"memory": median(copy), "arithmetic": _operand_bytes(method) / operand_bytes}
-        bound = max(limits, key=lambda name: limits[name])
-        found.append(Share(method, limits[bound], "start" if start > limits[bound] else bound, peer))
+        found.append(Share(method, max(median(copy), _operand_bytes(method) / operand_bytes), peer))
     return found
 
 
@@ -241,8 +234,3 @@ def _distribution(what: str, part: Sequence[Share]) -> Distribution:
     values = np.percentile([share.share for share in part], PERCENTILES)
     leads = sorted(share.lead for share in part if share.lead is not None)
     return Distribution(what, len(part), tuple(map(float, values)), tuple(leads))
-
-
-def worst(found: Sequence[Share], number: int = WORST) -> list[Share]:
-    """The smallest shares, those that the start of a run binds left out."""
-    return sorted((share for share in found if share.bound_by != "start"), key=lambda share: share.share)[:number]
