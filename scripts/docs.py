@@ -34,12 +34,12 @@ from edgeconv.core.filters import FILTERS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.option import Option, listed, options_of
 from edgeconv.core.units import seconds_text
-from edgeconv.export import ladders, surface
+from edgeconv.export import ladders
 from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.document import documents as documents_of
 from edgeconv.export.drawing import Curve, Lines, svg
-from edgeconv.export.kinds import read as read_shown
-from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
+from edgeconv.export.schemas import read as read_shown
+from edgeconv.export.tables import Table, distribution, fastest, goals, lines_of, percent
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
 from edgeconv.run.report import as_report
@@ -459,7 +459,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/results.md", "bench-goals-h200", partial(bench_table, GPU, goals)),
     ("docs/results.md", "bench-goals-two-cores", partial(bench_table, CPU, goals)),
     ("docs/results.md", "bench-fastest-cpu", partial(bench_table, CPU, fastest)),
-    ("docs/results.md", "lot-h200", lambda: shown(surface.tables_of(bench("bench/h200/surface"))[0])),
+    ("docs/results.md", "lot-h200", lambda: shown(distribution(bench("bench/h200/surface")))),
     ("docs/banks.md", "banks-rgb", partial(banks, 3)),
     ("docs/banks.md", "banks-grey", partial(banks, 1)),
     ("docs/banks.md", "banks-cpu", partial(bench_table, "two-core-xeon-avx512/banks_cpu", fastest)),
@@ -467,9 +467,9 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/batch.md", "batch-jpg", partial(batch_speed, h200_jpg=H200, cpu_jpg=TWO_CORES)),
     ("docs/api.md", "calls-gpu", partial(calls, "calls_h200")),
     ("docs/api.md", "calls-cpu", partial(calls, "calls_h200_host")),
-    ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.conv_steps(CONV()))),
+    ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.steps(CONV()))),
     ("docs/kernels.md", "conv-blocks", lambda: shown(ladders.conv_blocks(CONV()))),
-    ("docs/kernels.md", "gemm-ladder", lambda: shown(ladders.gemm_steps(GEMM()))),
+    ("docs/kernels.md", "gemm-ladder", lambda: shown(ladders.steps(GEMM()))),
     ("docs/kernels.md", "gemm-sizes", lambda: shown(ladders.by_size(GEMM()))),
     (KERNELS.format("conv"), "conv-ladder-source", lambda: "\n".join(ladders.source(CONV())) + "\n"),
     (KERNELS.format("gemm"), "gemm-ladder-source", lambda: "\n".join(ladders.source(GEMM())) + "\n"),

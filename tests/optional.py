@@ -22,7 +22,6 @@ OPTIONAL = {
     "tifffile, imagecodecs": "'?(tifffile|imagecodecs)",
     "libvips": "'?pyvips|libvips",
     "fsspec": "'?(fsspec|s3fs)",
-    "matplotlib": "'?matplotlib",
     "Qt": "Qt|PySide6",
     "an X server": "Xvfb|python-xlib|X server",
     "Chromium": "Chromium",

@@ -19,8 +19,8 @@ from edgeconv.bench.ladders.gemm import VENDOR, GemmRow
 from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
-from edgeconv.export.ladders import every_row
 from edgeconv.export.markdown import as_text
+from edgeconv.export.rows import every_row
 from edgeconv.export.schemas import schema
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.options import Options

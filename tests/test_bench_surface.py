@@ -25,7 +25,7 @@ from edgeconv.errors import UsageError
 from edgeconv.export import markdown
 from edgeconv.export.page import export as page_of
 from edgeconv.export.schemas import schema
-from edgeconv.export.surface import tables_of
+from edgeconv.export.spoken import summary_tables as tables_of
 from edgeconv.options import GridAxes
 
 

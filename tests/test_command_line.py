@@ -154,8 +154,6 @@ def test_standard_output_that_is_full_is_one_line(folder: Path, words: str) -> N
 
 @pytest.mark.parametrize("output", ["--markdown", "--csv", "--html", None])
 def test_a_damaged_record_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, output: str | None) -> None:
-    if output == "--html":
-        pytest.importorskip("matplotlib")
     good = record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
     (tmp_path / "good.json").write_bytes(good)
     damaged = json.loads(good)

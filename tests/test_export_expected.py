@@ -25,9 +25,9 @@ from edgeconv.bench.record import BenchRecord, BusPart, LeftOut
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
-from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.ladders import every_row
 from edgeconv.export.markdown import as_text
+from edgeconv.export.rows import every_row
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.run.report import DeviceFacts, RunReport
 from edgeconv.runtime.devices.base import Train
 
@@ -118,8 +118,8 @@ def shown() -> dict[str, str]:
         patch.setattr(goals, "GOALS", BARS)
         records: list[AnyRecord] = [bench(patch), *runs(), ladder()]
         assert [plain(record)["kind"] for record in records] == ["bench", "run", "run", "bench conv"]
-        (markdown,) = find_exporter("markdown").load()(records).values()
-        (page,) = find_exporter("html").load()(records).values()
+        (markdown,) = find_exporter("markdown")(records).values()
+        (page,) = find_exporter("html")(records).values()
     return {"everything.md": markdown.decode(), "everything.html": without_drawings(page.decode())}
 
 

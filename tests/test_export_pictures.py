@@ -12,8 +12,8 @@ from command import edgeconv
 from picture_files import smooth_image
 
 from edgeconv.export import run_pictures as module
-from edgeconv.export.kinds import read
 from edgeconv.export.run_pictures import SIDE, run_pictures
+from edgeconv.export.schemas import read
 from edgeconv.io.image import decode_image, write_image
 
 QUICK = ("--samples", 0, "--check", "none", "--method", "opencv", "--device", "cpu")
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def shown(report: Path, *folders: Path) -> tuple[list[str], list[str]]:
     """First words of what is shown, and the files that are not."""
     found, missing = run_pictures([read(report)], folders)
-    return [each.title.split(",")[0].split(":")[0] for each in found], missing
+    return [title.split(",")[0].split(":")[0] for title, _ in found], missing
 
 
 def only(folder: Path, pattern: str) -> Path:
@@ -83,7 +83,7 @@ def test_a_page_shows_twelve_runs_and_names_the_others(folder: Path, monkeypatch
         each.input.file, each.output.file = f"{number}.png", f"{number}_edges.png"
     monkeypatch.setattr(module, "_thumbnail", lambda *_: b"a picture")
     found, missing = run_pictures(reports, ())
-    assert [each.title.split(",")[0].split(":")[0] for each in found[-2:]] == ["11.png", "11_edges.png"]
+    assert [title.split(",")[0].split(":")[0] for title, _ in found[-2:]] == ["11.png", "11_edges.png"]
     assert (len(found), missing) == (24, ["12.png", "12_edges.png"])
 
 
@@ -106,6 +106,6 @@ def test_outputs_of_every_kind_are_shown(
     monkeypatch.chdir(tmp_path)
     found, missing = run_pictures([read(only(tmp_path, "out/*.json"))], ())
     assert (len(found), missing) == (3 if "--filters" in words else 2, [])
-    sizes = [decode_image(each.webp, each.title).pixels.shape for each in found]
+    sizes = [decode_image(webp, title).pixels.shape for title, webp in found]
     assert {size[:2] for size in sizes} == {(400, 14)}
     assert max(sizes[0]) <= SIDE

@@ -7,7 +7,6 @@ that are swapped, one that is scaled wrongly or one that is taken from elsewhere
 from __future__ import annotations
 
 import copy
-import io
 import re
 from itertools import product
 from xml.etree import ElementTree
@@ -17,17 +16,16 @@ import pytest
 from bench_records import TimedMethod, changed, measured_once
 from command import PROJECT
 from contrast import PAGES, contrast
-from PIL import Image
 from run_reports import all_run_reports
 
 from edgeconv.bench.record import BenchRecord
-from edgeconv.export import drawing, find_exporter
+from edgeconv.export import find_exporter
 from edgeconv.export.colours import PALETTE, SERIES, colours_of
 from edgeconv.export.document import documents
-from edgeconv.export.drawing import Bar, Bars, Curve, Drawing, Lines, svg
+from edgeconv.export.drawing import Bars, Curve, Drawing, Lines, svg
 from edgeconv.export.figures import MOST_CURVES, of_bench, of_ladder, of_runs
-from edgeconv.export.kinds import read
-from edgeconv.run.report import PHASES, as_report
+from edgeconv.export.schemas import read
+from edgeconv.run.report import as_report
 
 RESULTS = PROJECT / "docs" / "results"
 SIZES, STRIDES = (8, 16), (1, 2)
@@ -65,7 +63,7 @@ def texts(drawn: Drawing) -> list[str]:
 
 def figures_of(bars: Drawing) -> dict[str, tuple[float, str]]:
     assert isinstance(bars, Bars)
-    return {bar.label: (bar.value, bar.text) for bar in bars.bars}
+    return {label: (value, bars.text(value)) for label, value in bars.values.items()}
 
 
 # --- a bench ---------------------------------------------------------------------------------------------------------
@@ -169,15 +167,6 @@ def test_the_plots_of_runs() -> None:
     assert [drawn.name for drawn in of_runs(found)] == ["run_whole"], "one bar alone says nothing"
 
 
-def test_one_run_has_the_phases_that_it_had() -> None:
-    made = next(iter(all_run_reports().values()))
-    seconds = {phase: 0.125 * number for number, phase in enumerate(PHASES, 1)}
-    for had in (PHASES, PHASES[:3]):
-        (bars,) = of_runs([as_report(made | {"phases_seconds": {phase: seconds[phase] for phase in had}})])
-        shown = {label.replace(" ", "_"): value for label, (value, _) in figures_of(bars).items()}
-        assert shown == {phase: seconds[phase] for phase in had}
-
-
 @pytest.mark.parametrize(("name", "field"), [("conv", "stride"), ("gemm", "dtype")])
 def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str, field: str) -> None:
     made = read(RESULTS / f"bench_{name}_h200.json.xz")
@@ -203,16 +192,11 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str, field: str) -
 
 
 def test_a_record_gives_the_same_files_each_time(record: BenchRecord) -> None:
-    pytest.importorskip("matplotlib")
-    export = find_exporter("plot").load()
+    export = find_exporter("plot")
     once = export([record])
     assert once == export([record])
-    assert sorted(once) == sorted(f"_{drawn.name}.{kind}" for drawn in of_bench(record) for kind in ("svg", "png"))
+    assert list(once) == [f"_{drawn.name}.svg" for drawn in of_bench(record)]
     assert set(export([record, record])) == {f"_{number}{name}" for number in (1, 2) for name in once}
-    picture = np.asarray(Image.open(io.BytesIO(once["_gflops_1.png"])))
-    assert picture.shape[1] == drawing.PNG_SCALE * drawing.WIDTH
-    assert (picture[0, 0] == 255).all()
-    assert picture.min() < 128, "something is drawn"
 
 
 def test_every_colour_can_be_read_on_light_and_on_dark() -> None:
@@ -235,7 +219,7 @@ def test_no_two_candidates_of_a_drawing_have_one_colour() -> None:
     "name", ["cost $5 and $6.png", "a<b>&'\"c", "x\x01.png", "\udcff.png", "名前.png", "long " * 30]
 )
 def test_a_name_is_drawn_as_it_stands(name: str) -> None:
-    bars = Bars("bars", name, "", "across", (Bar(name, 1.0, "1"), Bar("other", 2.0, "2")))
+    bars = Bars("bars", name, "", "across", {name: 1.0, "other": 2.0}, str)
     lines = Lines("lines", name, "", "across", "up", (Curve(name, {1: 1.0, 2: 2.0}, "series-0"),))
     shown = {"x\x01.png": r"x\u0001.png", "\udcff.png": r"\udcff.png"}.get(name, name)
     for drawn in (bars, lines):

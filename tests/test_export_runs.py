@@ -21,12 +21,11 @@ from run_reports import run_report
 
 from edgeconv.bench import record
 from edgeconv.errors import UsageError
-from edgeconv.export import find_exporter, runs
-from edgeconv.export.csv import HEADER
-from edgeconv.export.kinds import read
+from edgeconv.export import find_exporter
+from edgeconv.export.rows import HEADER, labels
+from edgeconv.export.schemas import read
 from edgeconv.io.image import write_image
 from edgeconv.run.report import RunReport
-from edgeconv.run.report_text import summary
 
 NASTY = "<script>alert('x')</script> & | pipe.png"
 
@@ -48,46 +47,30 @@ def reports() -> list[RunReport]:
 
 
 def text_of(made: list[RunReport], name: str) -> str:
-    (content,) = find_exporter(name).load()(made).values()
+    (content,) = find_exporter(name)(made).values()
     return content.decode()
 
 
 def test_labels_say_what_differs_and_are_never_twice_the_same(reports) -> None:
     one = reports[0]
-    assert runs.labels([one]) == ["cuda cudnn"]
-    assert runs.labels([one, one]) == ["cuda cudnn #1", "cuda cudnn #2"]
+    assert labels([one]) == ["cuda cudnn"]
+    assert labels([one, one]) == ["cuda cudnn #1", "cuda cudnn #2"]
     other = copy.deepcopy(one)
     other.problem.stride = 3
     other.method.options = replace(other.method.options, math="tf32")
-    assert runs.labels([one, other]) == ["cuda cudnn s1 fma", "cuda cudnn s3 tf32"]
+    assert labels([one, other]) == ["cuda cudnn stride 1", "cuda cudnn stride 3 math tf32"]
 
 
 def test_a_mask_is_told_from_the_output_that_it_is_made_of(reports) -> None:
     whole = reports[0]
     mask = copy.deepcopy(whole)
     mask.problem.threshold, mask.phases_seconds["threshold"] = 40.0, 0.125
-    assert runs.labels([whole, mask]) == ["cuda cudnn", "cuda cudnn threshold 40"]
+    assert labels([whole, mask]) == ["cuda cudnn", "cuda cudnn threshold 40.0"]
     page = text_of([whole, mask], "markdown")
     assert re.search(r"\| device to host \| threshold \| encode \|", page)
-    assert re.search(r"\| cuda cudnn threshold 40 \| .* \| 125 ms \| ", page)
-    assert ", output abs, threshold 40 |" in page
+    assert re.search(r"\| cuda cudnn threshold 40.0 \| .* \| 125 ms \| ", page)
     lines = list(csv.DictReader(io.StringIO(text_of([whole, mask], "csv"))))
     assert [line["threshold"] for line in lines] == ["", "40.0"]
-
-
-def test_a_summary_has_the_lines_of_one_run_or_a_line_a_run_the_fastest_first(reports) -> None:
-    one = reports[0]
-    assert runs.lead([one]) == [
-        f"Wrote: {summary(one)[0].text}", f"Speed: {summary(one)[1].text}", f"Right: {summary(one)[2].text}"
-    ]  # fmt: skip
-    names = [line.partition(":")[0] for line in runs.lead(reports)]
-    order = sorted(range(3), key=lambda place: -reports[place].speed.kernel_gflops)
-    assert names == [runs.labels(reports)[place] for place in (*order, 3)]
-    ends = {line.rpartition("; ")[2] for line in runs.lead(reports)}
-    assert ends == {"right", "WRONG", "check"}
-    assert len(runs.lead([one] * 8)) == 8
-    assert runs.lead([one] * 9)[8:] == ["1 more run in the table below"]
-    assert runs.lead([one] * 10)[8:] == ["2 more runs in the table below"]
 
 
 def test_the_spreadsheet_says_which_run_was_wrong_and_which_was_not_timed(reports) -> None:
@@ -108,10 +91,11 @@ def test_a_picture_whose_name_is_no_text_gets_its_report_and_its_page(tmp_path: 
     assert json.loads(made.read_bytes())["input"]["file"] == name
     again = edgeconv("run", name, "--method", "opencv", "--samples", 3, "-o", "e/", "--json", cwd=tmp_path)
     assert (again.code, json.loads(again.text)["input"]["file"]) == (0, name)
-    shown = edgeconv("report", made, "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
+    shown = edgeconv("report", made, "--html", "r.html", "--csv", "r.csv", cwd=tmp_path)
     assert shown.code == 0, shown.err
     assert "Where the time went" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert (tmp_path / "p" / "bench_run_phases.svg").exists()
+    none = edgeconv("report", made, "--plots", "p", cwd=tmp_path)
+    assert (none.code, "These records have no plots" in none.err) == (2, True)
     assert edgeconv("report", made, cwd=tmp_path).text.startswith("# edgeconv run: ")
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from edgeconv.bench.intervals import STUDENT_T, Ratio, mean_of_cases, mean_ratio, ratio_interval
+from edgeconv.bench.intervals import STUDENT_T, Ratio, mean_of_cases, ratio_interval
 
 
 def test_an_interval_holds_the_true_ratio_in_most_of_many_series() -> None:
@@ -28,16 +28,6 @@ def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
     found = ratio_interval(base, new)
     assert min(new) / max(base) <= found.low < found.high <= max(new) / min(base)
     assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5, 9)
-
-
-def test_a_mean_is_as_unsure_as_its_ratios() -> None:
-    """Ends are means of ends; one case of few samples leaves no verdict on all."""
-    sure, other = Ratio(2.0, 1.98, 2.02, 9), Ratio(8.0, 7.92, 8.08, 30)
-    assert mean_ratio([]) is None
-    found = mean_ratio([sure, other])
-    assert [found.ratio, found.low, found.high, found.samples] == pytest.approx([4.0, 3.96, 4.04, 9])
-    assert found.doubt == ""
-    assert mean_ratio([sure, Ratio(8.0, 0.0, float("inf"), 1)]).doubt == "1 sample"
 
 
 def test_the_mean_of_cases_has_the_interval_of_student_over_them() -> None:

@@ -14,7 +14,6 @@ from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
 from edgeconv.diff.ssim import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
-from edgeconv.export import EXPORTERS
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled import sources
 from edgeconv.runtime import doctor
@@ -86,16 +85,6 @@ def test_the_check_up_says_no_of_a_library_that_does_not_start(broken) -> None:
     (line,) = (line for line in doctor.text().splitlines() if line.startswith("  zarr "))
     assert f"  no: zarr is installed but cannot be imported ({NO_LIBRARY}): " in line
     assert "pip install" in line
-
-
-def test_formats_of_a_bench_name_the_broken_library(broken) -> None:
-    broken("matplotlib")
-    for exporter in EXPORTERS:
-        reason = exporter.unavailable_reason()
-        assert (reason is None) == (exporter.needs is None)
-        if reason is not None:
-            assert NO_LIBRARY in reason
-            assert "pip install '.[plot]'" in reason
 
 
 def test_a_worker_says_zlib_where_isal_does_not_start(broken) -> None:

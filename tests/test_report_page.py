@@ -43,7 +43,7 @@ def test_a_summary_of_one_screen_comes_first_and_missed_goals_with_their_reasons
     found = outcomes(read_record(RECORD))
     missed = [outcome for outcome in found if not outcome.met]
     text = page.run("document.querySelector('main .summary').innerText")
-    assert f"{len(found) - len(missed)} of {len(found)} goals met" in text
+    assert f"{len(found)} goals: {len(missed)} MISSED, {len(found) - len(missed)} met" in text
     top, bottom = page.run(
         "(({top, bottom}) => [top, bottom])(document.querySelector('.summary').getBoundingClientRect())"
     )

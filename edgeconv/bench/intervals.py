@@ -78,16 +78,6 @@ def ratio_interval(base: Sequence[float], new: Sequence[float]) -> Ratio:
     return Ratio(ratio, float(low), float(high), samples)
 
 
-def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
-    """The geometric mean of ratios, between those of their ends: as if all were off the same way. None of none."""
-    if not ratios:
-        return None
-    with np.errstate(divide="ignore"):
-        logs = np.log([(each.ratio, each.low, each.high) for each in ratios])
-    ratio, low, high = np.exp(logs.mean(axis=0)).tolist()
-    return Ratio(ratio, low, high, min(each.samples for each in ratios))
-
-
 def mean_of_cases(ratios: Sequence[float]) -> Ratio:
     """The geometric mean of some ratios out of many, and where that of all may lie, by Student's t."""
     logs = np.log(ratios)

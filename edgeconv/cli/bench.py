@@ -53,12 +53,12 @@ def grid(
     from edgeconv.bench.rules import parse_rules
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.export import export
+    from edgeconv.export import export, parse_formats
     from edgeconv.export.spoken import case_line, summary_lines
     from edgeconv.io.resize import find_pictures
     from edgeconv.run.progress import Progress
 
-    formats, left_out = _formats(target.formats)
+    formats = parse_formats(target.formats)
     if target.stop_after is not None and not target.stop_after >= 0:
         raise UsageError(f"--stop-after {target.stop_after} is not a number of seconds from 0.")
     path = target.output / f"{target.name}.json"
@@ -92,10 +92,10 @@ def grid(
         for bar in shown:
             bar.clear()
     say_lines("\n".join(["", *map(visible, summary_lines(record))]))
-    for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
+    for written in [path, *export([record], formats, target.output, target.name)]:
         say(written)
     _say_end(record)
-    for note in [*record.warnings, *left_out]:
+    for note in record.warnings:
         say(f"edgeconv: {note}", err=True)
     methods = [row for row in record.rows if row.kind == "method"]
     none_timed = record.complete and methods and not any(row.timings for row in methods)
@@ -120,17 +120,6 @@ def _say_table(table: Table) -> None:
         say_lines(markdown.as_text(table), nl=False)
     else:
         say_drawn(terminal.draw(table, width, has_colours(sys.stdout)))
-
-
-def _formats(text: str) -> tuple[list[str], list[str]]:
-    """The formats that are wanted; and of `all` a note on each that cannot be made here. Raises UsageError."""
-    from edgeconv.export import EXPORTERS, find_exporter
-
-    if text != "all":
-        return [find_exporter(item.strip()).name for item in text.split(",")], []
-    reasons = {entry.name: entry.unavailable_reason() for entry in EXPORTERS}
-    notes = [f"format {name} left out: {reason}" for name, reason in reasons.items() if reason is not None]
-    return [name for name, reason in reasons.items() if reason is None], notes
 
 
 def _make_room(folder: Path, name: str, replace: bool) -> None:
@@ -241,7 +230,7 @@ def _climb(
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch
     from edgeconv.core.timing import Budget
-    from edgeconv.export import ladders
+    from edgeconv.export.rows import every_row
     from edgeconv.io.files import write_bytes_atomically
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.devices import get_device
@@ -256,7 +245,7 @@ def _climb(
     finally:
         line.close()
     write_bytes_atomically(ladder.output, to_json(record))
-    _say_table(ladders.every_row(record))
+    _say_table(every_row(record))
     say(ladder.output)
     if not all(row.right for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)

@@ -13,7 +13,7 @@ from edgeconv.core.option import Positional
 from edgeconv.options import Replacing, Reporting
 
 if TYPE_CHECKING:
-    from edgeconv.export.kinds import AnyRecord
+    from edgeconv.export.schemas import AnyRecord
 
     Loaded = Sequence[tuple[Path, AnyRecord]]
 
@@ -39,8 +39,7 @@ def report(
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import UsageError
     from edgeconv.export import find_exporter
-    from edgeconv.export.kinds import read
-    from edgeconv.export.schemas import schema
+    from edgeconv.export.schemas import read, schema
 
     if reporting.schema is not None:
         say_lines(to_json(schema(reporting.schema)).decode(), nl=False)
@@ -56,13 +55,16 @@ def report(
     outputs = Outputs(map(str, records), replacing.overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
     for name, path in named.items():
-        make: Callable[..., dict[str, bytes]] = find_exporter(name).load()
+        make: Callable[..., dict[str, bytes]] = find_exporter(name)
         if name == "html":  # pictures of a run lie beside its report
             make = partial(make, folders=[place.parent for place in records])
         (content,) = _made(make, loaded).values()
         outputs.add(path, content)
     if plots is not None:
-        for ending, content in _made(find_exporter("plot").load(), loaded).items():
+        drawn = _made(find_exporter("plot"), loaded)
+        if not drawn:
+            raise UsageError("These records have no plots: their figures are in the tables of --html and --markdown.")
+        for ending, content in drawn.items():
             outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
     for path, _ in outputs.write():
         say(path)

@@ -6,47 +6,44 @@ from statistics import geometric_mean, median
 
 from edgeconv.bench.ab import AbRecord, AbRow
 from edgeconv.bench.intervals import CONFIDENCE
-from edgeconv.core.units import counted, seconds_text, share_text
-from edgeconv.export.tables import NOTHING, Table
+from edgeconv.core.units import seconds_text, share_text
+from edgeconv.export.tables import NOTHING, Table, tally
 
 MARGIN = 0.05
 """Of a report that is made later: `--fail-on` of `bench ab` is 5 % too where nothing else is asked."""
 ORDER = ("slower", "no verdict", "cannot run", "faster", "same")
-HEADER = ("verdict", "row", "A", "B", f"B / A, {CONFIDENCE:.0%} interval", "pairs")
 
 
 def table(record: AbRecord, margin: float) -> Table:
     """A row each."""
-    rows = sorted(record.rows, key=lambda row: ORDER.index(row.verdict(margin)))
-    return Table(f"{record.b} (B) beside {record.a} (A)", HEADER, tuple(_cells(row, margin) for row in rows))
-
-
-def _cells(row: AbRow, margin: float) -> tuple[str, ...]:
-    verdict = row.verdict(margin)
-    if row.cannot is not None:
-        return (verdict, row.title, NOTHING, NOTHING, row.cannot, NOTHING)
-    a, b = (geometric_mean(map(median, seconds)) for seconds in (row.a_seconds, row.b_seconds))
-    return (verdict, row.title, seconds_text(a), seconds_text(b), str(row.ratio), str(len(row.a_seconds)))
+    rows = []
+    for row in sorted(record.rows, key=lambda row: ORDER.index(row.verdict(margin))):
+        cells = (NOTHING, NOTHING, row.cannot or "", NOTHING)
+        if row.cannot is None:
+            a, b = (seconds_text(geometric_mean(map(median, sides))) for sides in (row.a_seconds, row.b_seconds))
+            cells = (a, b, str(row.ratio), str(len(row.a_seconds)))
+        rows.append((row.verdict(margin), row.title, *cells))
+    header = ("verdict", "row", "A", "B", f"B / A, {CONFIDENCE:.0%} interval", "pairs")
+    return Table(f"{record.b} (B) beside {record.a} (A)", header, tuple(rows))
 
 
 def summary(record: AbRecord, margin: float) -> str:
     """How often each verdict fell, and the mean of all rows."""
-    verdicts = [row.verdict(margin) for row in record.rows]
-    said = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ORDER if verdict in verdicts)
     mean = "" if record.mean is None else f"; geometric mean of B / A {record.mean}"
-    return f"{counted(len(verdicts), 'row')}: {said}{mean}. Slower: the whole interval is above {1 + margin:.3g}."
+    return f"{tally(table(record, margin), 'row')}{mean}. Slower: the whole interval is above {1 + margin:.3g}."
 
 
 def cut_table(record: AbRecord, comparisons: int, margin: float) -> Table:
     """How often each verdict falls where the pairs of each row are cut into comparisons, and what was known then."""
     lines: list[tuple[str, list[AbRow]]] = [(row.title, row.cut(comparisons)) for row in record.rows]
-    every = [part for _, parts in lines for part in parts]
-    rows = tuple(_verdicts(title, parts, margin) for title, parts in [*lines, ("all", every)] if parts)
-    header = ("row", "comparisons", "slower", "faster", "same", "no verdict", "half width, median", "largest")
-    return Table(f"Verdicts with a margin of {share_text(margin)}; planted {share_text(record.planted)}", header, rows)
-
-
-def _verdicts(title: str, parts: list[AbRow], margin: float) -> tuple[str, ...]:
-    verdicts, widths = [part.verdict(margin) for part in parts], [part.half_width for part in parts]
-    counts = (str(verdicts.count(verdict)) for verdict in ("slower", "faster", "same", "no verdict"))
-    return (title, str(len(parts)), *counts, share_text(median(widths)), share_text(max(widths)))
+    lines.append(("all", [part for _, parts in lines for part in parts]))
+    fallen, rows = ("slower", "faster", "same", "no verdict"), []
+    for title, parts in lines:
+        if parts:
+            verdicts: list[str] = [part.verdict(margin) for part in parts]
+            widths = [part.half_width for part in parts]
+            counts = (str(verdicts.count(verdict)) for verdict in fallen)
+            rows.append((title, str(len(parts)), *counts, share_text(median(widths)), share_text(max(widths))))
+    header = ("row", "comparisons", *fallen, "half width, median", "largest")
+    words = f"Verdicts with a margin of {share_text(margin)}; planted {share_text(record.planted)}"
+    return Table(words, header, tuple(rows))

@@ -7,7 +7,7 @@ limit          the longer of both; where they cross, the roofline bends
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from edgeconv.bench.intervals import ratio_interval
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -16,13 +16,10 @@ from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.core.units import digits_text
-from edgeconv.export.tables import NOTHING, Table, percent, ratio_cell
-
-MICROSECONDS = 1e6
+from edgeconv.export.tables import Table, percent, shown
 
 
-@dataclass(frozen=True)
-class BankSeries:
+class BankSeries(NamedTuple):
     """Banks of growing size on one kind of picture: a line of tables and plots for each candidate."""
 
     device: DeviceName
@@ -31,7 +28,7 @@ class BankSeries:
     stride: int
     dtype: str
     roof: Roof
-    rows: dict[int, list[BenchRow]] = field(default_factory=dict)
+    rows: dict[int, list[BenchRow]]
     """Those of methods and peers that have a time, by the number of filters."""
 
     @property
@@ -39,12 +36,6 @@ class BankSeries:
         """What it is of."""
         picture = "grey" if self.in_channels == 1 else "RGB"
         return f"{picture} {self.dtype}, {self.size}×{self.size}, stride {self.stride}"
-
-    @property
-    def candidates(self) -> list[str]:
-        """Methods first, in the record's order."""
-        rows = sorted((row for rows in self.rows.values() for row in rows), key=lambda row: row.kind != "method")
-        return list(dict.fromkeys(row.candidate for row in rows))
 
     def limits_seconds(self, filters: int) -> tuple[float, float | None]:
         """Of memory, and of arithmetic where its rate is known: below the longer no float32 method can be."""
@@ -55,37 +46,33 @@ class BankSeries:
 
 def bank_series(record: BenchRecord) -> list[BankSeries]:
     """Every series of a record, none where it has no banks."""
-    found: dict[tuple[DeviceName, int, int, int, str], BankSeries] = {}
+    found: dict[tuple[DeviceName, int, int, int, str], dict[int, list[BenchRow]]] = {}
     for row in record.rows:
-        bank, roof = BANK_NAME.fullmatch(row.case.filter), record.roofs.get(row.device)
-        if bank is None or roof is None or row.kind == "copy" or not row.timings:
-            continue
-        key = (row.device, int(bank[1]), row.case.size, row.case.stride, row.case.dtype)
-        series = found.setdefault(key, BankSeries(*key, roof))
-        series.rows.setdefault(int(bank[2]), []).append(row)
-    return [replace(found[key], rows=dict(sorted(found[key].rows.items()))) for key in sorted(found)]
+        bank = BANK_NAME.fullmatch(row.case.filter)
+        if bank and row.device in record.roofs and row.kind != "copy" and row.timings:
+            key = (row.device, int(bank[1]), row.case.size, row.case.stride, row.case.dtype)
+            found.setdefault(key, {}).setdefault(int(bank[2]), []).append(row)
+    return [BankSeries(*key, record.roofs[key[0]], dict(sorted(found[key].items()))) for key in sorted(found)]
 
 
 def bank_map(series: BankSeries) -> Table:
     """One line for each number of filters, in µs: the limits, every candidate's time, the fastest method's share of the
     limit and its lead over libraries.
     """
-    candidates = series.candidates
+    first = sorted((row for rows in series.rows.values() for row in rows), key=lambda row: row.kind != "method")
+    candidates = list(dict.fromkeys(row.candidate for row in first))
     lines = []
     for filters, rows in series.rows.items():
-        found, (memory, arithmetic) = {row.candidate: row for row in rows}, series.limits_seconds(filters)
+        found, (memory, arithmetic) = {row.candidate: median(row) for row in rows}, series.limits_seconds(filters)
         timed = sorted(rows, key=median)
         ours = next((row for row in timed if row.kind == "method" and row.options.math == "fma"), None)
         theirs = next((row for row in timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
         share = None if ours is None else max(memory, arithmetic or 0.0) / median(ours)
-        lead = ours and theirs and ratio_interval(samples(ours), samples(theirs))
-        times = (median(found[name]) if name in found else None for name in candidates)
-        figures = map(_microseconds, (memory, arithmetic, *times))
-        lines.append((str(filters), *figures, percent(share), ratio_cell(lead) if lead else NOTHING))
+        ratio = ratio_interval(samples(ours), samples(theirs)) if ours and theirs else None
+        lead = shown(ratio, lambda known: f"no verdict ({known.doubt})" if known.doubt else str(known))
+        seconds = (memory, arithmetic, *map(found.get, candidates))
+        microseconds = (shown(each, lambda known: digits_text(known * 1e6, 3)) for each in seconds)
+        lines.append((str(filters), *microseconds, percent(share), lead))
     named = [f"`{candidate}`" for candidate in candidates]
     header = ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
     return Table(series.title, header, tuple(lines))
-
-
-def _microseconds(seconds: float | None) -> str:
-    return NOTHING if seconds is None else digits_text(seconds * MICROSECONDS, 3)

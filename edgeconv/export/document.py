@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from edgeconv.bench.ab import AbRecord
-from edgeconv.bench.goals import outcomes
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
-from edgeconv.core.units import counted, digits_text, seconds_text
-from edgeconv.export import ab, figures, ladders, runs, surface, tables
+from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.export import ab, figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
-from edgeconv.export.kinds import AnyRecord
-from edgeconv.export.ladders import LadderRecord
-from edgeconv.export.spoken import lead_lines
-from edgeconv.export.tables import Table
+from edgeconv.export.schemas import AnyRecord, LadderRecord
+from edgeconv.export.tables import Table, tally
 from edgeconv.run.report import RunReport
-
-MOST_LEADING = 12
-"""Lines of a summary about kinds of cases; the table has all."""
+from edgeconv.run.report_text import summary
 
 
 @dataclass(frozen=True)
@@ -29,85 +25,76 @@ class Document:
     title: str
     facts: str
     """When it was measured, and how much."""
-    summary: tuple[str, ...]
-    tables: tuple[Table, ...]
-    drawings: tuple[Drawing, ...] = ()
-    warnings: tuple[str, ...] = ()
-    machine: tuple[str, ...] = ()
-    formulas: tuple[str, ...] = ()
-    reports: tuple[RunReport, ...] = ()
+    summary: Sequence[str]
+    tables: Sequence[Table]
+    drawings: Sequence[Drawing] = ()
+    warnings: Sequence[str] = ()
+    notes: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Lines by their title."""
+    reports: Sequence[RunReport] = ()
     """Whose pictures a page may show."""
 
 
 def documents(records: Sequence[AnyRecord]) -> Iterator[Document]:
     """In order; all reports of runs are one, the last."""
-    reports = []
     for record in records:
-        if isinstance(record, RunReport):
-            reports.append(record)
-        elif isinstance(record, BenchRecord):
+        if isinstance(record, BenchRecord):
             yield _of_bench(record)
         elif isinstance(record, AbRecord):
-            yield _of_ab(record)
-        else:
+            title, table = f"edgeconv bench ab: {record.b} beside {record.a}", ab.table(record, ab.MARGIN)
+            yield Document(title, record.created_utc, [ab.summary(record, ab.MARGIN)], [table])
+        elif not isinstance(record, RunReport):
             yield _of_ladder(record)
+    reports = [record for record in records if isinstance(record, RunReport)]
     if reports:
         yield _of_runs(reports)
 
 
 def _of_bench(record: BenchRecord) -> Document:
-    lines = lead_lines(record)
-    more = len(lines) - MOST_LEADING
-    if more > 0:
-        lines = [*lines[:MOST_LEADING], f"{counted(more, 'more kind')} of cases in the table below"]
-    drawn, judged = surface.tables_of(record), outcomes(record)
-    if judged:
-        lines.append(f"{sum(outcome.met for outcome in judged)} of {counted(len(judged), 'goal')} met")
-    shown = drawn or [tables.fastest(record), tables.goals(record), tables.every_row(record)]
-    stopped = () if record.complete else ("Stopped before it was complete",)
+    fastest, goals, distribution = tables.fastest(record), tables.goals(record), tables.distribution(record)
+    said = [tally(table, noun) for table, noun in ((fastest, "case"), (goals, "goal")) if table.rows]
+    if distribution.rows:  # of drawn cases none is of interest by itself
+        fastest, said = distribution, []
+    stopped = [] if record.complete else ["Stopped before it was complete"]
+    formulas = [f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()]
     return Document(
         title=f"edgeconv bench '{record.grid.name}': {record.grid.summary}",
         facts=f"{record.created_utc}, {len(record.rows):,} rows in {seconds_text(record.wall_seconds)}; "
         "ratios compare medians of interleaved runs",
-        summary=() if drawn else tuple(lines),
-        tables=_not_empty(*shown, tables.left_out(record)),
-        drawings=tuple(figures.of_bench(record)),
-        warnings=(*stopped, *record.warnings),
-        machine=tuple(machine_lines(record)),
-        formulas=tuple(f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()),
+        summary=said,
+        tables=_not_empty(
+            fastest, tables.smallest_shares(record), goals, rows.every_row(record), tables.left_out(record)
+        ),
+        drawings=figures.of_bench(record),
+        warnings=[*stopped, *record.warnings],
+        notes={"Machine and versions": machine_lines(record), "Formulas": formulas},
     )
 
 
 def _of_ladder(record: LadderRecord) -> Document:
+    everybody = rows.every_row(record)
     return Document(
-        title=ladders.title(record),
-        facts=f"{record.created_utc}, {len(record.rows)} rows",
-        summary=tuple(ladders.lead(record)),
-        tables=_not_empty(ladders.by_size(record), ladders.every_row(record)),
-        drawings=tuple(figures.of_ladder(record)),
-    )
-
-
-def _of_ab(record: AbRecord) -> Document:
-    return Document(
-        title=f"edgeconv bench ab: {record.b} beside {record.a}",
+        title=f"edgeconv {record.kind} on {record.machine.name}",
         facts=record.created_utc,
-        summary=(ab.summary(record, ab.MARGIN),),
-        tables=(ab.table(record, ab.MARGIN),),
+        summary=[tally(everybody, "row")],
+        tables=_not_empty(ladders.by_size(record), everybody),
+        drawings=figures.of_ladder(record),
     )
 
 
 def _of_runs(reports: Sequence[RunReport]) -> Document:
-    first = min(report.created_utc for report in reports)
+    shown = rows.run_tables(reports)
+    machines = list(dict.fromkeys(f"{report.device.name}; {_versions(report)}" for report in reports))
+    names = ", ".join(dict.fromkeys(Path(report.input.file).name for report in reports))
+    said = [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
     return Document(
-        title=runs.title(reports),
-        facts=f"{counted(len(reports), 'report')}, {first}{' and later' if len(reports) > 1 else ''}",
-        summary=tuple(runs.lead(reports)),
-        tables=_not_empty(runs.overview(reports), runs.phases(reports)),
-        drawings=tuple(figures.of_runs(reports)),
-        warnings=tuple(runs.wrong(reports)),
-        machine=tuple(runs.machine_lines(reports)),
-        reports=tuple(reports),
+        title=f"edgeconv run: {names}",
+        facts=f"From {min(report.created_utc for report in reports)} on",
+        summary=said if len(reports) == 1 else [tally(shown[0], "run")],
+        tables=shown,
+        drawings=figures.of_runs(reports),
+        notes={"Machine and versions": machines},
+        reports=reports,
     )
 
 
@@ -115,17 +102,18 @@ def machine_lines(record: BenchRecord) -> list[str]:
     """Where and with what the record was measured."""
     lines = []
     for device, facts in record.machine.items():
-        roof = record.roofs[device]
-        copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
+        roof, named = record.roofs[device], device.upper()
+        copy, fma = digits_text(roof.copy_bytes_per_second / 1e9, 4), digits_text(roof.fma_flops_per_second / 1e9, 4)
         rest = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in plain(facts).items() if name != "name")
-        lines.append(f"{device.upper()}: {facts.name} ({rest})")
-        lines.append(
-            f"{device.upper()} roof, measured in this run: copy {copy} GB/s, "
-            f"float32 multiply-adds {fma} GFLOPS ({roof.how})"
-        )
+        measured = f"copy {copy} GB/s, float32 multiply-adds {fma} GFLOPS ({roof.how})"
+        lines += [f"{named}: {facts.name} ({rest})", f"{named} roof, measured in this run: {measured}"]
+    return [*lines, _versions(record)]
+
+
+def _versions(record: BenchRecord | RunReport) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    return [*lines, f"edgeconv {record.edgeconv_version}; {versions}"]
+    return f"edgeconv {record.edgeconv_version}; {versions}"
 
 
-def _not_empty(*found: Table) -> tuple[Table, ...]:
-    return tuple(tables.without_empty_columns(table) for table in found if table.rows)
+def _not_empty(*found: Table) -> list[Table]:
+    return [tables.without_empty_columns(table) for table in found if table.rows]

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from edgeconv.core.safe_text import visible
 from edgeconv.export.document import Document, documents
-from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import Table, lines_of
 from edgeconv.io.files import utf8
 
 
 def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
-    """See Exporter.load."""
+    """See EXPORTERS."""
     return {".md": utf8("\n".join(block for document in documents(records) for block in _blocks(document)))}
 
 
@@ -30,9 +30,8 @@ def _blocks(document: Document) -> Iterator[str]:
     if document.summary:
         yield _items(document.summary)
     yield from map(as_text, document.tables)
-    for title, lines in (("Machine and versions", document.machine), ("Formulas", document.formulas)):
-        if lines:
-            yield f"## {title}\n\n{_items(lines)}"
+    for title, lines in document.notes.items():
+        yield f"## {title}\n\n{_items(lines)}"
 
 
 def _items(lines: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.diff import maps
 from edgeconv.diff.html.gallery import thumbnail
 from edgeconv.errors import ImageReadError, MemoryLimitError
-from edgeconv.export.runs import labels
+from edgeconv.export.rows import labels
 from edgeconv.io.image import decode_image, read_picture_bytes
 from edgeconv.io.read_limits import DEFAULT_RULES
 from edgeconv.run.report import RunReport, sha256_of
@@ -28,11 +29,17 @@ MOST = 24
 """Pictures that a page shows."""
 
 
-class ShownPicture(NamedTuple):
-    """A picture and what it is."""
-
-    title: str
-    webp: bytes
+def run_pictures(reports: Sequence[RunReport], folders: Sequence[Path]) -> tuple[list[tuple[str, bytes]], list[str]]:
+    """What can be shown, as title and WebP, each input once and before what came of it; and the names of the others."""
+    shown: list[tuple[str, bytes]] = []
+    missing: dict[str, None] = {}
+    for named in dict.fromkeys(_named(reports)):
+        webp = _thumbnail(named, folders) if len(shown) < MOST else None
+        if webp is None:
+            missing[named.file] = None
+        else:
+            shown.append((named.title, webp))
+    return shown, list(missing)
 
 
 class _Named(NamedTuple):
@@ -40,48 +47,28 @@ class _Named(NamedTuple):
 
     file: str
     title: str
-    file_sha256: str | None
     sha256: str | None
-    channels: int
-
-
-def run_pictures(reports: Sequence[RunReport], folders: Sequence[Path]) -> tuple[list[ShownPicture], list[str]]:
-    """The pictures that can be shown, each input once and before what came of it, and the names of the others."""
-    found: list[ShownPicture] = []
-    missing: dict[str, None] = {}
-    for named in dict.fromkeys(_named(reports)):
-        webp = _thumbnail(named, (Path(), *folders)) if len(found) < MOST else None
-        if webp is None:
-            missing[named.file] = None
-        else:
-            found.append(ShownPicture(named.title, webp))
-    return found, list(missing)
+    rgb: bool = False
 
 
 def _named(reports: Sequence[RunReport]) -> Iterator[_Named]:
     for name, report in zip(labels(reports), reports, strict=True):
         source, result, filter = report.input, report.output, report.problem.filter.name
-        title = f"{source.file}, as it was read"
-        yield _Named(source.file, title, source.file_sha256, source.sha256, source.channels)
-        outputs = [(each.file, each.file_sha256, each.filter) for each in result.files]
-        for file, digest, words in outputs or [(result.file, result.file_sha256 or "", filter)]:
-            yield _Named(file, f"{Path(file).name}: {words}, by {name}", digest, None, result.channels)
+        digest = source.file_sha256 or source.sha256
+        yield _Named(source.file, f"{source.file}, as it was read", digest, source.channels == RGB_CHANNELS)
+        for each in result.files:
+            yield _Named(each.file, f"{Path(each.file).name}: {each.filter}, by {name}", each.file_sha256)
+        if not result.files:
+            yield _Named(result.file, f"{Path(result.file).name}: {filter}, by {name}", result.file_sha256)
 
 
 def _thumbnail(named: _Named, folders: Sequence[Path]) -> bytes | None:
     """A small picture of the first file that is the one of the run."""
-    rules = replace(DEFAULT_RULES, rgb=named.channels == RGB_CHANNELS)
-    for path in dict.fromkeys([Path(named.file), *(folder / Path(named.file).name for folder in folders)]):
-        if not path.is_file():
-            continue
-        try:
+    file, rules = Path(named.file), replace(DEFAULT_RULES, rgb=named.rgb)
+    for path in dict.fromkeys([file, Path(file.name), *(folder / file.name for folder in folders)]):
+        with suppress(ImageReadError, MemoryLimitError):
             data = read_picture_bytes(path, rules)
-            if named.file_sha256 not in (None, hashlib.sha256(data).hexdigest()):
-                continue
             pixels = decode_image(data, str(path), rules).pixels
-        except (ImageReadError, MemoryLimitError):
-            continue
-        if named.file_sha256 is None and sha256_of(pixels) != named.sha256:
-            continue
-        return thumbnail(pixels, *maps.display_range(pixels), side=SIDE)
+            if named.sha256 in (hashlib.sha256(data).hexdigest(), sha256_of(pixels)):
+                return thumbnail(pixels, *maps.display_range(pixels), side=SIDE)
     return None

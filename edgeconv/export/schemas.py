@@ -1,7 +1,11 @@
-"""The JSON Schemas of everything that is written or read as JSON, made from the classes when they are asked for."""
+"""The kinds of records: what may be shown, read by the file's own word, and the JSON Schema of all that is written.
+
+Schemas are made from the classes when they are asked for.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from edgeconv.batch.summary import BatchSummary
@@ -15,7 +19,20 @@ from edgeconv.diff.ignored import IgnoredRegions
 from edgeconv.diff.methods import CompareRecord
 from edgeconv.diff.record import DiffRecord
 from edgeconv.errors import UsageError
+from edgeconv.io.records import read_record
 from edgeconv.run.report import RunReport
+
+LadderRecord = ConvRecord | GemmRecord
+AnyRecord = BenchRecord | LadderRecord | AbRecord | RunReport
+
+KINDS: dict[str, type[Part]] = {
+    "bench": BenchRecord,
+    "bench conv": ConvRecord,
+    "bench gemm": GemmRecord,
+    "ab": AbRecord,
+    "run": RunReport,
+}
+"""By the file's own word."""
 
 SCHEMAS: dict[str, tuple[str, tuple[type[Part], ...]]] = {
     "run": ("edgeconv run report", (RunReport,)),
@@ -27,6 +44,13 @@ SCHEMAS: dict[str, tuple[str, tuple[type[Part], ...]]] = {
     "batch": ("What edgeconv batch prints with --json", (BatchSummary,)),
 }
 """Title and classes by name."""
+
+
+def read(path: Path) -> AnyRecord:
+    """A file of one of the kinds; raises UsageError for any other."""
+    found = read_record(path, KINDS)
+    assert isinstance(found, AnyRecord)  # as KINDS has it
+    return found
 
 
 def schema(name: str) -> dict[str, Any]:

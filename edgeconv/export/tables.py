@@ -1,32 +1,39 @@
 """Tables as rows of plain text, which terminal, Markdown and page only draw; and those of a bench record.
 
-The first column is the verdict. Words stand left and figures right. A page shows the first `MOST` columns, a terminal
+The first column is the verdict. Words stand left and figures right. A page shows the first `most` columns, a terminal
 those that fit it; both say that there are more. A spreadsheet has every figure (csv.py).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
 
 from edgeconv.bench.goals import outcomes
-from edgeconv.bench.intervals import Ratio
+from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import competes, groups, median, winners
-from edgeconv.bench.summary import fastest as fastest_of
+from edgeconv.bench.summary import groups, median, winners
+from edgeconv.bench.surface import Share, shares, worst
 from edgeconv.core.safe_text import visible
-from edgeconv.core.units import digits_text, seconds_text, share_text
+from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.run.report import SeriesPart
 
 NOTHING = "–"
-MOST = 9
+BAR = "\\|"
+"""A bar within a cell of Markdown."""
 LONG = 32
+PERCENTILES = (5, 25, 50)
+"""Of the shares of drawn cases."""
+T = TypeVar("T")
 GOOD = ("faster", "met", "right", "fastest")
 BAD = ("slower", "MISSED", "wrong", "WRONG", "failed", "disqualified")
-FIGURE = re.compile(r"[≥≤±]? ?[\d.,+−-]+(e[+-]?\d+)?( ?[%×]| [µm]?s)?( [\[(±].*| ⚑)?")
+FIGURE = re.compile(r"[\d.,+-]+(e[+-]?\d+)?( [%×]| [µm]?s)?( [\[(±].*)?")
 """What stands under its like: columns of these are set to the right."""
 
 
@@ -39,7 +46,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     folded: bool = False
     """Whether a page shows it only when asked."""
-    most: ClassVar[int] = MOST
+    most: ClassVar[int] = 9
 
     @staticmethod
     def tone(verdict: str) -> Literal["good", "bad", ""]:
@@ -75,13 +82,30 @@ def lines_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(visible(cell).replace('|', BAR) for cell in line)} |\n" for line in lines)
 
 
-BAR = "\\|"
-"""A bar within a cell of Markdown."""
+def tally(table: Table, noun: str) -> str:
+    """`12 cases: 1 slower, 10 faster, 1 as fast`: how often each verdict fell, the bad ones first."""
+    verdicts = sorted(Counter(row[0] for row in table.rows).items(), key=lambda each: (each[0] not in BAD, -each[1]))
+    return f"{counted(len(table.rows), noun)}: {', '.join(f'{count} {verdict}' for verdict, count in verdicts)}"
+
+
+def shown(value: T | None, text: Callable[[T], str] = str) -> str:
+    """As text; nothing where it is not known."""
+    return NOTHING if value is None else text(value)
 
 
 def percent(share: float | None) -> str:
     """A share, or nothing."""
-    return NOTHING if share is None else share_text(share)
+    return shown(share, share_text)
+
+
+def seconds(value: float | None) -> str:
+    """A time, or nothing."""
+    return shown(value, seconds_text)
+
+
+def rate(value: float | None) -> str:
+    """GFLOPS or GB/s, or nothing."""
+    return shown(value, lambda known: digits_text(known, 4))
 
 
 def times(ratio: float) -> str:
@@ -98,11 +122,6 @@ def median_and_spread(series: SeriesPart) -> str:
     return f"{text} ± {digits_text((spread[1] - spread[0]) / 2 * scale, 2)}"
 
 
-def ratio_cell(ratio: Ratio) -> str:
-    """`15.97 [15.92, 16.08]`, or why there is no verdict."""
-    return f"no verdict ({ratio.doubt})" if ratio.doubt else str(ratio)
-
-
 # --- a bench --------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +135,7 @@ def fastest(record: BenchRecord) -> Table:
     for group, winner in found:
         method = winner.method
         share = None if method.lead_metrics is None else method.lead_metrics.floor_share
-        own = (group.title, str(method.case.size), method.candidate, seconds_text(median(method)))
+        own = (group.title, str(method.case.size), method.candidate, seconds(median(method)))
         library = _beside(winner.library, winner.library_ratio) if has_libraries else ()
         peer, took, lead = _beside(winner.peer, winner.ratio)
         rows.append((_verdict(winner.ratio), lead, *own, peer, took, percent(share), *library))
@@ -139,7 +158,7 @@ def _beside(peer: BenchRow | None, ratio: Ratio | None) -> tuple[str, str, str]:
     """Three cells: who it is, its time, and that over the method's."""
     if peer is None or ratio is None:
         return NOTHING, NOTHING, NOTHING
-    return peer.candidate, seconds_text(median(peer)), str(ratio)
+    return peer.candidate, seconds(median(peer)), str(ratio)
 
 
 def goals(record: BenchRecord) -> Table:
@@ -147,65 +166,55 @@ def goals(record: BenchRecord) -> Table:
     rows = []
     for outcome in sorted(outcomes(record), key=lambda outcome: outcome.met):
         goal = outcome.goal
-        figure = seconds_text(outcome.figure) if goal.measure == "call" else digits_text(outcome.figure, 3)
+        figure = seconds(outcome.figure) if goal.measure == "call" else digits_text(outcome.figure, 3)
         place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
-        verdict, short = ("met", "") if outcome.met else ("MISSED", share_text(outcome.short_by))
-        why = "" if outcome.met else goal.binds
-        rows.append((verdict, goal.case, *place, outcome.words, outcome.candidate, figure, short, why))
+        verdict, *missed = ("met", "", "") if outcome.met else ("MISSED", share_text(outcome.short_by), goal.binds)
+        rows.append((verdict, goal.case, *place, outcome.words, outcome.candidate, figure, *missed))
     header = ("verdict", "case", "size", "stride", "goal", "by", "figure", "missed by", "what binds it")
     return Table("The project's own goals", header, tuple(rows))
 
 
-def _of_metrics(name: str, cell: Callable[[Any], str]) -> Callable[[BenchRow], str]:
-    def read(row: BenchRow) -> str:
-        found = None if row.lead_metrics is None else getattr(row.lead_metrics, name)
-        return NOTHING if found is None else cell(found)
-
-    return read
-
-
-def _rate(value: float) -> str:
-    return digits_text(value, 4)
-
-
-FIGURES_OF_ROW: dict[str, Callable[[BenchRow], str]] = {
-    "median": lambda row: NOTHING if row.lead_series is None else median_and_spread(row.lead_series),
-    "GFLOPS": lambda row: NOTHING if row.kind == "copy" else _of_metrics("gflops", _rate)(row),
-    "GB/s": _of_metrics("gigabytes_per_second", _rate),
-    "of copy speed": _of_metrics("floor_share", percent),
-    "why not, or what differs": lambda row: row.reason or row.differs or "",
-    "of roofline": _of_metrics("roofline_share", percent),
-    "bound by": lambda row: "launch" if row.launch_bound else _of_metrics("bound_by", str)(row),
-    "samples": lambda row: NOTHING if row.lead_series is None else str(row.lead_series.n),
-    "L2": lambda row: row.lead_l2_state or NOTHING,
-    "workspace": lambda row: NOTHING if row.workspace_bytes is None else f"{row.workspace_bytes:,}",
-    "relative error": lambda row: (
-        NOTHING if row.check is None or row.check.relative_error is None else f"{row.check.relative_error:.1g}"
-    ),
-}
-"""Columns of `every_row` behind its first."""
+def distribution(record: BenchRecord) -> Table:
+    """Of drawn cases, which shares of the limit they reach; no rows for a grid that lists its cases."""
+    draw, rows = record.grid.draw, []
+    for device in record.roofs if draw else ():
+        found = shares(record, device)
+        leads = [share.lead for share in found if share.lead is not None]
+        percentiles = np.percentile([share.share for share in found], PERCENTILES) if found else ()
+        cells = (digits_text(float(value), 2) for value in percentiles)
+        behind = str(sum(lead < 1 for lead in leads))
+        mean = shown(mean_of_cases(leads) if leads else None)
+        rows += [(device, str(len(found)), *cells, mean, str(len(leads)), behind)] if found else []
+    header = ("device", "cases", *(f"p{percentile}" for percentile in PERCENTILES))
+    more = ("lead over the fastest peer, geometric mean", "cases with a peer", "of them, peer faster")
+    title = f"Share of the limit, {draw.cases} cases drawn from seed {draw.seed}" if draw else ""
+    return Table(title, (*header, *more), tuple(rows))
 
 
-def every_row(record: BenchRecord) -> Table:
-    """Everybody at each case, the fastest first; last those that got no time, and why."""
-    rows = []
-    for group in groups(record):
-        for size in group.sizes:
-            of_case = sorted((row for row in group.rows if row.case.size == size), key=median)
-            best = fastest_of(row for row in of_case if row.kind != "copy" and competes(row))
-            for row in of_case:
-                behind = times(median(row) / median(best)) if best and row.timings else NOTHING
-                cells = (cell(row) for cell in FIGURES_OF_ROW.values())
-                rows.append((_standing(row, best), behind, row.candidate, next(cells), group.title, str(size), *cells))
-    median_column, *more = FIGURES_OF_ROW
-    header = ("verdict", "× fastest", "who", median_column, "case", "size", *more)
-    return Table(f"Everybody at each case: {len(rows):,} rows", header, tuple(rows), folded=True)
+def smallest_shares(record: BenchRecord) -> Table:
+    """Of drawn cases, the ten of each device that are furthest from their limit, with what binds them."""
+    devices = record.roofs if record.grid.draw else ()
+    rows = tuple(_of_share(device, share) for device in devices for share in worst(shares(record, device)))
+    header = (
+        "of the limit",
+        "device",
+        "bound by",
+        "case",
+        "shape",
+        "border, mode, padding",
+        "time",
+        "arithmetic",
+        "forms",
+    )
+    return Table("The smallest shares", header, rows)
 
 
-def _standing(row: BenchRow, best: BenchRow | None) -> str:
-    if row.timings:
-        return "limit" if row.kind == "copy" else "fastest" if row is best else "right"
-    return row.status
+def _of_share(device: str, share: Share) -> tuple[str, ...]:
+    case, choice = share.row.case, share.row.choice
+    what = f"{case.dtype} {case.filter} {case.channels} s{case.stride}"
+    shape, rules = f"{case.height}×{case.width}", f"{case.border}, {case.output_mode}, {case.padding}"
+    how = (str(choice.get("arithmetic", NOTHING)), str(choice.get("forms", NOTHING)))
+    return share_text(share.share), device, share.bound_by, what, shape, rules, seconds(median(share.row)), *how
 
 
 def left_out(record: BenchRecord) -> Table:

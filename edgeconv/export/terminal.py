@@ -19,7 +19,7 @@ from rich.text import Text
 
 from edgeconv.core.safe_text import visible
 from edgeconv.export.document import Document, documents
-from edgeconv.export.kinds import AnyRecord
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import Table
 
 Justify = Literal["left", "right"]
@@ -40,17 +40,8 @@ def draw(table: Table, columns: int, colours: bool) -> str:
 
 def _printed(parts: Sequence[RenderableType], columns: int, colours: bool) -> str:
     stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=columns,
-        force_terminal=colours,
-        color_system="standard" if colours else None,
-        no_color=not colours,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
+    system: Literal["standard"] | None = "standard" if colours else None
+    console = Console(file=stream, width=columns, force_terminal=colours, color_system=system, legacy_windows=False)
     console.print(*parts, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
@@ -60,11 +51,17 @@ def _parts(document: Document, columns: int) -> Iterator[RenderableType]:
     yield Text(visible(document.facts) + "\n")
     for warning in document.warnings:
         yield Text(f"Note: {visible(warning)}.\n", style="yellow")
-    for lines in (document.summary, document.machine):
-        yield from (Padding(Text(visible(line)), (0, 0, 0, 2)) for line in lines)
-        yield Text("")
+    yield from _items(document.summary)
     for table in document.tables:
         yield from _table(table, columns)
+    for title, lines in document.notes.items():
+        yield Text(title, style="bold")
+        yield from _items(lines)
+
+
+def _items(lines: Sequence[str]) -> Iterator[RenderableType]:
+    yield from (Padding(Text(visible(line)), (0, 0, 0, 2)) for line in lines)
+    yield Text("")
 
 
 def _table(table: Table, columns: int) -> Iterator[RenderableType]:
@@ -89,14 +86,13 @@ def _widths(table: Table, columns: int) -> list[int]:
     least, most = [], []
     for place, (kind, name) in enumerate(zip(table.kinds, table.header, strict=True)):
         cells = [visible(row[place]) for row in table.rows]
-        words = [word for cell in cells for word in ([cell] if kind == "figure" else cell.split())]
+        words = [word for cell in cells for word in (cell.split() if kind == "words" else [cell])]
         least.append(max(map(cell_len, [*words, *visible(name).split()]), default=0))
         most.append(max(map(cell_len, [*cells, visible(name)])))
-    shown = len(least)
-    while shown > 1 and sum(least[:shown]) + BETWEEN * (shown - 1) > columns:
-        shown -= 1
-    widths, room = [], columns - sum(least[:shown]) - BETWEEN * (shown - 1)
-    for low, high in zip(least[:shown], most, strict=False):
+    while len(least) > 1 and sum(least) + BETWEEN * (len(least) - 1) > columns:
+        least.pop()
+    room, widths = columns - sum(least) - BETWEEN * (len(least) - 1), []
+    for low, high in zip(least, most, strict=False):
         widths.append(low + max(min(high - low, room), min(0, room)))
         room -= max(0, widths[-1] - low)
     return widths
