@@ -576,7 +576,7 @@ class Reporting:
     html: Path | None = option(None, "Write one self-contained page to this file.")
     markdown: Path | None = option(None, "Write the tables to this file.")
     csv: Path | None = option(None, "Write one line per row to this file.")
-    plots: Path | None = option(None, "Write each plot as SVG and PNG into this folder.")
+    plots: Path | None = option(None, "Write each plot as SVG into this folder.")
     schema: str | None = option(
         None, "Print the JSON Schema of run, bench, ladder, ab, diff, ignored or batch, and read no record."
     )

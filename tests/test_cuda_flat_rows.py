@@ -10,8 +10,8 @@ from cpu_problems import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgeconv.core.filters import Filter, custom_filter, weight_set
-from edgeconv.core.problem import Problem, make_problem
+from edgeconv.core.filters import custom_filter, weight_set
+from edgeconv.core.problem import make_problem
 from edgeconv.methods.cuda.flat_rows import FlatFilter, Join, flat_filter
 
 WIDE = (8, 64)
@@ -26,7 +26,6 @@ WIDE = (8, 64)
         (Case("robinson", "each", "float16", "raw", shape=WIDE), ("ring_of_differences", 0, False)),
         (Case("emboss", "each", "float32", "raw", shape=WIDE), ("lines", 3, False)),
         (Case("scharr", "each", "uint8", "abs", shape=WIDE), None),  # its sums pass what halves hold
-        (Case("sobel", "each", "uint8", "raw", shape=WIDE), None),
         (Case("sobel", "each", "float64", "raw", shape=WIDE), None),
         (Case("sobel", "each", "uint8", "abs", shape=(8, 45)), None),  # rows that start anywhere
         (Case("sobel", "each", "uint8", "abs", 2, shape=WIDE), None),
@@ -61,10 +60,6 @@ def responses(flat: FlatFilter, window: Any, real: type) -> list[Any]:
     return [joined(rows, [lines[u][of_row[u]] for u in range(3)], real) for of_row, rows in pairs]
 
 
-def problem_of(filter_: Filter, dtype: str, mode: str) -> Problem:
-    return make_problem((8, 64, 3), dtype, weight_set(filter_, "each"), output_mode=mode)
-
-
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.integers(-9, 9), min_size=9, max_size=9).filter(any),
@@ -74,7 +69,8 @@ def problem_of(filter_: Filter, dtype: str, mode: str) -> Problem:
 def test_lines_give_the_weights_and_halves_hold_them(taps: list[int], stored_as: tuple[str, str], random: Any) -> None:
     dtype, mode = stored_as
     weights = np.array(taps, np.float32).reshape(3, 3)
-    flat = flat_filter(problem_of(custom_filter(weights, "drawn"), dtype, mode))
+    each = weight_set(custom_filter(weights, "drawn"), "each")
+    flat = flat_filter(make_problem((8, 64, 3), dtype, each, output_mode=mode))
     if flat is None:
         assert dtype == "uint8"
         return

@@ -89,7 +89,7 @@ def _of_runs(reports: Sequence[RunReport]) -> Document:
     said = [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
     return Document(
         title=f"edgeconv run: {names}",
-        facts=f"From {min(report.created_utc for report in reports)} on",
+        facts=min(report.created_utc for report in reports),
         summary=said if len(reports) == 1 else [tally(shown[0], "run")],
         tables=shown,
         drawings=figures.of_runs(reports),

@@ -91,7 +91,6 @@ inline void wait_for_copies() {}
 
 // --- the compiler -------------------------------------------------------------------------------------------------------
 inline void hide_origin(const unsigned *&) {}
-inline void keep_in_register(float &) {}
 inline int block_index_anew() { return blockIdx.x; }
 
 inline void stay_a_branch() {}

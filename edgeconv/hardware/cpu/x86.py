@@ -20,9 +20,6 @@ SHORTENED = {16: "llvm.x86.sse2.packssdw.128", 32: "llvm.x86.avx2.packssdw", 64:
 INVERSE_ROOT = {16: "llvm.x86.sse.rsqrt.ps", 32: "llvm.x86.avx.rsqrt.ps.256", 64: "llvm.x86.avx512.rsqrt14.ps.512"}
 """LLVM's names, by the bytes of a register."""
 
-INVERSE_ROOT_ERROR = 1.5 * 2.0**-12
-"""Largest relative error of `inverse_root` (manuals of Intel and AMD: RSQRTPS; RSQRT14PS has 2^-14)."""
-
 PART = 16 // SCALAR_BYTES["i16"]
 """16-bit numbers in a part of a register."""
 

@@ -306,9 +306,6 @@ __device__ __forceinline__ void wait_for_copies() {
 // Hide where a pointer comes from.
 __device__ __forceinline__ void hide_origin(const unsigned *&pointer) { asm("" : "+l"(pointer)); }
 
-// The value stays in its register: the compiler must not load it again where it is used.
-__device__ __forceinline__ void keep_in_register(float &value) { asm volatile("" : "+f"(value)); }
-
 // blockIdx.x, read again where it is used.
 __device__ __forceinline__ int block_index_anew() {
     int block;
