@@ -25,6 +25,7 @@
 //     ALIGNED     0 1      1 where the first pixel of every thread starts on 8 bytes
 // Macros that change speed alone: THREADS, MIN_BLOCKS
 #include "canny_pairs.cuh"
+#include "intrinsics.cuh"
 
 typedef unsigned char uint8;
 typedef unsigned short uint16;

@@ -5,7 +5,6 @@
 // computes anything, and those of the next step before it computes this one. Samples are taken out of words by bit
 // operations, and what a row contributes to the output rows above, in and below it is made once. No shared memory, no
 // barrier.
-//
 // For rows that start on 16 bytes, in the picture and in the output, of the same type, with a padding of 1.
 //
 // FORM (flat_rows.py decides) says what the three picture rows of an output contribute:
