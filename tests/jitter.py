@@ -80,9 +80,14 @@ class Jitter:
             self._left -= seconds
             return seconds
 
+    def _wait(self) -> None:
+        """For the next delay; a sleep of no seconds would take some 60 µs."""
+        if seconds := self.draw():
+            _sleep(seconds)
+
     def _before(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def late(*words: Any, **named: Any) -> Any:
-            _sleep(self.draw())
+            self._wait()
             return call(*words, **named)
 
         return late
@@ -91,7 +96,7 @@ class Jitter:
         def late(*words: Any, **named: Any) -> Any:
             found = call(*words, **named)
             if sys._getframe(1).f_globals.get("__name__") not in ("threading", "subprocess"):  # their own waits
-                _sleep(self.draw())
+                self._wait()
             return found
 
         return late

@@ -1,4 +1,4 @@
-"""A file that is no picture is refused in one line that says what to do."""
+"""A file that is not a picture is refused in one line that says what to do."""
 
 from __future__ import annotations
 

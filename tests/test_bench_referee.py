@@ -20,11 +20,6 @@ from edgeconv.core.request import make_request
 from edgeconv.methods import reference
 
 
-@pytest.fixture(autouse=True)
-def small_pictures_have_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(referee, "LEAST_FLOOR_BYTES", 0)
-
-
 def bench_of(height: int, width: int, dtype: str = "float32", **words: Any) -> Bench:
     rng = np.random.default_rng(1)
     pixels = rng.integers(0, 255, (height, width, 3)).astype(dtype)

@@ -55,12 +55,12 @@ SHAPES = (
 def picture_shape(shape: Shape) -> Shape:
     """HWC of a picture of an array of `shape`: the array itself, a picture of a batch, or (H, W) as one channel.
 
-    An array of three axes is always height × width × channels. Raises UsageError for what is no picture.
+    An array of three axes is always height × width × channels. Raises UsageError for any other shape.
     """
     if len(shape) == 2:
         return (*shape, GREY_CHANNELS)
     if len(shape) not in (3, 4) or shape[-1] not in CHANNEL_COUNTS or min(shape) < 1:
-        raise UsageError(f"An array of {_text(shape)} is no picture: give {SHAPES}.")
+        raise UsageError(f"An array of {_text(shape)} is not a picture: give {SHAPES}.")
     return shape[-3:]
 
 

@@ -82,7 +82,7 @@ class Contents:
     foreign: list[LedgerRow]
     """Rows whose output is not the name of something inside the folder."""
     damaged: list[tuple[str, int]]
-    """File and line, from 1, of what is no row and was not left so by a killed run or a full disk."""
+    """File and line, from 1, of what is not a row and was not left so by a killed run or a full disk."""
 
 
 def read(folder: Path | str) -> Contents:

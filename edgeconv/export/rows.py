@@ -101,7 +101,7 @@ def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
 
 
 def lines_of(record: AnyRecord) -> Iterator[Line]:
-    """A line for each row and L2 state; none of `bench ab`, as a pair of versions is no row."""
+    """A line for each row and L2 state; none for `bench ab`, whose rows compare two versions."""
     if isinstance(record, BenchRecord):
         yield from (_bench_line(record, row, state) for row in record.rows for state in row.timings or [None])
     elif isinstance(record, RunReport):

@@ -315,7 +315,7 @@ def encode_bank(
 
 
 def _check_shape(pixels: NDArray[Any], destination: Path | str) -> None:
-    """Raise ImageWriteError for an array that is no picture."""
+    """Raise ImageWriteError for an array that is not a picture."""
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
         raise ImageWriteError(
             f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."

@@ -299,7 +299,7 @@ class OutputFiles:
             raise ImageWriteError(f"Output '{taken[0]}' {reason}: {way_out}.")
 
     def _refuse_folder(self, picture: Path) -> None:
-        """Raise ImageWriteError where a folder is in the way that is no picture."""
+        """Raise ImageWriteError where a folder that is not a picture is in the way."""
         if picture.is_dir():
             if self._may_replace_folder is None:
                 raise ImageWriteError(f"{picture}: is a folder: name a file in it.")

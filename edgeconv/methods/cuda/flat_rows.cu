@@ -10,8 +10,7 @@
 // FORM (flat_rows.py decides) says what the three picture rows of an output contribute:
 //     lines                                 weighted sums along the row (LINES), of which each direction joins three
 //     ring_of_three, ring_of_differences    the samples; the largest of eight directions, see core/forms.py
-// in lanes: a float, or under PAIRS two bytes of a row, two bytes apart, as halves. A byte is the bits of its multiple
-// of 2^-24, and so is every whole number up to 2,048: nothing is converted on either way.
+// in lanes (lanes.cuh): a float, or under PAIRS two bytes as halves.
 //
 // Float pictures (MENDS): where a sum overflows, or an infinity meets another, the value is not finite, or right all
 // the same; what is not finite is computed again by the plain sum (mend.cuh). Denormal numbers are kept.
@@ -122,32 +121,19 @@ struct Vector {
 };
 
 // --- lanes ---------------------------------------------------------------------------------------------------------
+#include "lanes.cuh"
+
 #ifdef PAIRS
-typedef unsigned Lane;
 constexpr int VALUES = SAMPLES / 2, ROW_LANES = SAMPLES - 2 + 2 * CHANNELS;
 __device__ __forceinline__ constexpr int lane_of(int value, int v) {
     return value / 2 * WORD + value % 2 + v * CHANNELS;
 }
-__device__ __forceinline__ Lane add(Lane a, Lane b) { return add_halves(a, b); }
-__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return subtract_halves(a, b); }
-__device__ __forceinline__ Lane multiply(Lane a, Lane b) { return multiply_add_halves(a, b, 0); }
-__device__ __forceinline__ Lane multiply_add(Lane a, Lane b, Lane c) { return multiply_add_halves(a, b, c); }
-__device__ __forceinline__ Lane larger_size(Lane a, Lane b) { return larger_halves(a, b); }
-__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_halves(a, b); }  // none is below 0
 #else
-typedef float Lane;
 constexpr int VALUES = SAMPLES, ROW_LANES = SAMPLES + 2 * CHANNELS;
 __device__ __forceinline__ constexpr int lane_of(int value, int v) { return value + v * CHANNELS; }
-__device__ __forceinline__ Lane add(Lane a, Lane b) { return plain_add(a, b); }
-__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return plain_subtract(a, b); }
-__device__ __forceinline__ Lane multiply(Lane a, Lane b) { return plain_multiply(a, b); }
-__device__ __forceinline__ Lane larger_size(Lane a, Lane b) {
-    return is_float(static_cast<const INPUT *>(nullptr)) ? larger_size_or_nan(a, b) : fmaxf(fabsf(a), fabsf(b));
-}
-__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_number(a, b); }
 #endif
 
-constexpr int MOST_LINES = 6, MOST_DIRECTIONS = 2, RING = 8, OPPOSITE = RING / 2;
+constexpr int MOST_LINES = 6, MOST_DIRECTIONS = 2;
 #ifdef LINES
 constexpr int LINE_COUNT = LINES;
 struct Lines {
@@ -232,35 +218,12 @@ struct ThreeRows {
         const int left = lane_of(n, 0), centre = lane_of(n, 1), right = lane_of(n, 2);
         const Lane ring[RING] = {above.lane[left],  above.lane[centre], above.lane[right], middle.lane[right],
                                  below.lane[right], below.lane[centre], below.lane[left],  middle.lane[left]};
-        return form == Form::ring_of_three ? of_three(ring) : of_differences(ring);
-#endif
-    }
-
-    __device__ __forceinline__ Lane of_three(const Lane (&ring)[RING]) const {
-        Lane largest = Lane(), pair[OPPOSITE];
-#pragma unroll
-        for (int i = 0; i < OPPOSITE; ++i) {
-            const int first = 2 * i;
-            pair[i] = add(ring[first], ring[first + 1]);
-            const Lane three = add(pair[i], larger_lane(ring[(first + RING - 1) % RING], ring[(first + 2) % RING]));
-            largest = i == 0 ? three : larger_lane(largest, three);
-        }
-        const Lane total = add(add(pair[0], pair[1]), add(pair[2], pair[3]));
-        return multiply_add(weights.far, total, multiply(weights.near, largest));
-    }
-
-    __device__ __forceinline__ Lane of_differences(const Lane (&ring)[RING]) const {
-        Lane apart[OPPOSITE], two[OPPOSITE];
+        if (form == Form::ring_of_three) return ring_of_three(ring, weights.near, weights.far);
+        Lane apart[OPPOSITE];
 #pragma unroll
         for (int i = 0; i < OPPOSITE; ++i) apart[i] = subtract(ring[i], ring[i + OPPOSITE]);
-#pragma unroll
-        for (int i = 0; i < OPPOSITE; ++i)
-            two[i] = i + 1 < OPPOSITE ? add(apart[i], apart[i + 1]) : subtract(apart[i], apart[0]);
-        Lane largest = add(two[0], two[1]);
-#pragma unroll
-        for (int i = 1; i < OPPOSITE; ++i)
-            largest = larger_size(largest, i + 1 < OPPOSITE ? add(two[i], two[i + 1]) : subtract(two[i], two[0]));
-        return multiply(weights.near, largest);
+        return multiply(weights.near, largest_of_differences(apart));
+#endif
     }
 };
 

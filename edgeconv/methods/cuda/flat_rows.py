@@ -227,7 +227,7 @@ TILES = {
 }
 """By the bytes of a sample: of small pictures and of large ones."""
 SMALL_PIXELS = 8192
-"""Up to so many for each multiprocessor a picture is small: its time is that of a few loads behind each other."""
+"""A picture of up to so many for each multiprocessor is small: it takes as long as a few loads one after the other."""
 
 
 def tile_of(problem: Problem, pictures: int, multiprocessors: int) -> FlatTile:

@@ -57,8 +57,7 @@ struct alignas(16) FourValues {
     Real x, y, z, w;
 };
 
-// One warp stores `count` values that lie in shared memory (16-byte aligned), pixel after pixel, as samples from `out`
-// on.
+// One warp stores `count` values that lie in shared memory (16-byte aligned) as samples from `out` on, pixel by pixel.
 template <int CAPACITY>
 __device__ __forceinline__ void store_run(const Real *values, OUTPUT *out, int count) {
     const int lane = threadIdx.x % WARP;

@@ -337,10 +337,11 @@ def plan_for_large(problem: Problem, pictures: int = 1) -> AddressPlan:
     return DirectPlan(problem, pictures=pictures)
 
 
-def plan_for(problem: Problem, pictures: int, is_direct: bool) -> AddressPlan:
-    """Flat rows where they do it, else the kernel for pictures of that size."""
+def plan_for(problem: Problem, pictures: int = 1) -> AddressPlan:
+    """Flat rows where they do it, else the kernel for pictures of that size; a batch is never small."""
 
     def other() -> AddressPlan:
+        is_direct = pictures == 1 and is_small(problem)
         return DirectPlan(problem) if is_direct else plan_for_large(problem, pictures)
 
     flat = flat_filter(problem)
@@ -355,11 +356,11 @@ class CudaSliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        return plan_for(problem, 1, is_small(problem))
+        return plan_for(problem)
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
-        return plan_for(problem, pictures, False)
+        return plan_for(problem, pictures)
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
         return canny_plan.chain_reason(problem)

@@ -39,8 +39,6 @@ constexpr int PLANES = CHANNELS, SUMMED = 1;
 constexpr bool HAS_SHARES = false;
 #endif
 
-constexpr int RING = 8, OPPOSITE = RING / 2;  // samples around the centre, clockwise from the top left
-
 constexpr bool FLOAT_SAMPLES = is_float(static_cast<const INPUT *>(nullptr));
 constexpr int MOST_KERNELS = 8;
 
@@ -54,51 +52,18 @@ typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
 constexpr int PARTS_OF_ROW = 1;
 
-// --- arithmetic of lanes ------------------------------------------------------------------------------------------------
+#include "lanes.cuh"
+
 #ifdef PAIRS
-typedef unsigned Lane;
-__device__ __forceinline__ Lane add(Lane a, Lane b) { return add_halves(a, b); }
-__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return subtract_halves(a, b); }
-__device__ __forceinline__ Lane larger_size(Lane a, Lane b) { return larger_halves(a, b); }
-__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_halves(a, b); }  // none is below 0
-__device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, Lane total) {
-    return multiply_add_halves(filter.far_halves, total, multiply_add_halves(filter.near_halves, largest, 0));
-}
+__device__ __forceinline__ Lane near_of(const Filter &filter) { return filter.near_halves; }
+__device__ __forceinline__ Lane far_of(const Filter &filter) { return filter.far_halves; }
 #else
-typedef Real Lane;
-__device__ __forceinline__ Lane add(Lane a, Lane b) { return plain_add(a, b); }
-__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return plain_subtract(a, b); }
-__device__ __forceinline__ Lane larger_size(Lane a, Lane b) {
-    return FLOAT_SAMPLES ? larger_size_or_nan(a, b) : fmax(fabs(a), fabs(b));
-}
-__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_number(a, b); }
-__device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, Lane total) {
-    return fused_multiply_add(filter.far, total, plain_multiply(filter.near, largest));
-}
+__device__ __forceinline__ Lane near_of(const Filter &filter) { return filter.near; }
+__device__ __forceinline__ Lane far_of(const Filter &filter) { return filter.far; }
 #endif
 
-__device__ __forceinline__ Lane ring_of_three(const Lane (&ring)[RING], const Filter &filter) {
-    Lane largest = Lane(), pair[OPPOSITE];
-#pragma unroll
-    for (int i = 0; i < OPPOSITE; ++i) {
-        const int first = 2 * i;
-        pair[i] = add(ring[first], ring[first + 1]);
-        const Lane three = add(pair[i], larger_lane(ring[(first + RING - 1) % RING], ring[(first + 2) % RING]));
-        largest = i == 0 ? three : larger_lane(largest, three);
-    }
-    return join_ring(filter, largest, add(add(pair[0], pair[1]), add(pair[2], pair[3])));
-}
-
 __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE], const Filter &filter) {
-    Lane sum[OPPOSITE];
-#pragma unroll
-    for (int i = 0; i < OPPOSITE; ++i)
-        sum[i] = i + 1 < OPPOSITE ? add(apart[i], apart[i + 1]) : subtract(apart[i], apart[0]);
-    Lane largest = add(sum[0], sum[1]);
-#pragma unroll
-    for (int i = 1; i < OPPOSITE; ++i)
-        largest = larger_size(largest, i + 1 < OPPOSITE ? add(sum[i], sum[i + 1]) : subtract(sum[i], sum[0]));
-    return join_ring(filter, largest, Lane());
+    return multiply_add(far_of(filter), Lane(), multiply(near_of(filter), largest_of_differences(apart)));
 }
 
 // --- a row of a thread's window ---------------------------------------------------------------------------------------------
@@ -254,11 +219,12 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 #pragma unroll
         for (int i = 0; i < OPPOSITE; ++i) apart[i] = subtract(ring[i], ring[i + OPPOSITE]);
 #ifdef PAIRS
-        const Lane joined = form == Form::ring_of_three ? ring_of_three(ring, filter) : ring_of_differences(apart, filter);
+        const Lane joined = form == Form::ring_of_three ? ring_of_three(ring, near_of(filter), far_of(filter))
+                                                        : ring_of_differences(apart, filter);
         value[n] = smaller_halves(joined, 0x00FF00FFu);
 #else
         if (form == Form::ring_of_three) {
-            value[n] = ring_of_three(ring, filter);
+            value[n] = ring_of_three(ring, near_of(filter), far_of(filter));
         } else if (form == Form::ring_of_differences) {
             value[n] = ring_of_differences(apart, filter);
         } else if (combine == Combine::maximum) {
