@@ -88,13 +88,6 @@ inline void copy_16_bytes(const float *from, float *to) {
     *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
 }
 inline void wait_for_copies() {}
-inline void copy_chunk(void *to, const void *from, bool is_read) {
-    static const uint4 zeros = {};
-    __pipeline_memcpy_async(to, is_read ? from : &zeros, 16);
-}
-inline void commit_copies() { __pipeline_commit(); }
-template <int ALLOWED>
-void wait_for_copies_but() { __pipeline_wait_prior(ALLOWED); }
 
 // --- the compiler -------------------------------------------------------------------------------------------------------
 inline void hide_origin(const unsigned *&) {}

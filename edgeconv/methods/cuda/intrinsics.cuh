@@ -295,29 +295,6 @@ __device__ __forceinline__ void copy_16_bytes(const float *from, float *to) {
 #endif
 }
 
-// Copy 16 bytes to shared memory, asynchronously where the GPU can, or put zeros there.
-__device__ __forceinline__ void copy_chunk(void *to, const void *from, bool is_read) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from), "r"(is_read ? 16 : 0)
-                 : "memory");
-#else
-    *static_cast<uint4 *>(to) = is_read ? *static_cast<const uint4 *>(from) : make_uint4(0, 0, 0, 0);
-#endif
-}
-// The copies so far are a group; wait for all groups of this thread but the newest ALLOWED.
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int ALLOWED>
-__device__ __forceinline__ void wait_for_copies_but() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(ALLOWED) : "memory");
-#endif
-}
-
 // Wait for this thread's asynchronous copies.
 __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -37,7 +37,6 @@ from edgeconv.methods.base import AddressPlan, Method, PicturePlan, Plan
 from edgeconv.methods.cuda import canny_plan
 from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
 from edgeconv.methods.cuda.kernel_args import (
-    WARP,
     BankPart,
     Defines,
     Pitches,
@@ -68,8 +67,12 @@ from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
     StripTile,
+    batch_strip_height,
+    fitted,
     strip_height,
     tile_for,
+    tile_for_batch,
+    tiles_of,
 )
 from edgeconv.methods.options import Options
 
@@ -194,11 +197,11 @@ def variants() -> tuple[KernelVariant, ...]:
     listed += [*flat_variants((*problems, *tiled)), *bank_variants()]
     for problem in filter(has_strips, (*problems, *tiled)):
         for aligned in (False, True):
-            listed.append(strip_variant(problem, tile_for(problem), aligned, aligned))
+            listed += [strip_variant(problem, tile, aligned, aligned) for _, tile in tiles_of(problem, aligned)]
     for problem in (problems[0], problems[3], problems[7]):
         listed += [
             direct_variant(problem, batch=True),
-            strip_variant(problem, tile_for(problem), True, True, batch=True),
+            strip_variant(problem, tile_for(problem, aligned=True), True, True, batch=True),
         ]
     return unique(listed)
 
@@ -306,15 +309,22 @@ class StripPlan(AddressPlan):
 
     def _new_cut(self, aligned_in: bool, aligned_out: bool) -> Cut:
         problem, batch = self.problem, self.pictures > 1
-        tile = self.tile or tile_for(problem)
+        tile = self.tile or (
+            tile_for_batch(problem, aligned_in, self.pictures)
+            if batch
+            else fitted(problem, tile_for(problem, aligned_in))
+        )
         kernel = load(strip_variant(problem, tile, aligned_in, aligned_out, batch))
-        across = -(-problem.output_width // (WARP * tile.thread_pixels))
-        at_once = max(1, resident_blocks(kernel, WARP) // across)
-        rows_per_strip = strip_height(problem, tile, at_once, self.pictures)
+        across = -(-problem.output_width // (tile.threads * tile.thread_pixels))
+        at_once = max(1, resident_blocks(kernel, tile.threads) // across)
+        if batch:
+            rows_per_strip = batch_strip_height(problem, tile, self.pictures, at_once)
+        else:
+            rows_per_strip = strip_height(problem, tile, at_once)
         strips = -(-problem.output_height // rows_per_strip)
         geometry = picture_geometry(problem, across, rows_per_strip)
         arguments = (geometry, packed_weights(problem, aligned_in), *self._pointers)
-        launch = launch_of(problem, self.pictures, kernel, across * strips, (WARP, 1), *arguments)
+        launch = launch_of(problem, self.pictures, kernel, across * strips, (tile.threads, 1), *arguments)
         return Cut(launch, tile, rows_per_strip, strips)
 
 

@@ -201,7 +201,7 @@ typedef Lane Value;
 #endif
 
 // Put one row into the stage, as samples; `mark` becomes NaN with a value that is not finite (MENDS).
-__device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const PlaneRow &above, const PlaneRow &middle,
+__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const PlaneRow &above, const PlaneRow &middle,
                                           const PlaneRow &below, const Filter &filter, Real &mark) {
     Value value[VALUES];
 #ifndef PAIRS
@@ -271,7 +271,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const
 #endif
 #endif
     }
-    put(staged, lane, word);
+    put(staged, thread, word);
 }
 
 // A thread's part of a strip, going down: the rows of the picture that outputs under way have in common.
@@ -281,7 +281,7 @@ struct Column {
     __device__ __forceinline__ void start() { kept[0] = kept[1] = PlaneRow(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
                                          const Filter &filter) {
         constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
         Real mark = 0;
@@ -290,10 +290,10 @@ struct Column {
 #pragma unroll
             for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
-                window.read(rows.row(y * ROWS_OF_OUTPUT + i), lane);
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
                 PlaneRow row;
                 row.take(window, filter);
-                if (i == LAST) stage_row(staged.row(y), lane, kept[0], kept[1], row, filter, mark);
+                if (i == LAST) stage_row(staged.row(y), thread, kept[0], kept[1], row, filter, mark);
                 if (STRIDE == 1) kept[0] = kept[1], kept[1] = row;
                 if (STRIDE > 1 && i < 2) kept[i] = row;
             }
