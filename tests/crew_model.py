@@ -20,11 +20,11 @@ from llvmlite import ir
 from llvmlite.ir import instructions as op
 
 from edgeconv.hardware.cpu import crew_code
-from edgeconv.hardware.cpu.crew_layout import CrewField, JobField
+from edgeconv.hardware.cpu.crew_code import INT64_BYTES, MASK_WORDS, CrewField, JobField
 
 CREW_ADDRESS, JOB_ADDRESS = 2**20, 2**24
 JOB_SPACING = 2**10
-CONSTANT_FIELDS = (CrewField.SPIN_NANOSECONDS, CrewField.WAIT_NANOSECONDS, CrewField.CORES, CrewField.STARTED)
+CORES = [CREW_ADDRESS + CrewField.FREE_MASK + INT64_BYTES * word for word in range(MASK_WORDS)]
 STORES = (op.StoreInstr, op.StoreAtomicInstr)
 
 
@@ -72,8 +72,7 @@ class Model:
     def __init__(self, callers: list[list[ModelJob]], helpers: int, limit: int = 99, sleepers: int = 1) -> None:
         self.module = crew_code.write(0, None)
         self.jobs = [job for script in callers for job in script]
-        self.constants: dict[int, int] = {CREW_ADDRESS + field: 0 for field in CONSTANT_FIELDS}
-        self.constants[CREW_ADDRESS + CrewField.STARTED] = helpers
+        self.constants: dict[int, int] = dict.fromkeys(CORES, 0)
         for number, job in enumerate(self.jobs):
             words = {
                 JobField.FUNCTION: 1,
