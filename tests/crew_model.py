@@ -376,7 +376,6 @@ class _Running:
             "xor": lambda: first ^ second,
             "shl": lambda: first << second,
             "lshr": lambda: (first % 2**width) >> second,
-            "srem": lambda: first % second,
         }
         return _signed(results[instruction.opname](), width)
 
@@ -396,8 +395,7 @@ class _Running:
             raise Broken("a helper has left, and nobody told it to")
         job, *later = thread.script
         missing = {(job, unit) for unit in range(self.model.jobs[job].units)} - self.done
-        others = (other for number, other in enumerate(self.threads) if number != self.number)
-        busy = [other.working for other in others if other.working is not None and other.working[0] == job]
+        busy = [other.working for other in self.threads if other.working is not None and other.working[0] == job]
         if missing or busy:
             raise Broken(f"job {job} returns, and {missing or busy} is not over")
         self.returned |= {job}
