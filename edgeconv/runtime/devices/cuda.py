@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, one_line
-from edgeconv.hardware import nvml
+from edgeconv.hardware import clocks
 from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, WORD_BYTES, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_failure
@@ -320,5 +320,5 @@ def _stream() -> Any:
 
 def _clocks() -> dict[str, Any]:
     """Clocks, throttle reasons and driver, where NVIDIA's management library is there."""
-    gpu = nvml.open_gpu(cupy.cuda.Device().pci_bus_id)
+    gpu = clocks.open_gpu(cupy.cuda.Device().pci_bus_id)
     return {} if gpu is None else {**asdict(gpu.read()), "driver_version": gpu.driver_version}
