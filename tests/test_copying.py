@@ -11,8 +11,8 @@ from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
 from edgeconv.hardware.cpu import jit, limits
 from edgeconv.hardware.cpu.limits import COPY_UNIT_BYTES, STORES, UNIT_BYTES, MemoryMove, copies
-from edgeconv.hardware.cuda.floor import ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids, variants
 from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids
 from edgeconv.runtime.devices import cpu, get_device
 
 SIZES = [1, 64, 255, 256, 257, COPY_UNIT_BYTES, COPY_UNIT_BYTES + 1, 3 * COPY_UNIT_BYTES - 100, 2_000_001]
@@ -73,7 +73,7 @@ def test_the_processor_has_a_copier_for_every_size() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("words", FLOORS, ids=str)
-@pytest.mark.parametrize("variant", variants(), ids=lambda variant: variant.entry)
+@pytest.mark.parametrize("variant", FLOOR_KERNELS, ids=lambda variant: variant.entry)
 def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, words: FloorWords) -> None:
     cupy = pytest.importorskip("cupy")
     from edgeconv.hardware.cuda.kernels import load
