@@ -24,8 +24,7 @@ from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.crew import CrewJob
-from edgeconv.hardware.cpu.emit import I64, POINTER, Emitter, splat
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import I64, POINTER, SCALAR_BYTES, Emitter, splat
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import usable_threads
 
