@@ -24,15 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
-from edgeconv.hardware.cpu.crew_code import (
-    FUTEX_NUMBERS,
-    INT64_BYTES,
-    MASK_WORDS,
-    MAX_CORES,
-    MAX_THREADS,
-    CrewField,
-    JobField,
-)
+from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS, MAX_CORES, MAX_THREADS, CrewField, JobField
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
@@ -89,14 +81,8 @@ class CrewJob:
         self._code, self._name, self._arguments, self._units = code, name, arguments, units
         self._asked, self._most_threads = asked, most_threads
         self._words = np.zeros(len(JobField), np.int64)
-        constant = {
-            JobField.FUNCTION: code.address(name),
-            JobField.ARGUMENTS: arguments,
-            JobField.UNITS: units,
-            JobField.SLEEPERS: min(sleepers, MOST_WOKEN),
-        }
-        for field, value in constant.items():
-            self._words[field] = value
+        constant = [JobField.FUNCTION, JobField.ARGUMENTS, JobField.UNITS, JobField.SLEEPERS]
+        self._words[constant] = (code.address(name), arguments, units, min(sleepers, MOST_WOKEN))
         self.address = self._words.ctypes.data
         self.adapt(current_limits())
         if self._most_threads > 1 and unavailable_reason() is None:
@@ -130,7 +116,6 @@ class Crew:
         self._helpers: list[threading.Thread] = []
         self._words: NDArray[np.int64] = np.zeros(0, np.int64)
         self._address = 0
-        self._started = 0
         self._closed = False
         self._limits: Limits | None = None
         self._run: jit.NativeFunction = _not_open
@@ -140,7 +125,7 @@ class Crew:
         limits = current_limits()
         if limits is not job.limits:
             job.adapt(limits)
-        if limits is not self._limits or self._started < job.threads - 1:
+        if limits is not self._limits or len(self._helpers) < job.threads - 1:
             self.start(job.threads - 1, limits)
         self._run(self._address, job.address)
 
@@ -153,18 +138,16 @@ class Crew:
                 self._put_mask(limits.cpus)
                 for helper in self._helpers:
                     _keep_to(limits.cpus, helper.native_id)
-            while self._started < helpers and not self._closed:
-                number = self._started + 1
-                helper = threading.Thread(
-                    target=self._stay, args=(number,), name=f"edgeconv-crew-{number}", daemon=True
-                )
+            while len(self._helpers) < helpers and not self._closed:
+                number = len(self._helpers) + 1
+                name = f"edgeconv-crew-{number}"
+                helper = threading.Thread(target=self._stay, args=(number,), name=name, daemon=True)
                 try:
                     helper.start()
                 except RuntimeError:  # a limit of the system, or the interpreter ends: fewer will do
                     self._closed = True
                     break
                 self._helpers.append(helper)
-                self._started += 1
 
     def stop(self) -> None:
         """Let the helpers go, and wait for them; from then on callers work alone."""
@@ -183,8 +166,8 @@ class Crew:
         mask = np.zeros(MAX_CORES, np.uint8)
         if cpus is not None and max(cpus) < MAX_CORES:
             mask[list(cpus)] = 1
-        start = CrewField.FREE_MASK // INT64_BYTES
-        self._words[start : start + MASK_WORDS] = np.packbits(mask, bitorder="little").view(np.int64)
+        packed = np.packbits(mask, bitorder="little")
+        self._words.view(np.uint8)[CrewField.FREE_MASK :][: packed.size] = packed
 
     def _open(self) -> None:
         """Make the memory, once; it is never freed, as helpers may outlive the interpreter's last steps."""
