@@ -37,8 +37,7 @@ ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 SOURCES_AT_ONCE = 4
 """That a process takes: one or two seconds of work, so that all end at nearly the same time."""
 MODULES_BESIDE_METHODS = (
-    "edgeconv.hardware.cuda.roof",
-    "edgeconv.hardware.cuda.floor",
+    "edgeconv.hardware.cuda.limits",
     "edgeconv.methods.cuda.canny",
     "edgeconv.bench.ladders.conv",
     "edgeconv.bench.ladders.gemm",

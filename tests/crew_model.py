@@ -20,11 +20,11 @@ from llvmlite import ir
 from llvmlite.ir import instructions as op
 
 from edgeconv.hardware.cpu import crew_code
-from edgeconv.hardware.cpu.crew_layout import CrewField, JobField
+from edgeconv.hardware.cpu.crew_code import INT64_BYTES, MASK_WORDS, CrewField, JobField
 
 CREW_ADDRESS, JOB_ADDRESS = 2**20, 2**24
 JOB_SPACING = 2**10
-CONSTANT_FIELDS = (CrewField.SPIN_NANOSECONDS, CrewField.WAIT_NANOSECONDS, CrewField.CORES, CrewField.STARTED)
+CORES = [CREW_ADDRESS + CrewField.FREE_MASK + INT64_BYTES * word for word in range(MASK_WORDS)]
 STORES = (op.StoreInstr, op.StoreAtomicInstr)
 
 
@@ -72,8 +72,7 @@ class Model:
     def __init__(self, callers: list[list[ModelJob]], helpers: int, limit: int = 99, sleepers: int = 1) -> None:
         self.module = crew_code.write(0, None)
         self.jobs = [job for script in callers for job in script]
-        self.constants: dict[int, int] = {CREW_ADDRESS + field: 0 for field in CONSTANT_FIELDS}
-        self.constants[CREW_ADDRESS + CrewField.STARTED] = helpers
+        self.constants: dict[int, int] = dict.fromkeys(CORES, 0)
         for number, job in enumerate(self.jobs):
             words = {
                 JobField.FUNCTION: 1,
@@ -377,7 +376,6 @@ class _Running:
             "xor": lambda: first ^ second,
             "shl": lambda: first << second,
             "lshr": lambda: (first % 2**width) >> second,
-            "srem": lambda: first % second,
         }
         return _signed(results[instruction.opname](), width)
 
@@ -397,8 +395,7 @@ class _Running:
             raise Broken("a helper has left, and nobody told it to")
         job, *later = thread.script
         missing = {(job, unit) for unit in range(self.model.jobs[job].units)} - self.done
-        others = (other for number, other in enumerate(self.threads) if number != self.number)
-        busy = [other.working for other in others if other.working is not None and other.working[0] == job]
+        busy = [other.working for other in self.threads if other.working is not None and other.working[0] == job]
         if missing or busy:
             raise Broken(f"job {job} returns, and {missing or busy} is not over")
         self.returned |= {job}

@@ -21,8 +21,8 @@ from cpu_problems import Case
 
 from edgeconv.bench.ladders.conv import STEPS, ConvBlock, prepare
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cuda.floor import ONE_WORD_EACH
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
+from edgeconv.hardware.cuda.limits import ONE_WORD_EACH
 from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.flat_rows import FlatPlan, FlatTile, flat_filter
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
@@ -70,7 +70,7 @@ class Work:
 
 @dataclass(frozen=True)
 class FloorWords:
-    """Words of 16 bytes for the kernels of floor.cu to read and to write."""
+    """Words of 16 bytes for the kernels of the floor to read and to write."""
 
     reads: int
     writes: int

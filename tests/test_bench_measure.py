@@ -33,7 +33,7 @@ from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
-from edgeconv.hardware.nvml import GpuReading
+from edgeconv.hardware.clocks import GpuReading
 from edgeconv.io.image import write_image
 from edgeconv.runtime.devices import cpu
 from edgeconv.runtime.devices.base import Train

@@ -9,7 +9,7 @@ import pytest
 
 from edgeconv.bench import watch
 from edgeconv.bench.watch import CpuUse, Watch
-from edgeconv.hardware.nvml import GpuReading
+from edgeconv.hardware.clocks import GpuReading
 
 
 def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: float = 0.0, own: float = 0.0) -> Any:

@@ -81,9 +81,8 @@ def test_every_kernel_is_compiled_for_one_architecture_of_those_by_turns(script:
     }
     assert sorted(by_turns["sm_75"] + by_turns["sm_120"]) == sorted(listed)
     for of in by_turns.values():
-        assert {variant.source for variant in of} >= {
-            variant.source for variant in listed if "roof" not in variant.source
-        }
+        many = {variant.source for variant in listed if "limits" not in variant.source}  # that has one set of macros
+        assert {variant.source for variant in of} >= many
         assert len(of) > len(listed) / 3
 
 
@@ -109,7 +108,7 @@ def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> N
 
 def test_a_good_kernel_is_good(script: ModuleType) -> None:
     needs_nvrtc(script)
-    (roof,) = [variant for variant in script.every_variant() if variant.source == "hardware/cuda/roof.cu"]
+    (roof,) = [variant for variant in script.every_variant() if variant.entry == "fma_chains"]
     for compiled in script.compile_all([(roof, architecture) for architecture in script.ARCHITECTURES]):
         assert compiled.wrong is None
 

@@ -9,30 +9,28 @@ import numpy as np
 import pytest
 from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
-from edgeconv.hardware.cpu import jit, peak
-from edgeconv.hardware.cpu.copying import STORES, UNIT_BYTES, MemoryCopy
-from edgeconv.hardware.cpu.moving import UNIT_BYTES as MOVE_UNITS
-from edgeconv.hardware.cpu.moving import MemoryMove
-from edgeconv.hardware.cuda.floor import ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids, variants
+from edgeconv.hardware.cpu import jit, limits
+from edgeconv.hardware.cpu.limits import COPY_UNIT_BYTES, STORES, UNIT_BYTES, MemoryMove, copies
 from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids
 from edgeconv.runtime.devices import cpu, get_device
 
+SIZES = [1, 64, 255, 256, 257, COPY_UNIT_BYTES, COPY_UNIT_BYTES + 1, 3 * COPY_UNIT_BYTES - 100, 2_000_001]
 
-@pytest.mark.parametrize("stores", STORES)
-@pytest.mark.parametrize("size", [1, 64, 255, 256, 257, UNIT_BYTES, UNIT_BYTES + 1, 3 * UNIT_BYTES - 100, 2_000_001])
-def test_every_byte_is_copied(stores: str, size: int) -> None:
-    copy = MemoryCopy(size, stores)
-    assert size <= copy.size_bytes < size + 256
-    copy.source[:] = np.random.default_rng(size).integers(0, 256, copy.size_bytes, np.uint8)
-    before = copy.source.copy()
-    whole = copy.target.base  # the target is a part of it, which starts on a cache line
-    start = copy.target.ctypes.data - whole.ctypes.data
-    whole[:start] = whole[start + copy.size_bytes :] = 0x5A
-    copy.run()
-    assert np.array_equal(copy.target, before)
-    assert np.array_equal(copy.source, before)
-    assert (whole[:start] == 0x5A).all()
-    assert (whole[start + copy.size_bytes :] == 0x5A).all()
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_byte_is_copied(size: int) -> None:
+    for copy in copies(size):
+        copy.source[:] = np.random.default_rng(size).integers(0, 256, copy.source.size, np.uint8)
+        before, whole = copy.source.copy(), copy.target.base  # the target is a part of it, from a cache line on
+        start = copy.target.ctypes.data - whole.ctypes.data
+        whole[:start] = whole[start + copy.target.size :] = 0x5A
+        copy.run()
+        assert size <= copy.target.size
+        assert np.array_equal(copy.target, before)
+        assert np.array_equal(copy.source, before)
+        assert (whole[:start] == 0x5A).all()
+        assert (whole[start + copy.target.size :] == 0x5A).all()
 
 
 AMOUNTS = [(1, 1), (4000, 1000), (1000, 4000), (300_000, 34_000), (70_000, 0), (0, 9)]
@@ -40,7 +38,7 @@ AMOUNTS = [(1, 1), (4000, 1000), (1000, 4000), (300_000, 34_000), (70_000, 0), (
 
 @pytest.mark.parametrize("stores", STORES)
 @pytest.mark.parametrize(("read", "written"), AMOUNTS)
-@pytest.mark.parametrize("unit_bytes", MOVE_UNITS)
+@pytest.mark.parametrize("unit_bytes", UNIT_BYTES)
 def test_every_byte_is_read_and_written(stores: str, read: int, written: int, unit_bytes: int) -> None:
     """A bit of the source comes out in the target or a sink; all of the target is written."""
     move = MemoryMove(read, written, stores, threads=2, unit_bytes=unit_bytes)
@@ -75,7 +73,7 @@ def test_the_processor_has_a_copier_for_every_size() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("words", FLOORS, ids=str)
-@pytest.mark.parametrize("variant", variants(), ids=lambda variant: variant.entry)
+@pytest.mark.parametrize("variant", FLOOR_KERNELS, ids=lambda variant: variant.entry)
 def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, words: FloorWords) -> None:
     cupy = pytest.importorskip("cupy")
     from edgeconv.hardware.cuda.kernels import load
@@ -101,12 +99,7 @@ def test_launches_of_the_floor() -> None:
 def test_every_chain_ends_at_its_limit() -> None:
     """a ← a/2 + 1 goes to 2 from anywhere, and the sum of all chains is stored in the worker's row."""
     lanes = jit.processor().vector_bytes // 4
-    code = jit.compile_module(peak.write(lanes), jit.processor())
+    code = jit.compile_module(limits.write_multiply_adds(lanes), jit.processor())
     rows = np.zeros((3, lanes), np.float32)
-    code.function(peak.ENTRY_POINT, 2)(rows.ctypes.data, 1)
-    assert rows.tolist() == [[0.0] * lanes, [2.0 * peak.CHAINS] * lanes, [0.0] * lanes]
-
-
-def test_the_flops_are_those_of_the_loop() -> None:
-    lanes = jit.processor().vector_bytes // 4
-    assert peak.flops_of_a_run(3) == 3 * peak.PIECES_PER_THREAD * peak.ROUNDS * peak.CHAINS * lanes * 2
+    code.function(limits.MULTIPLY_ADDS, 2)(rows.ctypes.data, 1)
+    assert rows.tolist() == [[0.0] * lanes, [2.0 * limits.CHAINS] * lanes, [0.0] * lanes]

@@ -1,4 +1,4 @@
-"""The crew at work: forks, signals, exits, cores that are taken away, callers inside callers and eight at once."""
+"""The crew at work: forks, signals, exits, cores that are taken away, and many callers at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_unit_is_done_once_each_time(asked: int, units: int) -> None:
     assert counted.workers <= set(range(asked))
 
 
-def test_more_callers_at_once_than_there_are_slots() -> None:
+def test_many_callers_at_once() -> None:
     jobs = [Counted(9, asked=3, most_threads=3) for _ in range(12)]
 
     def call(counted: Counted) -> None:

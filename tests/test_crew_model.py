@@ -8,21 +8,15 @@ import pytest
 from crew_model import Broken, Model, ModelJob
 
 from edgeconv.hardware.cpu import crew_code
-from edgeconv.hardware.cpu.crew_layout import CrewField, SlotField
 
 MOST_STATES = 100_000
 
 
 @pytest.fixture(autouse=True)
-def _small_crew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One slot, so that jobs follow one another in it, and as few looks at a word as there can be."""
-    monkeypatch.setattr(crew_code, "POLLS_PER_LOOK", 1)
-    set_slots(monkeypatch, 1)
-
-
-def set_slots(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
-    monkeypatch.setattr(crew_code, "SLOTS", slots)
-    monkeypatch.setattr(crew_code, "CREW_BYTES", CrewField.FIRST_SLOT + slots * SlotField.END)
+def _impatient_crew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few looks at a word as there can be before a thread sleeps."""
+    for name, value in (("POLLS_PER_LOOK", 1), ("SPIN_NANOSECONDS", 0), ("WAIT_NANOSECONDS", 0)):
+        monkeypatch.setattr(crew_code, name, value)
 
 
 ONE, TWO = ModelJob(units=1, threads=2), ModelJob(units=2, threads=2)
@@ -34,8 +28,9 @@ ALONE = ModelJob(units=1, threads=1)
     [
         pytest.param([[TWO]], 99, 1, id="one job"),
         pytest.param([[TWO]], 99, 0, id="one small job in a series"),
-        pytest.param([[ONE, ALONE]], 99, 1, id="a second job in the slot, which has no seat"),
-        pytest.param([[ONE, ONE]], 99, 1, id="a second job in the slot"),
+        pytest.param([[ONE, ALONE]], 99, 1, id="a second job, which has no place for a helper"),
+        pytest.param([[ONE, ONE]], 99, 1, id="a second job"),
+        pytest.param([[ONE], [ONE]], 1, 1, id="two callers"),
         pytest.param([[TWO]], 1, 1, id="no core for a helper"),
     ],
 )
@@ -44,11 +39,9 @@ def test_every_order_of_steps_does_every_unit_once(callers: list[list[ModelJob]]
     assert visited > 500  # the model has not stopped at its first step
 
 
-@pytest.mark.parametrize("slots", [1, 2])
-def test_random_orders_of_two_callers_and_two_helpers(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
-    set_slots(monkeypatch, slots)
+def test_random_orders_of_two_callers_and_two_helpers() -> None:
     callers = [[ModelJob(2, 3), ModelJob(3, 2)], [TWO, ModelJob(1, 3)]]
-    Model(callers, helpers=2).wander(random.Random(slots), walks=10)
+    Model(callers, helpers=2).wander(random.Random(1), walks=20)
 
 
 class _Faults:
@@ -56,14 +49,9 @@ class _Faults:
 
     @staticmethod
     def the_generation_never_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-        take, both = crew_code._CrewEmitter.take_units, crew_code._CrewEmitter.both
-
-        def take_units(emitter, slot, generation, *others):
-            return take(emitter, slot, emitter.int64(0), *others)
-
-        monkeypatch.setattr(crew_code._CrewEmitter, "take_units", take_units)
+        real, one_more = crew_code._Caller.int64, 2**crew_code.HALF_BITS
         monkeypatch.setattr(
-            crew_code._CrewEmitter, "both", lambda emitter, generation, low: both(emitter, emitter.int64(0), low)
+            crew_code._Caller, "int64", lambda emitter, value: real(emitter, 0 if value == one_more else value)
         )
 
     @staticmethod

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Amount, Meta, Part
-from edgeconv.hardware.nvml import GpuReading, open_gpu
+from edgeconv.hardware.clocks import GpuReading, open_gpu
 from edgeconv.hardware.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03

@@ -34,7 +34,7 @@ from kernel_work import Ended, FloorWords, Job, Work, make_plan  # noqa: E402
 from problems import image_of  # noqa: E402
 
 from edgeconv.core.chains import chain_problem, make_chain  # noqa: E402
-from edgeconv.hardware.cuda.floor import THREADS, variants  # noqa: E402
+from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, THREADS  # noqa: E402
 from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of  # noqa: E402
 from edgeconv.methods.cuda.canny_plan import CudaCannyPlan  # noqa: E402
 from edgeconv.methods.options import Options  # noqa: E402
@@ -99,13 +99,13 @@ def run_as_chain(case: CannyCase) -> None:
 
 
 def run_floor(words: FloorWords) -> None:
-    """The kernels of floor.cu, in grids of fewer and of more threads than words."""
+    """The kernels of the floor, in grids of fewer and of more threads than words."""
     read = words.source()
     source, target = fake_cupy.asarray(read), fake_cupy.empty((words.writes, 4), np.uint32)
     addresses = (ctypes.c_void_p(array.ctypes.data) for array in (source, target))
     values = (*addresses, ctypes.c_longlong(words.reads), ctypes.c_longlong(words.writes))
     pointers = (ctypes.c_void_p * 4)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values))
-    for variant in variants():
+    for variant in FLOOR_KERNELS:
         kernel = fake_cupy.load(variant)
         for blocks in words.grids(variant, THREADS):
             for descending in (False, True):

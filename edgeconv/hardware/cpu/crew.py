@@ -3,7 +3,7 @@
 A plan of generated code that is worth more than one thread is handed to them through memory, without the interpreter
 (crew_code.py says how). The threads are Python's, so that they start on every system that Python knows, but they call
 generated code once and stay there with the interpreter lock released. They are started when a plan first wants them,
-stay awake for `SPIN_SECONDS` after their last unit, and sleep in the system after that.
+stay awake for a while after their last unit, and sleep in the system after that.
 
 They sleep by a system call of Linux. Elsewhere work goes to the threads of pool.py, and `unavailable_reason` says why.
 """
@@ -24,22 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
-from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS
-from edgeconv.hardware.cpu.crew_layout import CREW_BYTES, MOST_CORES, CrewField, JobField
+from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS, MAX_CORES, MAX_THREADS, CrewField, JobField
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
-SPIN_SECONDS = 300e-6
-"""As long as it takes to wake 16 threads: who waits so long spends at most twice the best (docs/cpu-engine.md)."""
-WAIT_SECONDS = 200e-6
-"""A caller waits for units that are being computed; beyond this a helper has most likely lost its core."""
 MOST_WOKEN = 4
 """Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
 rounds of four wake sixteen threads soonest."""
 LEAVE_SECONDS = 1.0
 """Longest wait for the helpers when the interpreter ends."""
-NANOSECONDS = 10**9
-INT64_BYTES = 8
 
 OF_THE_THREAD_ITSELF = {
     getattr(signal, name)
@@ -88,14 +81,8 @@ class CrewJob:
         self._code, self._name, self._arguments, self._units = code, name, arguments, units
         self._asked, self._most_threads = asked, most_threads
         self._words = np.zeros(len(JobField), np.int64)
-        constant = {
-            JobField.FUNCTION: code.address(name),
-            JobField.ARGUMENTS: arguments,
-            JobField.UNITS: units,
-            JobField.SLEEPERS: min(sleepers, MOST_WOKEN),
-        }
-        for field, value in constant.items():
-            self._words[field] = value
+        constant = [JobField.FUNCTION, JobField.ARGUMENTS, JobField.UNITS, JobField.SLEEPERS]
+        self._words[constant] = (code.address(name), arguments, units, min(sleepers, MOST_WOKEN))
         self.address = self._words.ctypes.data
         self.adapt(current_limits())
         if self._most_threads > 1 and unavailable_reason() is None:
@@ -104,7 +91,7 @@ class CrewJob:
     def adapt(self, limits: Limits) -> None:
         """Keep to what the process may use now."""
         self.limits = limits
-        self.threads = min(self._most_threads, self._asked or limits.threads)
+        self.threads = min(self._most_threads, self._asked or limits.threads, MAX_THREADS)
         self._words[JobField.THREADS] = self.threads
         self._words[JobField.LIMIT] = max(self.threads, limits.threads)
 
@@ -129,7 +116,6 @@ class Crew:
         self._helpers: list[threading.Thread] = []
         self._words: NDArray[np.int64] = np.zeros(0, np.int64)
         self._address = 0
-        self._started = 0
         self._closed = False
         self._limits: Limits | None = None
         self._run: jit.NativeFunction = _not_open
@@ -139,7 +125,7 @@ class Crew:
         limits = current_limits()
         if limits is not job.limits:
             job.adapt(limits)
-        if limits is not self._limits or self._started < job.threads - 1:
+        if limits is not self._limits or len(self._helpers) < job.threads - 1:
             self.start(job.threads - 1, limits)
         self._run(self._address, job.address)
 
@@ -149,22 +135,19 @@ class Crew:
             self._open()
             if limits is not self._limits:
                 self._limits = limits
-                self._put_cores(limits.cpus)
+                self._put_mask(limits.cpus)
                 for helper in self._helpers:
                     _keep_to(limits.cpus, helper.native_id)
-            while self._started < helpers and not self._closed:
-                number = self._started + 1
-                helper = threading.Thread(
-                    target=self._stay, args=(number,), name=f"edgeconv-crew-{number}", daemon=True
-                )
+            while len(self._helpers) < helpers and not self._closed:
+                number = len(self._helpers) + 1
+                name = f"edgeconv-crew-{number}"
+                helper = threading.Thread(target=self._stay, args=(number,), name=name, daemon=True)
                 try:
                     helper.start()
                 except RuntimeError:  # a limit of the system, or the interpreter ends: fewer will do
                     self._closed = True
                     break
                 self._helpers.append(helper)
-                self._started += 1
-                self._words[CrewField.STARTED // INT64_BYTES] = self._started
 
     def stop(self) -> None:
         """Let the helpers go, and wait for them; from then on callers work alone."""
@@ -173,46 +156,27 @@ class Crew:
             helpers = list(self._helpers)
         if not helpers:
             return
-        _code().function(crew_code.STOP, 1)(self._address)
+        _code().function(crew_code.STOP, 2)(self._address, len(helpers))
         deadline = time.monotonic() + LEAVE_SECONDS
         for helper in helpers:
             helper.join(max(0.0, deadline - time.monotonic()))
 
-    def bind_sleepers(self, bound: bool) -> None:
-        """Whether helpers sleep bound to a core each, as they do unless told otherwise; for measurements."""
-        with self._lock:
-            self._put_cores(self._limits.cpus if bound and self._limits is not None else None)
-
-    def _put_pace(self, spin_seconds: float, wait_seconds: float) -> None:
-        self._words[CrewField.SPIN_NANOSECONDS // INT64_BYTES] = round(spin_seconds * NANOSECONDS)
-        self._words[CrewField.WAIT_NANOSECONDS // INT64_BYTES] = round(wait_seconds * NANOSECONDS)
-
-    def _put_cores(self, cpus: frozenset[int] | None) -> None:
-        """The cores that helpers may run on, for those that go to sleep."""
-        self._words[CrewField.CORES // INT64_BYTES] = 0  # none are bound while the tables change
-        if cpus is None or max(cpus) >= MOST_CORES:
-            return
-        free = np.zeros(MOST_CORES, np.uint8)
-        free[sorted(cpus)] = 1
-        tables = {
-            CrewField.FREE_MASK: np.packbits(free, bitorder="little").view(np.int64),
-            CrewField.CORE_AT: np.array(sorted(cpus), np.int64),
-            CrewField.PLACE_OF: np.cumsum(free, dtype=np.int64) - 1,
-        }
-        for field, table in tables.items():
-            start = field // INT64_BYTES
-            self._words[start : start + len(table)] = table
-        self._words[CrewField.CORES // INT64_BYTES] = len(cpus)
+    def _put_mask(self, cpus: frozenset[int] | None) -> None:
+        """The cores that helpers may run on, for those that go to sleep or have woken."""
+        mask = np.zeros(MAX_CORES, np.uint8)
+        if cpus is not None and max(cpus) < MAX_CORES:
+            mask[list(cpus)] = 1
+        packed = np.packbits(mask, bitorder="little")
+        self._words.view(np.uint8)[CrewField.FREE_MASK :][: packed.size] = packed
 
     def _open(self) -> None:
         """Make the memory, once; it is never freed, as helpers may outlive the interpreter's last steps."""
         if self._address:
             return
         code = _code()
-        memory = jit.aligned_zeros(CREW_BYTES)
+        memory = jit.aligned_zeros(CrewField.END)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         self._words = memory.view(np.int64)
-        self._put_pace(SPIN_SECONDS, WAIT_SECONDS)
         self._run = code.function(crew_code.RUN, 2)
         self._address = memory.ctypes.data
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from llvmlite import ir
 
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+Scalar = Literal["u8", "u16", "i16", "i32", "i64", "f16", "f32", "f64"]
+"""The sample types that generated code works in."""
+SCALAR_BYTES: dict[Scalar, int] = {"u8": 1, "u16": 2, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
 
 Value = Any
 """An llvmlite IR value."""

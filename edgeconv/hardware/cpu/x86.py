@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from edgeconv.hardware.cpu.emit import Emitter, Value, splat, vector_type
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Emitter, Scalar, Value, splat, vector_type
 
 PAIR_PRODUCTS = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
 SHORTENED = {16: "llvm.x86.sse2.packssdw.128", 32: "llvm.x86.avx2.packssdw", 64: "llvm.x86.avx512.packssdw.512"}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from edgeconv.hardware.cpu.emit import Emitter, Value
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Emitter, Scalar, Value
 
 PART_BYTES, VECTOR_BYTES_OF_WIDE_SHUFFLES, BYTES_OF_WIDE_SHUFFLES = 16, 64, 8
 """AVX2 and smaller shuffle bytes within parts of a register, and only doubles across them; AVX-512 shuffles any."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgeconv.core import forms
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES
 from edgeconv.methods.cpu.layout import PassFields, RowLayout
 from edgeconv.methods.cpu.lowering import Lowering
 

@@ -17,7 +17,7 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.core.geometry import border_indices
 from edgeconv.hardware.cpu import crew, jit
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.methods.base import AddressChainPlan, check_workspace
 from edgeconv.methods.cpu import canny_code, division

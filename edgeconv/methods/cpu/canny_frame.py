@@ -8,8 +8,7 @@ from llvmlite import ir
 from llvmlite.ir.instructions import StoreAtomicInstr
 
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import I32, I64, POINTER, SCALAR_BYTES, Emitter, Value
 from edgeconv.methods.cpu.canny_layout import (
     INT32_BYTES,
     PARITIES,

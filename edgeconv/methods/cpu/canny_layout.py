@@ -26,7 +26,7 @@ from enum import IntEnum
 from edgeconv.core.canny import CannySettings
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
 
 WORD_BITS = 64
 WORD_BYTES = 8

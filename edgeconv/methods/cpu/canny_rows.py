@@ -21,8 +21,7 @@ from llvmlite import ir
 
 from edgeconv.core.canny import BINOMIALS, TANGENT_22, TANGENT_BITS
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.hardware.cpu.emit import Value, splat, vector_type
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar, Value, splat, vector_type
 from edgeconv.methods.cpu.apart import every, loaded_in_parts, part_lanes
 from edgeconv.methods.cpu.canny_frame import CannyFrame
 from edgeconv.methods.cpu.canny_layout import PARITIES, SUM_TYPE, CannyArgument

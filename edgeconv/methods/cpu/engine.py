@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu import crew, jit
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES
 from edgeconv.methods.base import AddressPlan, check_workspace, refuse
 from edgeconv.methods.cpu import banks, division, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays

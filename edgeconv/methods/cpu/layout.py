@@ -14,9 +14,8 @@ from enum import IntEnum
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import is_float
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, is_float
 from edgeconv.hardware.cpu.jit import Processor
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.cpu.x86 import is_x86
 from edgeconv.methods.cpu.lowering import Lowering
 from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results

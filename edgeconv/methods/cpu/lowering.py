@@ -27,7 +27,7 @@ from edgeconv.core import exactness, forms
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode
-from edgeconv.hardware.cpu.scalars import Scalar
+from edgeconv.hardware.cpu.emit import Scalar
 
 _SCALAR_OF_DTYPE: dict[str, Scalar] = {
     "uint8": "u8",

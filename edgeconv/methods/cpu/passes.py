@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES
 from edgeconv.methods.cpu.lowering import BankStructure, Lowering
 
 SUM_REGISTERS = 4

@@ -16,8 +16,7 @@ from contextlib import contextmanager
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import I64, Value
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import I64, SCALAR_BYTES, Value
 from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
     Argument,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import I32, I64, Value, is_float, splat
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.emit import I32, I64, SCALAR_BYTES, Value, is_float, splat
 from edgeconv.methods.cpu.apart import every, loaded_in_parts, part_lanes
 from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 from edgeconv.hardware.cpu import x86
-from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Value, is_float, splat
-from edgeconv.hardware.cpu.scalars import Scalar
+from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Scalar, Value, is_float, splat
 from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import splits_bytes
 

@@ -102,7 +102,7 @@ class CpuDevice(Device):
 
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
         """See Device.floor: as `copier`, and by code that reads and writes unlike amounts."""
-        from edgeconv.hardware.cpu.moving import moves
+        from edgeconv.hardware.cpu.limits import moves
 
         shapes: Iterable[Callable[[], None]] = (move.run for move in moves(read_bytes, written_bytes))
         if read_bytes == written_bytes:
@@ -195,13 +195,12 @@ def _seconds_of_some(call: Callable[[], Any]) -> list[float]:
 
 def _copies(size_bytes: int) -> Iterator[Callable[[], None]]:
     """Ways to copy so many bytes, each with arrays of its own, which are made when it is its turn."""
-    from edgeconv.hardware.cpu.copying import STORES, MemoryCopy
+    from edgeconv.hardware.cpu.limits import copies
 
     source = np.ones(size_bytes, np.uint8)
     yield partial(np.copyto, np.zeros_like(source), source)
     del source
-    for stores in STORES:
-        yield MemoryCopy(size_bytes, stores).run
+    yield from (copy.run for copy in copies(size_bytes))
 
 
 def _copy_rate() -> float:
@@ -215,9 +214,9 @@ def _copy_rate() -> float:
 
 def _fma_rate(threads: int) -> float:
     """FLOPs per second of independent float32 multiply-adds."""
-    from edgeconv.hardware.cpu import peak
+    from edgeconv.hardware.cpu import limits
 
-    return peak.flops_of_a_run(threads) / _best_seconds(lambda: peak.run(threads))
+    return limits.flops_of_multiply_adds(threads) / _best_seconds(lambda: limits.run_multiply_adds(threads))
 
 
 def processor_name() -> str:

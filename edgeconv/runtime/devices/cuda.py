@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, one_line
-from edgeconv.hardware import nvml
-from edgeconv.hardware.cuda.floor import SECTOR_BYTES, THREADS, WORD_BYTES, grids, words
+from edgeconv.hardware import clocks
+from edgeconv.hardware.cuda import limits
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_failure
-from edgeconv.hardware.cuda.roof import (
-    FMA_BLOCKS_PER_MULTIPROCESSOR,
-    FMA_CHAINS,
-    FMA_STEPS,
-    FMA_THREADS,
-    ROOF_KERNEL,
-)
 from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
 from edgeconv.runtime.devices.base import Device, L2State, Train
 
@@ -44,7 +37,7 @@ class CudaDevice(Device):
     name = "cuda"
     moves_data = True
     array_module = cupy
-    line_bytes = SECTOR_BYTES
+    line_bytes = limits.SECTOR_BYTES
     l2_state: L2State = "cold"
 
     def __init__(self) -> None:
@@ -162,17 +155,17 @@ class CudaDevice(Device):
 
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
         """See Device.floor: two kernels, one in several grids; the driver's copy where as much is read as written."""
-        reads, writes = words(read_bytes), words(written_bytes)
-        source = cupy.zeros(reads * WORD_BYTES, cupy.uint8)
-        target = cupy.empty(writes * WORD_BYTES, cupy.uint8)
+        reads, writes = limits.words(read_bytes), limits.words(written_bytes)
+        source = cupy.zeros(reads * limits.WORD_BYTES, cupy.uint8)
+        target = cupy.empty(writes * limits.WORD_BYTES, cupy.uint8)
         arguments = (source, target, np.int64(reads), np.int64(writes))
 
         def launch(variant: KernelVariant, blocks: int) -> Callable[[], None]:
             kernel = load(variant)
-            return lambda: kernel((blocks,), (THREADS,), arguments)
+            return lambda: kernel((blocks,), (limits.THREADS,), arguments)
 
         multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-        shapes = [launch(*shape) for shape in grids(reads, writes, multiprocessors)]
+        shapes = [launch(*shape) for shape in limits.grids(reads, writes, multiprocessors)]
         if read_bytes == written_bytes:
             shapes.append(lambda: target.data.copy_from_device_async(source.data, read_bytes, _stream()))
         return min(shapes, key=self._median)
@@ -182,7 +175,8 @@ class CudaDevice(Device):
         rates = Roof(
             copy_bytes_per_second=2 * COPY_BYTES / self._copy_seconds(),
             fma_flops_per_second=self._fma_rate(),
-            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds per thread",
+            how=f"device copy of {COPY_BYTES >> 20} MiB; "
+            f"{limits.FMA_CHAINS} chains of float32 multiply-adds per thread",
         )
         cupy.get_default_memory_pool().free_all_blocks()
         return rates
@@ -193,12 +187,12 @@ class CudaDevice(Device):
         return self._median(lambda: target.data.copy_from_device_async(source.data, COPY_BYTES, _stream()))
 
     def _fma_rate(self) -> float:
-        blocks = FMA_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
-        result = cupy.empty(blocks * FMA_THREADS, cupy.float32)
-        kernel = load(ROOF_KERNEL)
+        blocks = limits.FMA_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        result = cupy.empty(blocks * limits.THREADS, cupy.float32)
+        kernel = load(limits.FMA_KERNEL)
         arguments = (result, np.float32(0.999), np.float32(0.001))
-        seconds = self._median(lambda: kernel((blocks,), (FMA_THREADS,), arguments))
-        return float(2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS / seconds)
+        seconds = self._median(lambda: kernel((blocks,), (limits.THREADS,), arguments))
+        return float(2 * limits.FMA_CHAINS * limits.FMA_STEPS * blocks * limits.THREADS / seconds)
 
     def peak_bytes(self) -> int | None:
         """See Device.peak_bytes: the most that CuPy's pool has held."""
@@ -320,5 +314,5 @@ def _stream() -> Any:
 
 def _clocks() -> dict[str, Any]:
     """Clocks, throttle reasons and driver, where NVIDIA's management library is there."""
-    gpu = nvml.open_gpu(cupy.cuda.Device().pci_bus_id)
+    gpu = clocks.open_gpu(cupy.cuda.Device().pci_bus_id)
     return {} if gpu is None else {**asdict(gpu.read()), "driver_version": gpu.driver_version}

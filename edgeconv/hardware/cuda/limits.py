@@ -1,4 +1,4 @@
-"""The kernels whose time is the floor of a convolution (floor.cu); apart from the device, which needs CuPy."""
+"""The kernels whose times limit a GPU's speeds (limits.cu); apart from the device, which needs CuPy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = (4, 8, 16)
 """Grids that are tried, beside one with a thread for each word that is written."""
 
-READ_AND_WRITE, ONE_WORD_EACH = (
-    KernelVariant("hardware/cuda/floor.cu", entry, ()) for entry in ("read_and_write", "one_word_each")
+FMA_CHAINS = 8
+FMA_STEPS = 4096
+FMA_BLOCKS_PER_MULTIPROCESSOR = 8
+
+READ_AND_WRITE, ONE_WORD_EACH, FMA_KERNEL = (
+    KernelVariant("hardware/cuda/limits.cu", entry, (("CHAINS", FMA_CHAINS), ("STEPS", FMA_STEPS)))
+    for entry in ("read_and_write", "one_word_each", "fma_chains")
 )
+FLOOR_KERNELS = (READ_AND_WRITE, ONE_WORD_EACH)
 
 
 def words(size_bytes: int) -> int:
@@ -31,4 +37,4 @@ def grids(read_words: int, written_words: int, multiprocessors: int) -> list[tup
 
 def variants() -> tuple[KernelVariant, ...]:
     """Every kernel that the device may ask for."""
-    return (READ_AND_WRITE, ONE_WORD_EACH)
+    return (*FLOOR_KERNELS, FMA_KERNEL)
