@@ -19,10 +19,10 @@ from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watch
-from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods.options import Options
+from edgeconv.runtime.devices.base import Roof
 from edgeconv.runtime.devices.cpu import CpuDevice
 
 

@@ -108,7 +108,7 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> Non
         "from edgeconv.batch import plan; from edgeconv.batch.pipeline import Batch;"
         "from edgeconv.batch.names import Names; from edgeconv.options import DEFAULT_NAME;"
         "from edgeconv.batch.settings import Settings; from edgeconv.runtime.devices import get_device;"
-        "from edgeconv.core.request import make_request; from edgeconv.runtime.auto import Choice;"
+        "from edgeconv.core.request import make_request; from edgeconv.api.auto import Choice;"
         "folder = Path(sys.argv[1]); tasks = plan.find_tasks([folder], False).tasks;"
         "peaks = [];"
         "watch = lambda now: peaks.append(get_device('cpu').peak_bytes());"

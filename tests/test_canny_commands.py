@@ -15,6 +15,9 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 import edgeconv as package
+from edgeconv.api.auto import choose
+from edgeconv.api.chain_check import check_chain
+from edgeconv.api.session import Session
 from edgeconv.core import chains
 from edgeconv.core.canny import STRONG, WEAK, CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
@@ -28,9 +31,6 @@ from edgeconv.methods.opencv_canny import ThreadLimit
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
-from edgeconv.runtime.auto import choose
-from edgeconv.runtime.chain_check import check_chain
-from edgeconv.runtime.session import Session
 
 NATURAL = Path(__file__).parent.parent / "docs" / "pictures" / "coast.jpg"
 
@@ -182,7 +182,7 @@ def test_no_edge_is_above_a_threshold_above_every_magnitude(method: str, high: f
 
 
 def test_opencv_keeps_the_limit_of_its_workspace_for_canny() -> None:
-    with pytest.raises(MemoryLimitError, match="--workspace-limit"):
+    with pytest.raises(MemoryLimitError, match="workspace_limit_bytes"):
         package.canny(np.zeros((9, 9), np.uint8), method="opencv", options=package.Options(workspace_limit_bytes=1))
 
 
@@ -288,7 +288,7 @@ def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
         np.testing.assert_array_equal(package.convolve(picture, "canny"), package.canny(picture))
     with pytest.raises(UsageError, match="depend on the picture"):
         package.plan((20, 30, 3), filter="canny")
-    with pytest.raises(UsageError, match="--stride 2 does not apply"):
+    with pytest.raises(UsageError, match="stride=2 does not apply"):
         package.convolve(picture, "canny", stride=2)
 
 

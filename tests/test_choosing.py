@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from command import edgeconv
 
+from edgeconv.api import auto
+from edgeconv.api.auto import Choice, choose
 from edgeconv.batch import auto as batch_auto
 from edgeconv.batch import ledger
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
-from edgeconv.runtime import auto
-from edgeconv.runtime.auto import Choice, choose
 
 NO_GPU = "no driver"
 PROBLEMS: dict[str, Any] = {

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from edgeconv.api.convolve import convolve
+from edgeconv.api.parameters import with_parameters
 from edgeconv.core.chains import Chain, make_chain
 from edgeconv.core.choices import Gradient, ThresholdRule
 from edgeconv.core.option import AUTO
+from edgeconv.errors import EdgeconvError
 from edgeconv.methods.options import Options
 
 
@@ -46,7 +48,7 @@ def canny(
         UsageError: a picture, threshold or setting that has no meaning (also a ValueError).
         UnavailableError: a method or device that this machine does not have, or that does not compute canny.
     """
-    chosen = make_chain("canny", low=low, high=high, rule=rule, gradient=gradient, blur=blur)
+    chosen = chain("canny", low=low, high=high, rule=rule, gradient=gradient, blur=blur)
     return convolve(image, chosen, method, device=device, options=options, out=out)
 
 
@@ -69,4 +71,7 @@ def chain(
     Raises:
         UsageError: stages that do not fit together, or a setting that none of them takes.
     """
-    return make_chain(stages, low=low, high=high, rule=rule, gradient=gradient, blur=blur)
+    try:
+        return make_chain(stages, low=low, high=high, rule=rule, gradient=gradient, blur=blur)
+    except EdgeconvError as error:
+        raise with_parameters(error) from None

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.api.arrays import ArrayLibrary, library_of
+from edgeconv.api.arrays import ArrayLibrary, cupy_or_refuse, library_of
+from edgeconv.api.auto import choose
 from edgeconv.api.cache import PlanCache
+from edgeconv.api.parameters import with_parameters
 from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape, stream_as_given
 from edgeconv.core.chains import Chain, make_chain
 from edgeconv.core.choices import CHAINS, DEFAULT_FILTER
@@ -18,10 +20,9 @@ from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, listed
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.options import Options
-from edgeconv.runtime.auto import choose
 
 DEFAULT_OPTIONS = Options()
 
@@ -66,17 +67,20 @@ def plan(
         UnavailableError: a method or device that this machine does not have.
         MemoryLimitError: out of memory, or above the workspace limit.
     """
-    request = make_request(
-        filter,
-        channels=channels,
-        luma=luma,
-        stride=stride,
-        padding=padding,
-        border=border,
-        output_mode=output_mode,
-        threshold=threshold,
-    )
-    return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
+    try:
+        request = make_request(
+            filter,
+            channels=channels,
+            luma=luma,
+            stride=stride,
+            padding=padding,
+            border=border,
+            output_mode=output_mode,
+            threshold=threshold,
+        )
+        return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
+    except EdgeconvError as error:
+        raise with_parameters(error) from None
 
 
 def convolve(
@@ -234,9 +238,7 @@ def _current_gpu(device: str) -> int | None:
 
 
 def _on_gpu(number: int) -> Any:
-    reason = cuda_unavailable_reason()
-    if reason is not None:
-        raise UnavailableError(f"An array on a GPU needs CuPy: {reason}.")
+    cupy_or_refuse()
     from edgeconv.runtime.devices.cuda import on_device
 
     return on_device(number)

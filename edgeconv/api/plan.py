@@ -20,9 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
+from edgeconv.api.auto import Choice
+from edgeconv.api.parameters import as_parameters
+from edgeconv.api.session import Session, plain
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import CHECKS
+from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
@@ -35,12 +39,10 @@ from edgeconv.errors import UsageError
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
 from edgeconv.methods.base import ByAddress
 from edgeconv.methods.options import Options
-from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.session import Session, plain
 
 if TYPE_CHECKING:
-    from edgeconv.run.report import RunFigures
+    from edgeconv.api.figures import RunFigures
 
 MOST_STREAMS = 16
 """Streams whose sessions a plan keeps; those of streams beyond that are made anew."""
@@ -60,7 +62,8 @@ def picture_shape(shape: Shape) -> Shape:
     if len(shape) == 2:
         return (*shape, GREY_CHANNELS)
     if len(shape) not in (3, 4) or shape[-1] not in CHANNEL_COUNTS or min(shape) < 1:
-        raise UsageError(f"An array of {_text(shape)} is not a picture: give {SHAPES}.")
+        hint = " A stack of grey pictures needs an axis for its channel: image[..., None]." if len(shape) == 3 else ""
+        raise UsageError(f"An array of {_text(shape)} is not a picture: give {SHAPES}.{hint}")
     return shape[-3:]
 
 
@@ -99,13 +102,14 @@ class ConvolutionPlan:
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
         self._on_gpu = get_device(self.device).moves_data
-        self.gpu: int | None = _current_gpu() if self._on_gpu else None
+        self.gpu: int | None = None
         """The number of the GPU that the plan was made on; None on the CPU."""
         if self._on_gpu:
             import cupy
 
             self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
             self._driver_error = cupy.cuda.driver.CUDADriverError
+            self.gpu = int(self._get_device())
         self._idle: dict[int, list[Session]] = {}
         self._threads = self._batch_threads()
         first = self._prepare()
@@ -135,16 +139,18 @@ class ConvolutionPlan:
 
     def explain(self) -> str:
         """What was chosen and why, a line for each: method, arithmetic, error bound, workspace, choices."""
-        plan = self.method_plan
+        plan, limit = self.method_plan, self._request.threshold
         largest = float(self.bound.max())
         exact = "exact" if largest == 0 else f"at most {largest:.3g} before a value is stored"
+        if 0 < largest < LEVEL_OFF_BELOW and self.output_dtype.kind == "u":
+            exact += f"; {LEVEL_OFF}"
         lines = [
             ("method", f"{self.method} on {self.device}"),
-            ("why", self.why),
+            ("why", as_parameters(self.why)),
             ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
             ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
             *([] if self._request.chain is None else [("chain", self._request.chain.text)]),
-            *self._mask_lines(),
+            *([] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]),
             ("arithmetic", plan.arithmetic.name),
             ("error", exact),
             ("workspace", f"{plan.workspace_bytes:,} bytes"),
@@ -156,10 +162,6 @@ class ConvolutionPlan:
             lines.append(("batch", self._batch_text()))
         width = max(len(name) for name, _ in lines)
         return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
-
-    def _mask_lines(self) -> list[tuple[str, str]]:
-        limit = self._request.threshold
-        return [] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]
 
     def measure(
         self, image: Any = None, *, samples: int = 200, time_limit_seconds: float = 0.15, check: str = "sample"
@@ -178,13 +180,13 @@ class ConvolutionPlan:
         Returns:
             What the report of `edgeconv run` says without files: `timing` and its samples in seconds, `counts`, `speed`
             (GFLOPS, GB/s, shares of the measured roof), `check` (largest error, and where), `method`, `device`,
-            `versions`. `edgeconv.run.report.to_json` writes it.
+            `versions`. `edgeconv.core.records.to_json` writes it.
 
         Raises:
             UsageError: a batch, or an image that the plan would refuse.
         """
+        from edgeconv.api import measure
         from edgeconv.io.image import Picture
-        from edgeconv.run import whole
 
         if len(self.shape) == 4:
             raise UsageError(
@@ -197,12 +199,12 @@ class ConvolutionPlan:
         budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
         picture = Picture(self._pixels_to_measure(image), source="array", format="array")
         with self._at_home() if self._on_gpu else nullcontext():
-            filtered = whole.filter_picture(
+            filtered = measure.filter_picture(
                 picture, self._request, self.problem, self._choice, self._options, Stopwatch()
             )
             peak_bytes = filtered.session.device.peak_bytes()
-            measured = whole.measure(filtered, budget, check)
-            return whole.describe(filtered, measured, asked_for=self._asked_for, peak_bytes=peak_bytes)
+            filtered = measure.measure(filtered, budget, check)
+            return measure.describe(filtered, asked_for=self._asked_for, peak_bytes=peak_bytes)
 
     def _pixels_to_measure(self, image: Any) -> NDArray[Any]:
         """A picture of the host, of the plan's shape and type."""
@@ -382,7 +384,7 @@ class ConvolutionPlan:
         """Where `out` begins; raises UsageError for an array that cannot take the result."""
         for shape in self._out_shapes:
             address = library.address(out, shape, self.output_dtype, gpu)
-            if address is not None and _writable(out):
+            if address is not None and not (isinstance(out, np.ndarray) and not out.flags.writeable):
                 return address
         shapes = " or ".join(map(_text, self._out_shapes))
         raise UsageError(
@@ -455,16 +457,6 @@ class ConvolutionPlan:
         if self._on_gpu or not self._by_address:
             return "one picture after another"
         return f"whole pictures by {self._threads} threads" if self._threads > 1 else "one picture after another"
-
-
-def _current_gpu() -> int:
-    import cupy
-
-    return int(cupy.cuda.runtime.getDevice())
-
-
-def _writable(out: Any) -> bool:
-    return bool(out.flags.writeable) if isinstance(out, np.ndarray) else True
 
 
 def _overlap(image: Any, out: Any) -> bool:

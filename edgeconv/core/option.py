@@ -10,12 +10,13 @@ command line, the window, `bench`, docs) asks `options_of` for them, and writes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from edgeconv.core.choices import BORDERS_HERE
 from edgeconv.core.units import parse_bytes
 from edgeconv.errors import UsageError
 
@@ -136,8 +137,7 @@ class Option:
 
     def refusal(self, value: object) -> UsageError:
         """The error for a value that is none of the choices."""
-        known = list(map(str, self.choices))
-        return UsageError(f"{self.flag} '{value}' is not one of {', '.join(known)}.{did_you_mean(str(value), known)}")
+        return refuse_choice(self.flag, value, tuple(map(str, self.choices)))
 
 
 def option(
@@ -189,6 +189,13 @@ def listed(choices: tuple[Any, ...], joined: str = "or") -> str:
     """`zero, replicate or reflect`."""
     texts = [str(choice) for choice in choices]
     return f" {joined} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def refuse_choice(what: str, value: object, known: Collection[str]) -> UsageError:
+    """The error for a value that is none of those known; a border's name in another library is answered with ours."""
+    text, ours = str(value), BORDERS_HERE.get(str(value))
+    hint = f" What other libraries call so is '{ours}' here." if ours in known else did_you_mean(text, known)
+    return UsageError(f"{what} '{text}' is not one of {', '.join(known)}.{hint}")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -10,9 +10,9 @@ import pytest
 from problems import random_image
 from qt_here import qt_reason
 
-from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
 from edgeconv.io.image import write_image
+from edgeconv.runtime.devices.base import Roof
 from edgeconv.runtime.devices.cpu import CpuDevice
 from edgeconv.view import compute
 

@@ -11,10 +11,28 @@ from typing import Any, Literal, get_args
 from numpy.typing import NDArray
 
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import Roof
 
 L2State = Literal["cold", "warm"]
 L2_STATES: tuple[L2State, ...] = get_args(L2State)
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The measured limits of this machine; `how` states the method of measurement.
+
+    `cache_bytes` is the size of the last cache, in which repeated runs find their data where picture and output fit:
+    the copy of large arrays is no limit for them. None where it is not known, and where runs begin with it emptied.
+    """
+
+    copy_bytes_per_second: float
+    fma_flops_per_second: float
+    how: str
+    cache_bytes: int | None = None
+
+    def copy_seconds(self, moved_bytes: int) -> float | None:
+        """The least time to move so many bytes; None where the measured copy is no limit for them."""
+        in_cache = self.cache_bytes is not None and moved_bytes <= self.cache_bytes
+        return None if in_cache else moved_bytes / self.copy_bytes_per_second
 
 
 @dataclass(frozen=True)

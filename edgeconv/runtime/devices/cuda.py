@@ -14,7 +14,6 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, one_line
 from edgeconv.hardware import nvml
@@ -29,7 +28,7 @@ from edgeconv.hardware.cuda.roof import (
     ROOF_KERNEL,
 )
 from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
-from edgeconv.runtime.devices.base import Device, L2State, Train
+from edgeconv.runtime.devices.base import Device, L2State, Roof, Train
 
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20

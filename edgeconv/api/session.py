@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
@@ -24,6 +23,7 @@ from edgeconv.methods import require
 from edgeconv.methods.base import Method, PicturePlan, refuse_chain
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.devices.base import Roof
 
 
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
@@ -175,10 +175,7 @@ class Session:
     @property
     def held_bytes(self) -> int:
         """Memory that the session holds now: the plan's workspace, and its own arrays where it has taken them."""
-        own = self.pictures * self.problem.input_bytes * (
-            self._image is not None
-        ) + self.pictures * self.problem.output_bytes * (self._out is not None)
-        return self.plan.workspace_bytes + own
+        return self.plan.workspace_bytes + sum(int(own.nbytes) for own in (self._image, self._out) if own is not None)
 
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample the plan, and its second pass where there is one: device arrays in, device arrays out."""

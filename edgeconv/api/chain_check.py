@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api.check import Check, CheckedSample, check, joined, relative_error, rows_to_check
 from edgeconv.core import chains
 from edgeconv.core.canny import EDGE, STRONG, WEAK
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE, Arithmetic
 from edgeconv.core.problem import Problem
-from edgeconv.runtime.check import Check, CheckedSample, check, joined, rows_to_check
 
 
 def check_output(
@@ -70,7 +70,7 @@ def equality(got: NDArray[Any], expected: NDArray[Any], first_row: int = 0, firs
         passed=differing == 0,
         tolerance=0.0,
         max_abs_error=max_error,
-        relative_error=max_error / largest if largest else (0.0 if max_error == 0 else float("inf")),
+        relative_error=relative_error(max_error, largest),
         differing_samples=differing,
         unexplained_samples=differing,
         checked_samples=error.size,
