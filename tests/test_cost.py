@@ -78,17 +78,6 @@ def test_the_type_of_a_second_pass_is_what_is_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "channels", "flops_per_pixel"),
-    [
-        ("sobel", "mix", 2 * (2 * 9 * 3 * 3)),
-        ("kirsch", "each", 8 * (2 * 9 * 3)),
-    ],
-)
-def test_nominal_flops(name: str, channels: str, flops_per_pixel: int) -> None:
-    assert counts_of(name, channels).nominal_flops == flops_per_pixel * 64
-
-
-@pytest.mark.parametrize(
     ("name", "channels", "useful"),
     [
         ("identity", "each", 3 * 2),
@@ -99,11 +88,6 @@ def test_nominal_flops(name: str, channels: str, flops_per_pixel: int) -> None:
 def test_useful_flops_leave_out_zeros_and_shared_work(name: str, channels: str, useful: int) -> None:
     weights = weight_set(named_filter(name), channels)
     assert useful_flops_per_pixel(weights.weights, weights.groups) == useful
-
-
-def test_weights_with_no_structure_are_all_useful() -> None:
-    weights = np.arange(1, 82, dtype=np.float32).reshape(1, 3, 3, 3, 3)
-    assert useful_flops_per_pixel(weights, 1) == 2 * 81
 
 
 def test_a_sum_of_channels_that_two_outputs_need_is_made_once() -> None:

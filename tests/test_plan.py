@@ -13,12 +13,15 @@ import pytest
 from problems import random_image
 
 import edgeconv
+from edgeconv.api import arrays
+from edgeconv.api import plan as plans
 from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.core.records import to_json
-from edgeconv.errors import UsageError
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.methods import METHODS
 from edgeconv.methods.reference import ReferencePlan
+from edgeconv.runtime.devices.cpu import CpuDevice
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cpu"}
@@ -197,6 +200,33 @@ def test_a_tensor_that_wants_gradients_is_refused() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(UsageError, match="detach"):
         edgeconv.convolve(torch.zeros((9, 8, 3), requires_grad=True), device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dlpack"])
+@pytest.mark.parametrize("mode", ["abs", "normalize"])
+def test_whichever_allocation_of_a_call_fails_the_memory_is_said_to_be_out(
+    kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool that is empty after so many arrays."""
+    left = [0]
+
+    def of_pool(make: Any) -> Any:
+        def allocate(*words: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                raise MemoryError("the pool is empty")
+            return make(*words)
+
+        return allocate
+
+    for owner, name in ((arrays, "aligned_empty"), (plans, "aligned_empty"), (CpuDevice, "empty")):
+        monkeypatch.setattr(owner, name, of_pool(getattr(owner, name)))
+    image = MAKERS[kind](random_image(9, 8, "uint8"))
+    for left[0] in range(2 if mode == "normalize" else 1):
+        with pytest.raises(MemoryLimitError, match=r"about [\d,]+ bytes are needed.*method='sliding'"):
+            edgeconv.plan((9, 8, 3), "uint8", output_mode=mode, **RULES)(image)
+    left[0] = 2
+    edgeconv.plan((9, 8, 3), "uint8", output_mode=mode, **RULES)(image)
 
 
 @pytest.mark.parametrize("method", CPU_METHODS)

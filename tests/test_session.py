@@ -10,7 +10,7 @@ import pytest
 from problems import random_image
 
 from edgeconv.api import session as sessions
-from edgeconv.api.session import Session, plain
+from edgeconv.api.session import Session
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.methods.options import Options
@@ -92,10 +92,3 @@ def test_a_time_end_to_end_holds_both_copies_the_plan_and_its_second_pass(monkey
         monkeypatch.setattr(owner, name, takes(seconds, getattr(owner, name)))
     monkeypatch.setattr(sessions, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     assert session.time_end_to_end(IMAGE, FEW).samples_seconds == (1111.0, 1111.0)
-
-
-def test_a_picture_is_copied_only_where_native_code_needs_it() -> None:
-    assert plain(IMAGE) is IMAGE
-    assert plain(IMAGE[:, ::-1]).flags.c_contiguous
-    odd = np.zeros(4 * 30 + 1, np.uint8)[1:].view(np.float32)
-    assert plain(odd).flags.aligned

@@ -131,12 +131,11 @@ class TorchArrays(ArrayLibrary):
     def __init__(self) -> None:
         torch = sys.modules["torch"]
         self._torch: Any = torch
-        names = INPUT_DTYPES
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
             lambda gpu: torch.cuda.current_stream(gpu).cuda_stream
         )
         """The first is what compiled PyTorch code calls, and takes a tenth of the second's three microseconds."""
-        self._kinds = {np.dtype(name): getattr(torch, name) for name in names if hasattr(torch, name)}
+        self._kinds = {np.dtype(name): getattr(torch, name) for name in INPUT_DTYPES if hasattr(torch, name)}
 
     def gpu_of(self, array: Any) -> int | None:
         if array.device.type not in ("cpu", "cuda"):

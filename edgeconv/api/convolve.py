@@ -23,6 +23,7 @@ from edgeconv.core.request import Request, make_request
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.options import Options
+from edgeconv.runtime.devices import get_device
 
 DEFAULT_OPTIONS = Options()
 
@@ -179,7 +180,8 @@ def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | 
         return chain
     if gpu is None:
         return chain.settled(library.native(image))
-    with _on_gpu(gpu), stream_as_given(library, gpu):
+    needed = 8 * int(np.prod(image.shape))  # CuPy counts levels in 64 bits
+    with _on_gpu(gpu), stream_as_given(library, gpu), get_device("cuda").guard(needed):
         return chain.settled(library.native(image), sys.modules["cupy"])
 
 

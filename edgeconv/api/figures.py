@@ -286,6 +286,16 @@ def share_of_limit(share: float | None) -> float | None:
     return None if share is None or share > 1 else share
 
 
+def rates(
+    problem: Problem | ChainProblem, counts: Counts, kernel: Series, end_to_end: Series, roof: Roof | None
+) -> tuple[Speed | None, Throughput | None]:
+    """Speed of a convolution, or throughput of a chain."""
+    times = kernel.statistics.median_seconds, end_to_end.statistics.median_seconds
+    if isinstance(problem, ChainProblem):
+        return None, throughput(problem, counts, *times, roof)
+    return speed(counts, *times, roof), None
+
+
 def throughput(
     problem: ChainProblem, counts: Counts, seconds: float, end_to_end_seconds: float, roof: Roof | None
 ) -> Throughput:

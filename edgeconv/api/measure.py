@@ -110,11 +110,7 @@ def describe(filtered: Filtered, asked_for: str, peak_bytes: int | None) -> figu
     counts = cost.count_any(problem, stored=filtered.finished.dtype)
     speed = throughput = None
     if kernel is not None and end_to_end is not None:
-        times = kernel.statistics.median_seconds, end_to_end.statistics.median_seconds
-        if isinstance(problem, ChainProblem):
-            throughput = figures.throughput(problem, counts, *times, filtered.roof)
-        else:
-            speed = figures.speed(counts, *times, filtered.roof)
+        speed, throughput = figures.rates(problem, counts, kernel, end_to_end, filtered.roof)
     return figures.RunFigures(
         problem=figures.describe_problem(filtered.request, problem),
         method=figures.describe_method(filtered.choice, asked_for, filtered.options, session.plan),

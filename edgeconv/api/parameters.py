@@ -31,7 +31,8 @@ def as_parameters(text: str) -> str:
     return re.sub(rf"--([a-z][a-z-]*)(?: ({'|'.join(map(re.escape, known))}|[0-9]+)\b)?", spelled, text)
 
 
-def with_parameters(error: EdgeconvError) -> EdgeconvError:
-    """The same error, saying `padding=` and not `--padding`."""
-    error.args = (as_parameters(str(error)), *error.args[1:])
+def with_parameters(error: Exception) -> Exception:
+    """The same error, saying `padding=` and not `--padding`; those of other libraries as they are."""
+    if isinstance(error, EdgeconvError):
+        error.args = (as_parameters(str(error)), *error.args[1:])
     return error

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.api.auto import Choice
-from edgeconv.api.parameters import as_parameters
+from edgeconv.api.parameters import as_parameters, with_parameters
 from edgeconv.api.session import Session, plain
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
@@ -35,7 +35,7 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
-from edgeconv.errors import UsageError
+from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
 from edgeconv.methods.base import ByAddress
 from edgeconv.methods.options import Options
@@ -87,15 +87,13 @@ class ConvolutionPlan:
         self.problem: Problem | ChainProblem = request.picture_problem(picture_shape(shape), dtype)
         self.dtype = self.problem.dtype
         self.method, self.device, self.why = choice.method, choice.device, choice.why
-        self._request, self._options = request, options
-        self._choice, self._asked_for = choice, asked_for
+        self._request, self._options, self._choice, self._asked_for = request, options, choice, asked_for
         self._second_pass = request.last_passes(self.dtype)
         self.output_shape: Shape = request.output_shape(shape, self.problem.output_shape)
         """Of the result, as `Request.output_shape` says."""
         self._computed_shape: Shape = (*shape[:-3], *self.problem.output_shape)
         """The result as the method gives it, always with an axis for channels."""
-        one_channel = self.problem.output_channels == 1
-        without_axis = [self._computed_shape[:-1]] if one_channel else []
+        without_axis = [self._computed_shape[:-1]] if self.problem.output_channels == 1 else []
         self._out_shapes = tuple(dict.fromkeys((self.output_shape, self._computed_shape, *without_axis)))
         """Of what `out` may be: one channel with or without its axis."""
         self.output_dtype = request.output_dtype(self.dtype)
@@ -108,13 +106,13 @@ class ConvolutionPlan:
             import cupy
 
             self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
-            self._driver_error = cupy.cuda.driver.CUDADriverError
             self.gpu = int(self._get_device())
         self._idle: dict[int, list[Session]] = {}
         self._threads = self._batch_threads()
         first = self._prepare()
         self._by_address: bool = isinstance(first.plan, ByAddress) and self._second_pass is None
         self._in_one_run = first.pictures == self._pictures
+        self._call_bytes = first.needed_bytes
         self.method_plan = first.plan
         """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
         self._idle[self._stream()] = [first]
@@ -236,31 +234,35 @@ class ConvolutionPlan:
 
         Raises:
             UsageError: an array of another shape, type or device (also a ValueError).
+            MemoryLimitError: out of memory, of the host or the GPU.
         """
-        if self._on_gpu and self._get_device() != self.gpu:
-            with self._at_home():  # what is allocated and launched here belongs to the plan's own GPU
-                return self(image, out)
-        library = library_of(image)
-        if not self._by_address:
-            return self._call_natively(library, image, out)
-        gpu = self.gpu
-        address = library.address(image, self.shape, self.dtype, gpu)
-        if address is None:
-            return self._call_natively(library, image, out)
-        if out is None:
-            made = library.new(self.output_shape, self.output_dtype, image)
-            if made is None:
+        try:
+            if self._on_gpu and self._get_device() != self.gpu:
+                with self._at_home():  # what is allocated and launched here belongs to the plan's own GPU
+                    return self(image, out)
+            library = library_of(image)
+            if not self._by_address:
                 return self._call_natively(library, image, out)
-            out, out_address = made
-        else:
-            of_out = library if type(out) is type(image) else library_of(out)
-            out_address = self._address_of_output(of_out, out, gpu)
-            self._refuse_overlap(address, out_address)
-        if gpu is None:
-            self._run_on_cpu(address, out_address)
-        else:
-            self._run_on_gpu(library.stream(gpu), address, out_address)
-        return out
+            gpu = self.gpu
+            address = library.address(image, self.shape, self.dtype, gpu)
+            if address is None:
+                return self._call_natively(library, image, out)
+            if out is None:
+                made = library.new(self.output_shape, self.output_dtype, image)
+                if made is None:
+                    return self._call_natively(library, image, out)
+                out, out_address = made
+            else:
+                of_out = library if type(out) is type(image) else library_of(out)
+                out_address = self._address_of_output(of_out, out, gpu)
+                self._refuse_overlap(address, out_address)
+            if gpu is None:
+                self._run_on_cpu(address, out_address)
+            else:
+                self._run_on_gpu(library.stream(gpu), address, out_address)
+            return out
+        except (EdgeconvError, MemoryError, RuntimeError) as error:  # CuPy's and PyTorch's are of these
+            raise with_parameters(get_device(self.device).failure(error, self._call_bytes)) from error.__cause__
 
     def _run_on_cpu(self, address: int, out_address: int) -> None:
         if self._pictures > 1:
@@ -299,8 +301,6 @@ class ConvolutionPlan:
                 step, out_step = self._in_bytes, self._out_bytes
                 for picture in range(self._pictures):
                     run_at(address + picture * step, out_address + picture * out_step, number)
-        except self._driver_error as error:
-            raise session.device.failure(error) from error
         finally:
             self._give_back(number, session)
 
@@ -316,18 +316,16 @@ class ConvolutionPlan:
             self._check_output(out, gpu)
         with self._at_home() if gpu is not None else nullcontext(), stream_as_given(library, gpu):
             target, give = self._native_target(library, image, gpu, out)
-            if native.dtype != self.dtype:
-                native = native.astype(self.dtype)
+            native = native.astype(self.dtype, copy=False)
             if out is not None and _overlap(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
-            run = self._run_host if gpu is None else self._run_device
             pixels = native if len(self.shape) > 2 else native[..., np.newaxis]
             results = target.reshape(self._computed_shape)  # a view, as it is C-contiguous
             if self._in_one_run and (self._pictures > 1 or pixels.ndim == 3):
-                run(pixels, results)
+                self._run(pixels, results)
             else:
                 for one, its_target in zip(pixels, results, strict=True):
-                    run(one, its_target)
+                    self._run(one, its_target)
             return give(target)
 
     def _native_target(
@@ -345,26 +343,18 @@ class ConvolutionPlan:
         empty = get_device(self.device).empty(self.output_shape, self.output_dtype)
         return empty, lambda target: library.wrap(target, image)
 
-    def _run_host(self, image: NDArray[Any], target: NDArray[Any]) -> None:
-        """A picture of the host; for a plan on a GPU it crosses the bus and comes back."""
+    def _run(self, image: Any, target: Any) -> None:
+        """One run of arrays of the host or the plan's GPU; what is the host's crosses the bus and comes back."""
         stream = self._stream()
         with self._at_home() if self._on_gpu else nullcontext():
             session = self._take(stream)
             try:
-                result = session.convolve(image, result=target)
-                if result is not target:
+                if not isinstance(image, np.ndarray):
+                    session.convolve_into(image, target)
+                elif (result := session.convolve(image, result=target)) is not target:
                     np.copyto(target, result)
             finally:
                 self._give_back(stream, session)
-
-    def _run_device(self, image: Any, target: Any) -> None:
-        """A picture on the plan's GPU, on the current stream."""
-        stream = self._stream()
-        session = self._take(stream)
-        try:
-            session.convolve_into(image, target)
-        finally:
-            self._give_back(stream, session)
 
     # --- what is refused --------------------------------------------------------------------------------------------
 
@@ -389,7 +379,7 @@ class ConvolutionPlan:
         shapes = " or ".join(map(_text, self._out_shapes))
         raise UsageError(
             f"The output must be a writable, C-contiguous array of {shapes} {self.output_dtype.name} "
-            f"where the plan computes ({self._place()})."
+            f"where the plan computes ({f'GPU {self.gpu}' if self._on_gpu else 'the CPU'})."
         )
 
     def _refuse_overlap(self, address: int, out_address: int) -> None:
@@ -403,9 +393,6 @@ class ConvolutionPlan:
         if not self._on_gpu:
             raise UsageError("The picture is on a GPU and the plan on the CPU: make the plan with device='cuda'.")
         raise UsageError(f"The picture is on GPU {gpu} and the plan on GPU {self.gpu}: make one plan for each GPU.")
-
-    def _place(self) -> str:
-        return f"GPU {self.gpu}" if self._on_gpu else "the CPU"
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 

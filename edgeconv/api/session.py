@@ -66,7 +66,6 @@ class Session:
         """`pictures` above 1: a batch, which the session takes in one run where the method has a plan for that."""
         self.problem = problem
         self._second_pass = second_pass
-        self.method_name = method
         ready = require(method, device, options)
         self.device = get_device(device)
         self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -85,9 +84,10 @@ class Session:
 
     def take_arrays(self) -> tuple[Any, Any]:
         """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
-        if self._image is None and self.device.moves_data:
-            self._image = self.device.empty(self.input_shape, self.problem.dtype)
-        return self._image, self._take_out()
+        with self.device.guard(self.needed_bytes):
+            if self._image is None and self.device.moves_data:
+                self._image = self.device.empty(self.input_shape, self.problem.dtype)
+            return self._image, self._take_out()
 
     def _take_out(self) -> Any:
         if self._out is None:

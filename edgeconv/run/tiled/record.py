@@ -13,7 +13,7 @@ import numpy as np
 
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice
-from edgeconv.api.figures import Check, Phase, Speed, Throughput, TimingPart
+from edgeconv.api.figures import Check, Phase, TimingPart
 from edgeconv.api.session import Session
 from edgeconv.core import cost
 from edgeconv.core.chains import ChainProblem
@@ -99,6 +99,8 @@ class TiledRecord:
         """The report of a run, with the part of the tiles."""
         kernel, end_to_end = self._series()
         device, plan = self.checks.session.device, self.checks.session.plan
+        of_tile = self.checks.session.problem
+        speed, throughput = figures.rates(of_tile, cost.count_any(of_tile), kernel, end_to_end, self.checks.roof)
         return RunReport(
             **header(),
             kind=report.KIND,
@@ -119,11 +121,11 @@ class TiledRecord:
                 end_to_end=figures.describe_series(end_to_end) if device.moves_data else None,
             ),
             counts=cost.count_any(self.settled.problem),
-            speed=self._speed(kernel, end_to_end),
+            speed=None if self.settled.normalizes else speed,  # no tile's time covers the second pass
             peak_bytes=device.peak_bytes(),
             check=self.checks.check,
             tiles=self._tiles(),
-            throughput=self._throughput(kernel, end_to_end),
+            throughput=throughput,
         )
 
     def _input(self) -> InputPart:
@@ -148,22 +150,6 @@ class TiledRecord:
         taken = (samples[shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
         kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
         return kernel, end_to_end
-
-    def _speed(self, kernel: Series, end_to_end: Series) -> Speed | None:
-        """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
-        problem = self.checks.session.problem
-        if self.settled.normalizes or isinstance(problem, ChainProblem):
-            return None
-        times = kernel.statistics.median_seconds, end_to_end.statistics.median_seconds
-        return figures.speed(cost.count(problem), *times, self.checks.roof)
-
-    def _throughput(self, kernel: Series, end_to_end: Series) -> Throughput | None:
-        """Of a window of the full size, halo included; only of a chain."""
-        problem = self.checks.session.problem
-        if not isinstance(problem, ChainProblem):
-            return None
-        times = kernel.statistics.median_seconds, end_to_end.statistics.median_seconds
-        return figures.throughput(problem, cost.count_chain(problem), *times, self.checks.roof)
 
     def _tiles(self) -> TilesPart:
         rows, columns = self.cut.plan.tile

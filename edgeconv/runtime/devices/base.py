@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -31,8 +31,7 @@ class Roof:
 
     def copy_seconds(self, moved_bytes: int) -> float | None:
         """The least time to move so many bytes; None where the measured copy is no limit for them."""
-        in_cache = self.cache_bytes is not None and moved_bytes <= self.cache_bytes
-        return None if in_cache else moved_bytes / self.copy_bytes_per_second
+        return None if moved_bytes <= (self.cache_bytes or -1) else moved_bytes / self.copy_bytes_per_second
 
 
 @dataclass(frozen=True)
@@ -133,10 +132,14 @@ class Device(ABC):
         """Bytes that a run takes from a GPU beside what its pool holds; 0, without a run, on the CPU."""
         return 0
 
-    def failure(self, error: Exception) -> Exception:
-        """What to raise for an error of the device's own library."""
-        return error
-
     @abstractmethod
-    def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
-        """Turn the device's errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""
+    def failure(self, error: Exception, needed_bytes: int) -> Exception:
+        """What to raise for an error of the device's library, or where memory ran out; other errors as they are."""
+
+    @contextmanager
+    def guard(self, needed_bytes: int) -> Iterator[None]:
+        """Turn errors inside the block into what `failure` says."""
+        try:
+            yield
+        except (MemoryError, RuntimeError) as error:
+            raise self.failure(error, needed_bytes) from error.__cause__

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from statistics import median
@@ -138,14 +138,12 @@ class CpuDevice(Device):
         found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
         return found[0] if found else None
 
-    @contextmanager
-    def guard(self, needed_bytes: int) -> Iterator[None]:
-        try:
-            yield
-        except MemoryError:
-            raise MemoryLimitError(
-                f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
-            ) from None
+    def failure(self, error: Exception, needed_bytes: int) -> Exception:
+        if not isinstance(error, MemoryError):
+            return error
+        return MemoryLimitError(
+            f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
+        )
 
     def _flush(self) -> None:
         """Every thread writes its part of a buffer that is twice the last-level cache, or more."""
