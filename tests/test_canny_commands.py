@@ -15,7 +15,6 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 import edgeconv as package
-from edgeconv.api.auto import choose
 from edgeconv.api.chain_check import check_chain
 from edgeconv.api.session import Session
 from edgeconv.core import chains
@@ -23,7 +22,7 @@ from edgeconv.core.canny import STRONG, WEAK, CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.core.choices import CHAINS, DeviceName
 from edgeconv.core.request import make_request
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
@@ -120,6 +119,7 @@ def test_run_computes_any_chain(folder: Path, stages: str, mode: str | None) -> 
     words = () if mode is None else ("--output-mode", mode)
     done = edgeconv("run", "photo.png", "--chain", stages, *words, "-o", "out.npy", "--check", "full", "--samples", 0)
     assert done.code == 0, done.err
+    assert done.text.splitlines()[0].endswith("; by reference, as sliding does not compute this chain")
     picture = read_image("photo.png").pixels
     stored = make_request(make_chain(stages), output_mode=mode).mode_for(picture.dtype)
     assert stored == (mode or ("raw" if stages.endswith("direction") else "abs"))
@@ -327,14 +327,6 @@ def test_opencv_has_its_threads_again_after_runs_that_overlapped() -> None:
     edges = package.canny(picture, 60, 120, method="opencv", options=Options(threads=1))
     np.testing.assert_array_equal(edges, cv2.Canny(picture, 60, 120))
     assert cv2.getNumThreads() == before
-
-
-def test_auto_takes_what_computes_the_chain() -> None:
-    assert choose("auto", "cpu", _problem()).method == "sliding"
-    generic = chain_problem((9, 9, 3), np.uint8, make_chain("sobel,thin"), "abs")
-    assert choose("auto", "cpu", generic).method == "reference"
-    with pytest.raises(UnavailableError, match="cannot compute the chain"):
-        choose("im2col", "cpu", _problem())
 
 
 @pytest.mark.parametrize("samples", [None, 2000])

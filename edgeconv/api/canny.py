@@ -74,4 +74,4 @@ def chain(
     try:
         return make_chain(stages, low=low, high=high, rule=rule, gradient=gradient, blur=blur)
     except EdgeconvError as error:
-        raise with_parameters(error) from None
+        raise with_parameters(error) from error.__cause__

@@ -81,7 +81,7 @@ def plan(
         )
         return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
     except EdgeconvError as error:
-        raise with_parameters(error) from None
+        raise with_parameters(error) from error.__cause__
 
 
 def convolve(
@@ -180,8 +180,7 @@ def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | 
         return chain
     if gpu is None:
         return chain.settled(library.native(image))
-    needed = 8 * int(np.prod(image.shape))  # CuPy counts levels in 64 bits
-    with _on_gpu(gpu), stream_as_given(library, gpu), get_device("cuda").guard(needed):
+    with _on_gpu(gpu), stream_as_given(library, gpu), get_device("cuda").guard(8 * int(np.prod(image.shape))):
         return chain.settled(library.native(image), sys.modules["cupy"])
 
 

@@ -172,8 +172,8 @@ class RunReport(RecordHead, omit_defaults=True):
 def describe_pixels(pixels: NDArray[Any]) -> dict[str, Any]:
     """Shape, type and hash of a picture: fields of `InputPart` and `OutputPart`."""
     height, width, channels = pixels.shape
-    size = {"height": height, "width": width, "channels": channels}
-    return {**size, "dtype": pixels.dtype.name, "sha256": sha256_of(pixels)}
+    kind, digest = pixels.dtype.name, sha256_of(pixels)
+    return {"height": height, "width": width, "channels": channels, "dtype": kind, "sha256": digest}
 
 
 def describe_proof(proof: OutputComparison) -> ProofPart:

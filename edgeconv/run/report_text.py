@@ -28,7 +28,9 @@ def summary(report: RunReport) -> list[TextRow]:
     result = report.output
     wall = "" if report.wall_seconds is None else f", {seconds_text(report.wall_seconds)} with measuring"
     size = f"{result.width}×{result.height} {result.dtype}"
-    written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}"
+    why = report.method.why.rpartition("; ")[2]
+    instead = f"; by {report.method.name}, as {why}" if "does not compute" in why else ""
+    written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}{instead}"
     rows = [TextRow("wrote", written), TextRow("speed", _speed_text(report)), _verdict(report)]
     if report.tiles is not None and report.tiles.proof is not None:
         label, text = _proof_row(report)

@@ -156,7 +156,6 @@ class WholeRun(Run):
                 report.OutputFilePart(filter=label, file=str(path), file_bytes=len(data), file_sha256=digest)
                 for label, path, data, digest in files
             ]
-        figures = describe(self._filtered, asked_for=self._job.method, peak_bytes=self._peak_bytes)
         return report.RunReport(
             **header(),
             kind=report.KIND,
@@ -165,5 +164,5 @@ class WholeRun(Run):
             ),
             output=report.OutputPart(file=file, **encoded, **self._output_pixels),
             wall_seconds=time.perf_counter() - self._began,
-            **fields_of(figures),
+            **fields_of(describe(self._filtered, asked_for=self._job.method, peak_bytes=self._peak_bytes)),
         )

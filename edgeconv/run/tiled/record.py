@@ -97,9 +97,11 @@ class TiledRecord:
 
     def to_report(self) -> RunReport:
         """The report of a run, with the part of the tiles."""
-        kernel, end_to_end = self._series()
         device, plan = self.checks.session.device, self.checks.session.plan
         of_tile = self.checks.session.problem
+        taken = (samples[of_tile.input_shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
+        # Of the tiles of the full size, the first left out where there are others.
+        kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
         speed, throughput = figures.rates(of_tile, cost.count_any(of_tile), kernel, end_to_end, self.checks.roof)
         return RunReport(
             **header(),
@@ -143,13 +145,6 @@ class TiledRecord:
         }
         found["set_up"] = found.get("set_up", 0.0) + self.times.set_up_seconds
         return {name: found[name] for name in figures.PHASES if name in found}
-
-    def _series(self) -> tuple[Series, Series]:
-        """Of the tiles of the full size, the first left out where there are others."""
-        shape = self.checks.session.problem.input_shape
-        taken = (samples[shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
-        kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
-        return kernel, end_to_end
 
     def _tiles(self) -> TilesPart:
         rows, columns = self.cut.plan.tile
