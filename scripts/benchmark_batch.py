@@ -39,13 +39,13 @@ from edgeconv.batch.worker import leave_cores_to
 from edgeconv.core.option import AUTO
 from edgeconv.core.records import header, plain, to_json
 from edgeconv.core.request import make_request
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.gpu_jpeg import gpu_jpeg_unavailable_reason
 from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
 from edgeconv.options import JpegCodec
-from edgeconv.runtime.devices import get_device
 
 GOAL = 0.9
 

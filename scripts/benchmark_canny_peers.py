@@ -31,11 +31,11 @@ from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import DEVICES
 from edgeconv.core.records import header
 from edgeconv.errors import UnavailableError
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
 
 Picture = NDArray[np.uint8]
 Clock = Callable[[Callable[[], Any]], float]

@@ -21,11 +21,11 @@ from script_options import Arguments
 
 from edgeconv.core.records import header
 from edgeconv.hardware.cpu import crew, jit
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.pool import POOL
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.runtime.devices import get_device
 
 MICROSECOND = 1e-6
 

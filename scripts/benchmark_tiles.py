@@ -36,7 +36,7 @@ NOISE_LEVELS = 6
 RUN = """
 import sys
 from edgeconv.cli import main
-from edgeconv.runtime.devices import get_device
+from edgeconv.hardware.devices import get_device
 try:
     main()
 finally:

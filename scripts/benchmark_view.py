@@ -32,10 +32,10 @@ from script_options import PROJECT, Arguments
 from edgeconv.bench.watch import read_cpu_use
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.records import header, to_json
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
-from edgeconv.runtime.devices import get_device
 
 RESULTS = PROJECT / "docs" / "results" / "view"
 SOURCE = PROJECT / "images" / "input_2048.png"

@@ -33,11 +33,11 @@ from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
+from edgeconv.hardware.cpu import device as cpu
+from edgeconv.hardware.cpu.device import CpuDevice
+from edgeconv.hardware.device import Train
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.io.image import write_image
-from edgeconv.runtime.devices import cpu
-from edgeconv.runtime.devices.base import Train
-from edgeconv.runtime.devices.cpu import CpuDevice
 
 
 def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
+from edgeconv.hardware.cpu import device as cpu
 from edgeconv.hardware.cpu import jit, peak
 from edgeconv.hardware.cpu.copying import STORES, UNIT_BYTES, MemoryCopy
 from edgeconv.hardware.cpu.moving import UNIT_BYTES as MOVE_UNITS
 from edgeconv.hardware.cpu.moving import MemoryMove
 from edgeconv.hardware.cuda.floor import ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids, variants
 from edgeconv.hardware.cuda.kernels import KernelVariant
-from edgeconv.runtime.devices import cpu, get_device
+from edgeconv.hardware.devices import get_device
 
 
 @pytest.mark.parametrize("stores", STORES)

@@ -17,7 +17,7 @@ from edgeconv.core.cost import Counts, count, fetched_bytes, touched_bytes, usef
 from edgeconv.core.filters import filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import OUTSIDE, border_indices, output_size
 from edgeconv.core.problem import INPUT_DTYPES, StoredMode, make_problem
-from edgeconv.runtime.devices.base import Roof
+from edgeconv.hardware.device import Roof
 
 
 def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):

@@ -11,7 +11,7 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.drawing import Lines
 from edgeconv.export.figures import of_bench
-from edgeconv.runtime.devices.base import Roof
+from edgeconv.hardware.device import Roof
 
 SIDE = 4
 

@@ -28,8 +28,8 @@ from edgeconv.export import find_exporter
 from edgeconv.export.markdown import as_text
 from edgeconv.export.rows import every_row
 from edgeconv.export.schemas import AnyRecord
+from edgeconv.hardware.device import Roof, Train
 from edgeconv.run.report import RunReport
-from edgeconv.runtime.devices.base import Roof, Train
 
 EXPECTED = Path(__file__).parent / "expected"
 

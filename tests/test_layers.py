@@ -17,7 +17,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "interrupts"),
     ("core",),
     ("hardware",),
-    ("runtime",),
     ("io", "methods"),
     ("options",),
     ("api", "page"),

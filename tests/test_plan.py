@@ -19,9 +19,9 @@ from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.core.records import to_json
 from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.methods import METHODS
 from edgeconv.methods.reference import ReferencePlan
-from edgeconv.runtime.devices.cpu import CpuDevice
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cpu"}

@@ -28,9 +28,9 @@ from edgeconv.export import rows, tables
 from edgeconv.export.rows import HEADER
 from edgeconv.export.rows import export as export_csv
 from edgeconv.export.schemas import schema
+from edgeconv.hardware.device import Roof, Train
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
-from edgeconv.runtime.devices.base import Roof, Train
 
 SERIES = {
     "median_seconds": 2.2e-3,

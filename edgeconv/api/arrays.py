@@ -207,7 +207,7 @@ class NumbaArrays(ArrayLibrary):
     name = "numba"
 
     def gpu_of(self, array: Any) -> int | None:
-        from edgeconv.runtime.devices.cuda import device_of
+        from edgeconv.hardware.cuda.device import device_of
 
         return device_of(array)
 

@@ -22,8 +22,8 @@ from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
 
 DEFAULT_OPTIONS = Options()
 
@@ -240,6 +240,6 @@ def _current_gpu(device: str) -> int | None:
 
 def _on_gpu(number: int) -> Any:
     cupy_or_refuse()
-    from edgeconv.runtime.devices.cuda import on_device
+    from edgeconv.hardware.cuda.device import on_device
 
     return on_device(number)

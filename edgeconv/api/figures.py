@@ -23,10 +23,10 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive
 from edgeconv.core.request import Request
 from edgeconv.core.timing import LEAST_SAMPLES, Series, StopReason
+from edgeconv.hardware.device import L2State, Roof
 from edgeconv.methods import find
 from edgeconv.methods.base import PicturePlan
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices.base import L2State, Roof
 
 Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode"]
 PHASES: tuple[Phase, ...] = get_args(Phase)

@@ -21,10 +21,10 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series, Stopwatch
+from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import Picture
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices.base import Roof
 
 Roofs = dict[str, Roof]
 """Measured limits by device: they cost as much as a small picture, so that one command measures them once."""

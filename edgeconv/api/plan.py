@@ -36,10 +36,10 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import EdgeconvError, UsageError
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
 from edgeconv.methods.base import ByAddress
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
 
 if TYPE_CHECKING:
     from edgeconv.api.figures import RunFigures
@@ -425,7 +425,7 @@ class ConvolutionPlan:
     @contextmanager
     def _at_home(self) -> Iterator[None]:
         """Work on the plan's GPU inside the block."""
-        from edgeconv.runtime.devices.cuda import on_device
+        from edgeconv.hardware.cuda.device import on_device
 
         assert self.gpu is not None
         with on_device(self.gpu):

@@ -19,11 +19,11 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
+from edgeconv.hardware.device import Roof
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods import require
 from edgeconv.methods.base import Method, PicturePlan, refuse_chain
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.base import Roof
 
 
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:

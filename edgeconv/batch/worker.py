@@ -34,11 +34,11 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
+from edgeconv.hardware.devices import get_device
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
 
 MOST_TRIES = 8
 """To write an output whose file another process creates and removes again in between."""

@@ -37,9 +37,9 @@ from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
+from edgeconv.hardware.device import L2State, Roof, Train
 from edgeconv.hardware.process import wait_until_quiet
 from edgeconv.io.resize import resize
-from edgeconv.runtime.devices.base import L2State, Roof, Train
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""

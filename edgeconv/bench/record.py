@@ -30,10 +30,10 @@ from edgeconv.core.records import (
     keyed_by,
     plain,
 )
+from edgeconv.hardware.device import L2_STATES, L2State, Roof, Train
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices.base import L2_STATES, L2State, Roof, Train
 
 KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "left_out")

@@ -30,12 +30,12 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import header
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
 
 SAVE_EVERY_SECONDS = 10.0
 ABOVE = 1.1

@@ -16,7 +16,7 @@ from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.units import digits_text
 from edgeconv.export.tables import Table, percent, shown
-from edgeconv.runtime.devices.base import Roof
+from edgeconv.hardware.device import Roof
 
 
 class BankSeries(NamedTuple):

@@ -21,8 +21,8 @@ from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, fields_of, finite, header
 from edgeconv.core.timing import Budget, Sampler, interleave
 from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.hardware.device import Device, Roof
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.runtime.devices.base import Device, Roof
 
 Blocks = Literal["usual", "all"]
 """Of each step, its usual thread blocks, or every shape that it may be compiled for."""

@@ -37,11 +37,11 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
+from edgeconv.hardware.device import Device, Roof
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.sliding import CudaSliding
 from edgeconv.methods.cuda.textbook import Textbook
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices.base import Device, Roof
 
 KIND: Literal["bench conv"] = "bench conv"
 COPY = "copy"

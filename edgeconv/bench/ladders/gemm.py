@@ -24,7 +24,7 @@ from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Ste
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.core.records import Amount, Meta
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.runtime.devices.base import Device, Roof
+from edgeconv.hardware.device import Device, Roof
 
 KIND: Literal["bench gemm"] = "bench gemm"
 VENDOR = "cublas"

@@ -29,6 +29,8 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import ImageReadError, UsageError
+from edgeconv.hardware.cpu.device import COPY_BYTES
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.file_identity import file_identity, file_state
 from edgeconv.io.files import is_device, is_standard_stream
@@ -50,8 +52,6 @@ from edgeconv.run.tiled.sources import open_output, open_source
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.zarr import is_zarr
 from edgeconv.run.tiled.verify_output import OutputComparison
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.cpu import COPY_BYTES
 
 DEFAULT_LIMIT_BYTES = 2**31
 """Where neither a tile nor a limit is set."""

@@ -20,6 +20,7 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import header
 from edgeconv.core.timing import Series, StopReason
+from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
 from edgeconv.run.job import Job
@@ -30,7 +31,6 @@ from edgeconv.run.tiled.pipeline import Clock
 from edgeconv.run.tiled.sinks.base import OutputShape
 from edgeconv.run.tiled.sources.base import ChunkLayout
 from edgeconv.run.tiled.verify_output import OutputComparison
-from edgeconv.runtime.devices.base import Roof
 
 EVERY_TILE: StopReason = "every tile of the full size was taken"
 

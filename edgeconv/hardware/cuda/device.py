@@ -27,8 +27,8 @@ from edgeconv.hardware.cuda.roof import (
     FMA_THREADS,
     ROOF_KERNEL,
 )
+from edgeconv.hardware.device import Device, L2State, Roof, Train
 from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
-from edgeconv.runtime.devices.base import Device, L2State, Roof, Train
 
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20

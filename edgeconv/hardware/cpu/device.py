@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import MemoryLimitError
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, last_level_cache_bytes
+from edgeconv.hardware.device import Device, L2State, Roof, Train
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.runtime.devices.base import Device, L2State, Roof, Train
 
 COPY_BYTES = 64 * 2**20
 """Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
