@@ -15,7 +15,7 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 import edgeconv as package
-from edgeconv.api.chain_check import check_chain
+from edgeconv.api.check import check_chain
 from edgeconv.api.session import Session
 from edgeconv.core import chains
 from edgeconv.core.canny import STRONG, WEAK, CannySettings, canny

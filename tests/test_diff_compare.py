@@ -96,7 +96,7 @@ def replace_outputs(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, np.n
 
     def wrong(self: Session, image_hwc: np.ndarray, watch: Any = None) -> np.ndarray:
         out = right(self, image_hwc, watch)
-        change(self.method_name, out)
+        change(type(self.plan).__module__.rpartition(".")[2], out)
         return out
 
     monkeypatch.setattr(Session, "convolve", wrong)

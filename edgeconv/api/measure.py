@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice
-from edgeconv.api.chain_check import check_output
+from edgeconv.api.check import check_output
 from edgeconv.api.session import Session
 from edgeconv.core import cost
 from edgeconv.core.chains import ChainProblem

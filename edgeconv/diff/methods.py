@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import runnable
-from edgeconv.api.chain_check import check_output
+from edgeconv.api.check import check_output
 from edgeconv.api.figures import ProblemPart, SeriesPart
 from edgeconv.api.session import Session
 from edgeconv.core import exactness

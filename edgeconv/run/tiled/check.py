@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api import check
-from edgeconv.api.chain_check import equality
-from edgeconv.api.check import Check
+from edgeconv.api.check import Check, equality
 from edgeconv.core import chains
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE
