@@ -116,7 +116,7 @@ class Option:
             for choice in self.choices:
                 if str(choice) == text:
                     return choice
-            raise self.refusal(text)
+            raise refuse_choice(self.flag, text, tuple(map(str, self.choices)))
         if self.declared.text is not None:
             return parse_bytes(text, self.flag)
         if self.type is int:
@@ -130,14 +130,10 @@ class Option:
         known = self.choices or (self.declared.suggest() if self.declared.suggest is not None else ())
         return [str(value) for value in known if str(value).startswith(begun)]
 
-    def check(self, value: Any) -> None:
-        """Raise UsageError where `value` is none of the choices."""
+    def check(self, value: Any, called: str = "") -> None:
+        """Raise UsageError, which begins with `called` or the flag, where `value` is none of the choices."""
         if self.choices and value not in self.choices and not (value is None and self.may_be_none):
-            raise self.refusal(value)
-
-    def refusal(self, value: object) -> UsageError:
-        """The error for a value that is none of the choices."""
-        return refuse_choice(self.flag, value, tuple(map(str, self.choices)))
+            raise refuse_choice(called or self.flag, value, tuple(map(str, self.choices)))
 
 
 def option(
