@@ -140,7 +140,7 @@ class ConvolutionPlan:
         plan, limit = self.method_plan, self._request.threshold
         largest = float(self.bound.max())
         exact = "exact" if largest == 0 else f"at most {largest:.3g} before a value is stored"
-        if 0 < largest < LEVEL_OFF_BELOW and self.output_dtype.kind == "u":
+        if 0 < largest < LEVEL_OFF_BELOW and self.problem.output_dtype.kind == "u":
             exact += f"; {LEVEL_OFF}"
         lines = [
             ("method", f"{self.method} on {self.device}"),
