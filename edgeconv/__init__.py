@@ -12,8 +12,8 @@ TYPE_CHECKING = False  # as type checkers know it: the import of typing is half 
 if TYPE_CHECKING:
     from typing import Any
 
-    from edgeconv.api.canny import canny as canny
-    from edgeconv.api.canny import chain as chain
+    from edgeconv.api.convolve import canny as canny
+    from edgeconv.api.convolve import chain as chain
     from edgeconv.api.convolve import convolve as convolve
     from edgeconv.api.convolve import plan as plan
     from edgeconv.api.plan import ConvolutionPlan as ConvolutionPlan
@@ -32,8 +32,8 @@ _HOMES = {
     "Options": "edgeconv.methods.base",
     "ReadRules": "edgeconv.io.read_limits",
     "ConvolutionPlan": "edgeconv.api.plan",
-    "canny": "edgeconv.api.canny",
-    "chain": "edgeconv.api.canny",
+    "canny": "edgeconv.api.convolve",
+    "chain": "edgeconv.api.convolve",
     "convolve": "edgeconv.api.convolve",
     "plan": "edgeconv.api.convolve",
     "read_image": "edgeconv.io.image",

@@ -30,23 +30,22 @@ from typing import Any
 from script_options import PROJECT, Arguments, stopped
 
 from docs import read
+from edgeconv.api.auto import choose
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.worker import leave_cores_to
 from edgeconv.core.option import AUTO
-from edgeconv.core.records import plain
+from edgeconv.core.records import header, plain, to_json
 from edgeconv.core.request import make_request
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.gpu_jpeg import gpu_jpeg_unavailable_reason
 from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
 from edgeconv.options import JpegCodec
-from edgeconv.run import report
-from edgeconv.runtime.auto import choose
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.gpu_jpeg import gpu_jpeg_unavailable_reason
 
 GOAL = 0.9
 
@@ -208,7 +207,7 @@ def main() -> int:
         print(f"{name:<32} {rate:7.2f} pictures/s")
     print(f"{share:.2f} of the codecs alone (goal {GOAL})")
     record = {
-        **report.header(),
+        **header(),
         "kind": "batch benchmark",
         "format": asked.format,
         "pictures": asked.pictures,
@@ -225,7 +224,7 @@ def main() -> int:
         "skipped": skipped,
     }
     asked.output.parent.mkdir(parents=True, exist_ok=True)
-    write_together(asked.output, {asked.name: json.loads(report.to_json(record))})
+    write_together(asked.output, {asked.name: json.loads(to_json(record))})
     return 0 if share >= GOAL else 1
 
 

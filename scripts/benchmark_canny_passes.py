@@ -26,10 +26,10 @@ from script_options import Arguments, stopped
 from edgeconv.core.canny import CannySettings
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import SEED, noise_pixels
+from edgeconv.core.records import header
+from edgeconv.hardware.devices import get_device
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda.canny import plan_canny
-from edgeconv.run.report import header
-from edgeconv.runtime.devices import get_device
 
 Picture = NDArray[np.uint8]
 

@@ -24,18 +24,18 @@ from numpy.typing import NDArray
 from script_options import PROJECT, Arguments, stopped
 
 import edgeconv
+from edgeconv.api.session import Session
 from edgeconv.bench.peers.canny import OpenCVCanny, canny_peers, share_elsewhere
 from edgeconv.core.canny import CannySettings
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import DEVICES
+from edgeconv.core.records import header
 from edgeconv.errors import UnavailableError
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.options import Options
-from edgeconv.run.report import header
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.session import Session
 
 Picture = NDArray[np.uint8]
 Clock = Callable[[Callable[[], Any]], float]

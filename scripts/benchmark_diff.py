@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from script_options import PROJECT, Arguments
 
+from edgeconv.core.records import header
 from edgeconv.diff.metrics import compare
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
@@ -120,7 +121,7 @@ def measure(size: int, rounds: int) -> dict[str, Any]:
                 **page_of(pair, folder),
             }
     return {
-        **report.header(),
+        **header(),
         "kind": "benchmark_diff",
         "versions": installed_versions(),
         "picture": report.describe_pixels(picture),

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from script_options import PROJECT, Arguments, stopped
 
+from edgeconv.core.records import header, to_json
 from edgeconv.core.units import parse_bytes
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.run import report
 
 TILE = 512
 NOISE_LEVELS = 6
@@ -36,7 +36,7 @@ NOISE_LEVELS = 6
 RUN = """
 import sys
 from edgeconv.cli import main
-from edgeconv.runtime.devices import get_device
+from edgeconv.hardware.devices import get_device
 try:
     main()
 finally:
@@ -143,7 +143,7 @@ def main() -> int:
     for name, found in runs.items():
         print(f"{name:<13} {found['wall_seconds']:8.1f} s  peak {found['peak_bytes'] / 2**20:8.0f} MiB")
     record = {
-        **report.header(),
+        **header(),
         "kind": "tiles",
         "side": arguments.side,
         "picture_bytes": picture_bytes,
@@ -153,7 +153,7 @@ def main() -> int:
         "runs": runs,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes_atomically(arguments.output, report.to_json(record))
+    write_bytes_atomically(arguments.output, to_json(record))
     tiled = (runs["tiles"], runs["tiles_proved"])
     same = runs["tiles"]["output_sha256"] == runs["tiles_proved"]["output_sha256"]
     proved = runs["tiles_proved"]["tiles"]["proof"]["passed"]

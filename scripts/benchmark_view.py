@@ -31,11 +31,11 @@ from script_options import PROJECT, Arguments
 
 from edgeconv.bench.watch import read_cpu_use
 from edgeconv.core.noise import noise_pixels
+from edgeconv.core.records import header, to_json
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
-from edgeconv.run import report
-from edgeconv.runtime.devices import get_device
 
 RESULTS = PROJECT / "docs" / "results" / "view"
 SOURCE = PROJECT / "images" / "input_2048.png"
@@ -188,7 +188,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="Rounds; medians are shown.")
     arguments = parser.parse_args()
     record = {
-        **report.header(),
+        **header(),
         "kind": "view",
         "machine": get_device("cpu").describe(),
         "versions": installed_versions() | {"PySide6-Essentials": version("PySide6-Essentials")},
@@ -198,7 +198,7 @@ def main() -> int:
     if arguments.machine:
         path = RESULTS / f"{arguments.machine}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes_atomically(path, report.to_json(record))
+        write_bytes_atomically(path, to_json(record))
         print(path.relative_to(PROJECT))
     return 0
 

@@ -23,13 +23,13 @@ from typing import Any
 
 from script_options import PROJECT, Arguments, stopped
 
+from edgeconv.api.figures import share_of_limit
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.referee import FAULTS
 from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
-from edgeconv.core.cost import share_of_limit
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.option import Option, listed, options_of

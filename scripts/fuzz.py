@@ -176,8 +176,8 @@ def show(found: Any, seconds: float) -> None:
 
 def record_of(found: Any, subject: str, seed: int, seconds: float, jobs: int) -> dict[str, Any]:
     """The run, its machine and what ran on it, as JSON."""
+    from edgeconv.hardware.devices import get_device
     from edgeconv.hardware.versions import installed_versions
-    from edgeconv.runtime.devices import get_device
 
     return {
         "schema_version": SCHEMA_VERSION,

@@ -16,7 +16,7 @@ step "compute-sanitizer" python3 scripts/sanitize_gpu.py
 
 step "draw the inputs" python3 scripts/make_input.py --sizes 2048,4096
 mkdir -p edges "$results"
-methods='from edgeconv.runtime.auto import runnable; print(*(name for name, device in runnable() if device == "cuda"))'
+methods='from edgeconv.api.auto import runnable; print(*(name for name, device in runnable() if device == "cuda"))'
 for method in $(python3 -c "$methods"); do
     for stride in 1 2 3; do
         name=cuda_${method}_s$stride

@@ -33,12 +33,12 @@ from script_options import PROJECT, Arguments
 
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
+from edgeconv.api import check  # noqa: E402
 from edgeconv.errors import UnavailableError  # noqa: E402
 from edgeconv.hardware.cuda.kernels import loaded_kernels  # noqa: E402
+from edgeconv.hardware.devices import get_device  # noqa: E402
 from edgeconv.hardware.versions import installed_versions  # noqa: E402
 from edgeconv.io.files import write_bytes_atomically  # noqa: E402
-from edgeconv.runtime import check  # noqa: E402
-from edgeconv.runtime.devices import get_device  # noqa: E402
 
 kernel_table: Any = import_module("kernel_table")
 kernel_work: Any = import_module("kernel_work")

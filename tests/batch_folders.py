@@ -9,6 +9,7 @@ from typing import Any
 from meet import Child, held
 from problems import random_image
 
+from edgeconv.api.auto import Choice
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
@@ -17,7 +18,6 @@ from edgeconv.batch.summary import Summary
 from edgeconv.core.request import make_request
 from edgeconv.io.image import write_image
 from edgeconv.options import DEFAULT_NAME
-from edgeconv.runtime.auto import Choice
 
 RULES = ("--method", "reference", "--channels", "each")
 SUFFIX = "_laplacian8_each_reference_s1"

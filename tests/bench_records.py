@@ -19,11 +19,11 @@ from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watch
-from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
+from edgeconv.hardware.cpu.device import CpuDevice
+from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices.cpu import CpuDevice
 
 
 def changed(part, **fields):

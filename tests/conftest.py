@@ -22,9 +22,9 @@ from qt_here import qt_reason
 from selection import part_of
 
 from edgeconv.api.convolve import PLANS
+from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.runtime.devices.cpu import CpuDevice
 
 pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 """Loaded here and not by itself (see addopts): on a machine without Qt it would stop every test."""

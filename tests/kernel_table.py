@@ -150,7 +150,7 @@ class WayToSum:
 SUMS = (
     WayToSum("dp4a each", Case(RANDOM_WHOLE, "each", "uint8", "abs")),
     WayToSum("dp4a mix", Case(RANDOM_WHOLE, "mix", "uint8", "raw", border="reflect")),
-    WayToSum("fma uint16", Case(RANDOM, "luma", "uint16", "abs")),
+    WayToSum("fma uint16", Case(RANDOM, "luma", "uint16", "raw")),
     WayToSum("fma float32", Case(RANDOM, "mix", "float32", "raw")),
     WayToSum("fma float64", Case(RANDOM, "mix", "float64", "raw")),
     WayToSum("mma uint8", Case(RANDOM_WHOLE, "mix", "uint8", "abs"), (1,)),
@@ -270,7 +270,7 @@ FLAT = (
     Case("kirsch", "each", "uint8", "abs", border="reflect"),
     Case("robinson", "each", "uint8", "clip"),
     Case("sobel", "each", "uint16", "abs", border="reflect101"),
-    Case(RANDOM, "mix", "uint16", "clip", border="reflect", in_channels=1),
+    Case("emboss", "mix", "uint16", "clip", border="reflect", in_channels=1),
     Case("kirsch", "each", "float16", "raw", border="replicate"),
     Case("scharr", "each", "float16", "abs"),
     Case("laplacian4", "each", "float16", "abs", border="reflect101"),

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.api import check as verify
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Plan
-from edgeconv.runtime import check as verify
 
 AWKWARD_SHAPES = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (5, 4), (13, 17), (31, 33), (64, 64), (37, 131))
 """(height, width): single pixels, single rows and columns, primes, one off a power of two."""

@@ -36,7 +36,7 @@ from edgeconv.batch.settings import Settings
 from edgeconv.bench.candidates import method_candidates
 from edgeconv.core.request import Request
 from edgeconv.methods.base import Options
-from edgeconv.runtime.auto import Choice
+from edgeconv.api.auto import Choice
 from edgeconv.view.parameters import CHOICES, Parameters, value_of
 (found,) = method_candidates(["mirror:shade=2"], "cpu", Options())
 print(found.label, found.options.shade)

@@ -131,7 +131,7 @@ def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.Mo
 
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeconv.runtime.devices.gpu_jpeg.gpu_jpeg_unavailable_reason", lambda: "there is none")
+    monkeypatch.setattr("edgeconv.io.gpu_jpeg.gpu_jpeg_unavailable_reason", lambda: "there is none")
     Terms(maker_here()).check()
     with pytest.raises(UnavailableError, match="there is none"):
         Terms(maker_here("gpu"), jpeg_codec="gpu").check()

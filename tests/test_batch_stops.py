@@ -16,9 +16,9 @@ from problems import random_image
 from selection import few_then_slow
 
 from edgeconv.batch import ledger
+from edgeconv.hardware.devices import get_device
 from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
-from edgeconv.runtime.devices import get_device
 
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 PICTURES = 9
@@ -107,8 +107,8 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> Non
         "import sys; from pathlib import Path;"
         "from edgeconv.batch import plan; from edgeconv.batch.pipeline import Batch;"
         "from edgeconv.batch.names import Names; from edgeconv.options import DEFAULT_NAME;"
-        "from edgeconv.batch.settings import Settings; from edgeconv.runtime.devices import get_device;"
-        "from edgeconv.core.request import make_request; from edgeconv.runtime.auto import Choice;"
+        "from edgeconv.batch.settings import Settings; from edgeconv.hardware.devices import get_device;"
+        "from edgeconv.core.request import make_request; from edgeconv.api.auto import Choice;"
         "folder = Path(sys.argv[1]); tasks = plan.find_tasks([folder], False).tasks;"
         "peaks = [];"
         "watch = lambda now: peaks.append(get_device('cpu').peak_bytes());"

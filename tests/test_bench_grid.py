@@ -21,11 +21,11 @@ from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import tables
+from edgeconv.hardware.device import Train
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
 from edgeconv.options import Filtering, GridAxes, Timing
-from edgeconv.runtime.devices.base import Train
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)

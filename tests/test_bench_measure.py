@@ -34,10 +34,10 @@ from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.hardware.clocks import GpuReading
+from edgeconv.hardware.cpu import device as cpu
+from edgeconv.hardware.cpu.device import CpuDevice
+from edgeconv.hardware.device import Train
 from edgeconv.io.image import write_image
-from edgeconv.runtime.devices import cpu
-from edgeconv.runtime.devices.base import Train
-from edgeconv.runtime.devices.cpu import CpuDevice
 
 
 def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgeconv.api import check
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.peers.base import Peer, work_of
@@ -13,7 +14,6 @@ from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.options import Options
-from edgeconv.runtime import check
 
 CASES = [
     # dtype, filter, channels, stride, border

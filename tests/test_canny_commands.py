@@ -15,12 +15,14 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 import edgeconv as package
+from edgeconv.api.check import check_chain
+from edgeconv.api.session import Session
 from edgeconv.core import chains
 from edgeconv.core.canny import STRONG, WEAK, CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.core.choices import CHAINS, DeviceName
 from edgeconv.core.request import make_request
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
@@ -28,9 +30,6 @@ from edgeconv.methods.opencv_canny import ThreadLimit
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
-from edgeconv.runtime.auto import choose
-from edgeconv.runtime.chain_check import check_chain
-from edgeconv.runtime.session import Session
 
 NATURAL = Path(__file__).parent.parent / "docs" / "pictures" / "coast.jpg"
 
@@ -120,6 +119,7 @@ def test_run_computes_any_chain(folder: Path, stages: str, mode: str | None) -> 
     words = () if mode is None else ("--output-mode", mode)
     done = edgeconv("run", "photo.png", "--chain", stages, *words, "-o", "out.npy", "--check", "full", "--samples", 0)
     assert done.code == 0, done.err
+    assert done.text.splitlines()[0].endswith("; by reference, as sliding does not compute this chain")
     picture = read_image("photo.png").pixels
     stored = make_request(make_chain(stages), output_mode=mode).mode_for(picture.dtype)
     assert stored == (mode or ("raw" if stages.endswith("direction") else "abs"))
@@ -182,7 +182,7 @@ def test_no_edge_is_above_a_threshold_above_every_magnitude(method: str, high: f
 
 
 def test_opencv_keeps_the_limit_of_its_workspace_for_canny() -> None:
-    with pytest.raises(MemoryLimitError, match="--workspace-limit"):
+    with pytest.raises(MemoryLimitError, match="workspace_limit_bytes"):
         package.canny(np.zeros((9, 9), np.uint8), method="opencv", options=package.Options(workspace_limit_bytes=1))
 
 
@@ -288,7 +288,7 @@ def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
         np.testing.assert_array_equal(package.convolve(picture, "canny"), package.canny(picture))
     with pytest.raises(UsageError, match="depend on the picture"):
         package.plan((20, 30, 3), filter="canny")
-    with pytest.raises(UsageError, match="--stride 2 does not apply"):
+    with pytest.raises(UsageError, match="stride=2 does not apply"):
         package.convolve(picture, "canny", stride=2)
 
 
@@ -327,14 +327,6 @@ def test_opencv_has_its_threads_again_after_runs_that_overlapped() -> None:
     edges = package.canny(picture, 60, 120, method="opencv", options=Options(threads=1))
     np.testing.assert_array_equal(edges, cv2.Canny(picture, 60, 120))
     assert cv2.getNumThreads() == before
-
-
-def test_auto_takes_what_computes_the_chain() -> None:
-    assert choose("auto", "cpu", _problem()).method == "sliding"
-    generic = chain_problem((9, 9, 3), np.uint8, make_chain("sobel,thin"), "abs")
-    assert choose("auto", "cpu", generic).method == "reference"
-    with pytest.raises(UnavailableError, match="cannot compute the chain"):
-        choose("im2col", "cpu", _problem())
 
 
 @pytest.mark.parametrize("samples", [None, 2000])

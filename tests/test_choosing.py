@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 from command import edgeconv
 
+from edgeconv.api import auto
+from edgeconv.api.auto import Choice, choose
 from edgeconv.batch import auto as batch_auto
 from edgeconv.batch import ledger
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
-from edgeconv.runtime import auto
-from edgeconv.runtime.auto import Choice, choose
+from edgeconv.methods import built_in_names
 
 NO_GPU = "no driver"
+ON_GPU = built_in_names("cuda")
 PROBLEMS: dict[str, Any] = {
     "filter": make_request("sobel", channels="each").picture_problem((9, 9, 3), "uint8"),
     "canny": chain_problem((9, 9, 3), np.uint8, make_chain("canny", low=50, high=150), "abs"),
@@ -36,7 +38,10 @@ PROBLEMS: dict[str, Any] = {
         ("auto", "cuda", NO_GPU, "filter", "--device cuda cannot be used here: no driver. Use --device cpu"),
         ("auto", "auto", NO_GPU, "canny", ("sliding", "cpu", "where the pixels are")),
         ("auto", "auto", NO_GPU, "chain", ("reference", "cpu", "sliding does not compute this chain")),
-        ("sliding", "auto", None, "filter", ("sliding", "cuda", "an NVIDIA GPU is present")),
+        *(
+            (name, "auto", None, "filter", (name, "cuda", "an NVIDIA GPU is present"))
+            for name in built_in_names("cuda")
+        ),
         ("sliding", "auto", NO_GPU, "filter", ("sliding", "cpu", "asked for by name; on the CPU, as no driver")),
         ("sliding", "cpu", None, "filter", ("sliding", "cpu", "asked for by name")),
         ("opencv", "auto", None, "filter", ("opencv", "cpu", "it is a CPU method")),

@@ -13,6 +13,7 @@ from command import PROJECT, edgeconv, shell
 from problems import random_image
 from selection import few_then_slow
 
+from edgeconv.api import auto
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
 from edgeconv.diff.outputs import Outputs
@@ -20,7 +21,6 @@ from edgeconv.errors import ImageWriteError, UnavailableError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
-from edgeconv.runtime import auto
 
 LONGEST_SUMMARY = 50
 """Characters of a command in `--help`: longer sentences are cut."""

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
+from edgeconv.hardware.cpu import device as cpu
 from edgeconv.hardware.cpu import jit, limits
 from edgeconv.hardware.cpu.limits import COPY_UNIT_BYTES, STORES, UNIT_BYTES, MemoryMove, copies
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids
-from edgeconv.runtime.devices import cpu, get_device
+from edgeconv.hardware.devices import get_device
 
 SIZES = [1, 64, 255, 256, 257, COPY_UNIT_BYTES, COPY_UNIT_BYTES + 1, 3 * COPY_UNIT_BYTES - 100, 2_000_001]
 

@@ -10,21 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeconv.api.figures import speed, throughput
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import BORDERS, Border, Channels
-from edgeconv.core.cost import (
-    Counts,
-    Roof,
-    count,
-    fetched_bytes,
-    speed,
-    throughput,
-    touched_bytes,
-    useful_flops_per_pixel,
-)
+from edgeconv.core.cost import Counts, count, fetched_bytes, touched_bytes, useful_flops_per_pixel
 from edgeconv.core.filters import filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import OUTSIDE, border_indices, output_size
 from edgeconv.core.problem import INPUT_DTYPES, StoredMode, make_problem
+from edgeconv.hardware.device import Roof
 
 
 def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):
@@ -85,17 +78,6 @@ def test_the_type_of_a_second_pass_is_what_is_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "channels", "flops_per_pixel"),
-    [
-        ("sobel", "mix", 2 * (2 * 9 * 3 * 3)),
-        ("kirsch", "each", 8 * (2 * 9 * 3)),
-    ],
-)
-def test_nominal_flops(name: str, channels: str, flops_per_pixel: int) -> None:
-    assert counts_of(name, channels).nominal_flops == flops_per_pixel * 64
-
-
-@pytest.mark.parametrize(
     ("name", "channels", "useful"),
     [
         ("identity", "each", 3 * 2),
@@ -106,11 +88,6 @@ def test_nominal_flops(name: str, channels: str, flops_per_pixel: int) -> None:
 def test_useful_flops_leave_out_zeros_and_shared_work(name: str, channels: str, useful: int) -> None:
     weights = weight_set(named_filter(name), channels)
     assert useful_flops_per_pixel(weights.weights, weights.groups) == useful
-
-
-def test_weights_with_no_structure_are_all_useful() -> None:
-    weights = np.arange(1, 82, dtype=np.float32).reshape(1, 3, 3, 3, 3)
-    assert useful_flops_per_pixel(weights, 1) == 2 * 81
 
 
 def test_a_sum_of_channels_that_two_outputs_need_is_made_once() -> None:
@@ -192,14 +169,14 @@ def test_fetched_are_the_lines_that_hold_a_pixel_under_a_window(
 
 def test_speed_takes_the_longer_floor() -> None:
     counts = counts_of("laplacian8", "mix")
-    memory_bound = speed(counts, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test"))
+    memory_bound = speed(counts, 1e-3, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test"))
     assert memory_bound.memory_floor_share == pytest.approx(0.5)
     assert (memory_bound.roofline_share, memory_bound.bound_by) == (pytest.approx(0.5), "memory")
-    arithmetic_bound = speed(counts, 1e-3, Roof(1e15, counts.useful_flops / 2.5e-4, "test"))
+    arithmetic_bound = speed(counts, 1e-3, 1e-3, Roof(1e15, counts.useful_flops / 2.5e-4, "test"))
     assert (arithmetic_bound.roofline_share, arithmetic_bound.bound_by) == (pytest.approx(0.25), "arithmetic")
-    tie = speed(counts, 1e-3, Roof(counts.fewest_bytes * 2.0, counts.useful_flops * 2.0, "test"))
+    tie = speed(counts, 1e-3, 1e-3, Roof(counts.fewest_bytes * 2.0, counts.useful_flops * 2.0, "test"))
     assert (tie.memory_floor_share, tie.roofline_share, tie.bound_by) == (None, None, "memory")
-    in_cache = speed(counts, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test", counts.fewest_bytes))
+    in_cache = speed(counts, 1e-3, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test", counts.fewest_bytes))
     assert (in_cache.memory_floor_share, in_cache.roofline_share, in_cache.bound_by) == (None, None, None)
     assert memory_bound.useful_gflops == pytest.approx(20 * 64 / 1e-3 / 1e9)
     assert memory_bound.gigabytes_per_second == pytest.approx(2 * 8 * 8 * 3 * 4 / 1e-3 / 1e9)
@@ -207,7 +184,7 @@ def test_speed_takes_the_longer_floor() -> None:
 
 
 def test_speed_without_a_roof_claims_no_share() -> None:
-    assert speed(counts_of("sobel", "mix"), 1.0, None).roofline_share is None
+    assert speed(counts_of("sobel", "mix"), 1.0, 1.0, None).roofline_share is None
 
 
 @pytest.mark.parametrize(
@@ -219,9 +196,9 @@ def test_a_share_is_that_of_a_limit_and_never_above_it(
     cache_bytes: int | None, seconds: float, share: float | None
 ) -> None:
     """Of convolutions and of chains."""
-    counts = Counts(nominal_flops=1, useful_flops=1, fewest_bytes=100)
+    counts = Counts(1, 1, 100, 0.01)
     roof = Roof(100.0, 1e15, "test", cache_bytes)
     chain = chain_problem((8, 8, 3), np.uint8, make_chain("sobel,thin"), "abs")
-    assert speed(counts, seconds, roof).memory_floor_share == share
-    assert speed(counts, seconds, roof).roofline_share == share
-    assert throughput(chain, counts, seconds, roof).memory_floor_share == share
+    assert speed(counts, seconds, seconds, roof).memory_floor_share == share
+    assert speed(counts, seconds, seconds, roof).roofline_share == share
+    assert throughput(chain, counts, seconds, seconds, roof).memory_floor_share == share

@@ -9,6 +9,8 @@ import pytest
 from batch_folders import contents
 from problems import random_image
 
+from edgeconv.api import check as verify
+from edgeconv.api.auto import Choice
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import local_cluster
 from edgeconv.batch.names import Names
@@ -19,8 +21,6 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request, make_request
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import method_names
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import Choice
 
 pytestmark = pytest.mark.gpu
 

@@ -9,8 +9,8 @@ import pytest
 from problems import random_image
 
 import edgeconv
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods import method_names
-from edgeconv.runtime.devices import get_device
 
 pytestmark = pytest.mark.gpu
 

@@ -36,7 +36,7 @@ WHITE = 255
         ("laplacian8", "mix", "uint16", "planes", ("channel sum", "equal outputs")),
         ("laplacian8", "mix", "float32", "fma", None),
         ("sobel", "each", "float64", "fma64", None),
-        (RANDOM, "mix", "uint16", "fma", None),
+        (RANDOM, "mix", "uint16", "fma64", None),
         (RANDOM_WHOLE, "mix", "uint8", "mma", None),
     ],
 )

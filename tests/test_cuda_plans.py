@@ -320,7 +320,7 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
         (1.0, "mma"),
         (2.0**-10, "mma"),  # brought to where halves have 22 bits
         (2.0**-45, "fma"),  # squares of sums could vanish
-        (8.0, "fma"),  # sums so large that tensor cores could be a sixteenth of a level off
+        (2.5, "fma"),  # sums so large that tensor cores could be a sixteenth of a level off
     ],
 )
 def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:

@@ -14,6 +14,8 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
 
+from edgeconv.api.auto import runnable
+from edgeconv.api.session import Session
 from edgeconv.core.filters import filter_bank
 from edgeconv.core.request import make_request
 from edgeconv.diff import methods, results
@@ -24,8 +26,6 @@ from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.base import refuse
 from edgeconv.methods.options import Options
-from edgeconv.runtime.auto import runnable
-from edgeconv.runtime.session import Session
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def replace_outputs(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, np.n
 
     def wrong(self: Session, image_hwc: np.ndarray, watch: Any = None) -> np.ndarray:
         out = right(self, image_hwc, watch)
-        change(self.method_name, out)
+        change(type(self.plan).__module__.rpartition(".")[2], out)
         return out
 
     monkeypatch.setattr(Session, "convolve", wrong)

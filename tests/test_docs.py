@@ -11,6 +11,7 @@ from command import PROJECT, script
 from test_layers import LAYERS
 
 import edgeconv
+from edgeconv.core.choices import BORDERS, BORDERS_HERE
 
 PAGES = sorted(
     path.relative_to(PROJECT).as_posix()
@@ -99,6 +100,12 @@ def test_the_architecture_page_has_the_layers_of_the_test() -> None:
     table = text_of("docs/architecture.md").partition("| --- | --- |\n")[2].partition("\n\n")[0]
     rows = [tuple(re.findall(r"`(\w+)`", line.split("|")[1])) for line in table.splitlines()]
     assert [set(row) for row in reversed(rows)] == [set(layer) for layer in LAYERS]
+
+
+def test_the_operation_page_has_the_names_that_other_libraries_give_a_border() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|(.*)", text_of("docs/operation.md"), re.MULTILINE)
+    named = {(name, ours) for ours, cells in rows if ours in BORDERS for name in re.findall(r"`(\w+)`", cells)}
+    assert {pair for pair in named if pair[0] != "reflect"} == set(BORDERS_HERE.items())
 
 
 def test_links_become_those_of_the_site() -> None:

@@ -10,11 +10,11 @@ from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
 from selection import few_then_slow
 
+from edgeconv.api import doctor
 from edgeconv.hardware.cuda import probe
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS
-from edgeconv.runtime import doctor
 
 
 def test_every_method_works_or_says_why_not() -> None:

@@ -182,13 +182,13 @@ def test_no_output_of_any_command_holds_what_would_be_obeyed(folder: Path, what:
 
 def test_what_libraries_log_or_warn_of_is_made_visible_too() -> None:
     code = (
-        "import logging, warnings, edgeconv.runtime.doctor\n"
+        "import logging, warnings, edgeconv.api.doctor\n"
         f"name = {HOSTILE!r}\n"
         "def text():\n"
         "    logging.getLogger('tifffile').warning('<%s> is odd', name)\n"
         "    warnings.warn(name)\n"
         "    return name\n"
-        "edgeconv.runtime.doctor.text = text\n"
+        "edgeconv.api.doctor.text = text\n"
         "import sys; sys.argv[1:] = ['doctor']\n"
         "from edgeconv.cli import main; main()"
     )

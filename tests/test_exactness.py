@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import PROJECT
 from command import edgeconv as command
 from problems import random_image, random_weights
 from selection import pairs_then_slow
 
 import edgeconv
+from edgeconv.api import check as verify
 from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
@@ -24,7 +26,6 @@ from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.runtime import check as verify
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 EVERY_METHOD = pytest.mark.parametrize("method", CPU_METHODS)
@@ -39,8 +40,8 @@ def one_weight(value: float, groups: int = 3) -> WeightSet:
     return WeightSet(weights, groups=groups)
 
 
-def result_of(method: str, image: np.ndarray, weights: WeightSet, mode: str) -> np.ndarray:
-    problem = make_problem(image.shape, image.dtype, weights, output_mode=mode)
+def result_of(method: str, image: np.ndarray, weights: WeightSet, mode: str, padding: int = 1) -> np.ndarray:
+    problem = make_problem(image.shape, image.dtype, weights, output_mode=mode, padding=padding)
     out = np.empty(problem.output_shape, problem.output_dtype)
     require(method, "cpu").prepare(problem, Options()).run(image, out)
     return out
@@ -93,13 +94,50 @@ def test_whole_sums_are_equal_to_integers(method: str, dtype: str, largest: int)
         assert np.array_equal(out, np.clip(right, 0, np.iinfo(dtype).max)), mode
 
 
-def test_a_plain_16_bit_picture_is_right_with_the_default_method(tmp_path: Path) -> None:
-    write_image(random_image(30, 40, "uint16"), tmp_path / "in.png")
-    (tmp_path / "kernel.json").write_text(json.dumps(ZERO_SUM))
-    done = command("run", "in.png", "--kernel-file", "kernel.json", "--json", "-o", "out.png", cwd=tmp_path)
-    assert done.code == 0, done.err
-    check = json.loads(done.text)["check"]
-    assert (check["exact"], check["tolerance"], check["bound_by_channel"]) == (True, 0, [0, 0, 0])
+# --- the page, row by row --------------------------------------------------------------------------------------------
+
+
+PAGE = (PROJECT / "docs" / "exactness.md").read_text(encoding="utf-8")
+PROMISES = [line.split(" | ")[:3] for line in re.findall(r"^\| (.*(?:bits|float32) \| .*) \|$", PAGE, re.MULTILINE)[:3]]
+TYPES = {"8 or 16 bits": ("uint8", "uint16"), "float16, float32": ("float16", "float32")}
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("row", PROMISES, ids=lambda row: " ".join(row[:2]))
+def test_each_row_of_the_page_holds_for_sums_and_magnitudes(method: str, row: list[str]) -> None:
+    """Of a picture as bright as can be, so that sums are as large; the right values are sums and roots in float64."""
+    picture, weights, promise = row
+    kernels = np.random.default_rng(3).uniform(-1, 1, (2, 3, 1, 3, 3)) * (1 if weights == "with fractions" else 28)
+    kernels = (np.rint(kernels) if weights == "whole" else kernels).astype(np.float32)
+    for dtype, directions, mode in product(TYPES[picture], (1, 2), ("abs", "raw")):
+        image = random_image(20, 30, dtype, 2)
+        if image.dtype.kind == "u":
+            image |= np.iinfo(dtype).max // 2 + 1
+        used = WeightSet(kernels[:directions], groups=3, combine="magnitude" if directions == 2 else "single")
+        problem = make_problem(image.shape, dtype, used, output_mode=mode, padding=0)
+        windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.float64), (3, 3), axis=(0, 1))
+        responses = np.einsum("yxouv,douv->dyxo", windows, used.weights[:, :, 0].astype(np.float64))
+        right = np.hypot.reduce(responses, axis=0) if directions == 2 else responses[0]
+        out = result_of(method, image, used, mode, padding=0)
+        integer = problem.output_dtype.kind == "u"
+        right = np.clip(np.abs(right), 0, np.iinfo(dtype).max) if integer else np.abs(right) if mode == "abs" else right
+        off = np.abs(out.astype(np.float64) - right)
+        bound = exactness.bound(problem, require(method, "cpu").prepare(problem, Options()).arithmetic)
+        if promise.startswith("**exact**") and not (directions == 2 and mode == "raw"):
+            assert np.array_equal(out, np.rint(right)), (dtype, directions, mode)
+        elif integer:
+            assert bound.max() <= 1 / 64
+            assert off.max() <= 0.5 + bound.max(), (dtype, directions, mode)
+        else:
+            assert (off <= exactness.stored_bound(right, bound, problem.output_dtype)).all(), (dtype, directions, mode)
+
+
+@EVERY_METHOD
+def test_a_sum_of_fractions_just_above_a_half_is_rounded_up(method: str) -> None:
+    """11411.5 and a little: float32 sums gave 11411."""
+    image = np.array([[57955, 65449, 60106], [59991, 64360, 57754], [56179, 56267, 64959]], np.uint16)
+    kernel = [[36.7, 22.4, 13.5], [-23.9, -66.4, 1.2], [-31.5, 11.9, 36.1]]
+    assert edgeconv.convolve(image, kernel, method, padding=0, output_mode="clip", device="cpu") == 11412
 
 
 # --- floats at the ends of their range -------------------------------------------------------------------------------

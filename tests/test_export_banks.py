@@ -8,10 +8,10 @@ from bench_records import FEW, TimedMethod, grid, use
 from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord
-from edgeconv.core.cost import Roof
 from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.drawing import Lines
 from edgeconv.export.figures import of_bench
+from edgeconv.hardware.device import Roof
 
 SIDE = 4
 

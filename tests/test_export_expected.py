@@ -18,18 +18,18 @@ from run_reports import run_report
 from test_shown_ladders import HEAD
 from test_shown_ladders import row as ladder_row
 
+from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
 from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.record import BenchRecord, BusPart, LeftOut
-from edgeconv.core.cost import Roof
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
 from edgeconv.export.markdown import as_text
 from edgeconv.export.rows import every_row
 from edgeconv.export.schemas import AnyRecord
-from edgeconv.run.report import DeviceFacts, RunReport
-from edgeconv.runtime.devices.base import Train
+from edgeconv.hardware.device import Roof, Train
+from edgeconv.run.report import RunReport
 
 EXPECTED = Path(__file__).parent / "expected"
 

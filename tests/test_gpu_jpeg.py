@@ -15,18 +15,18 @@ from command import edgeconv
 from damaged import BAD_FILES
 from picture_files import exif, saved
 
+from edgeconv.api import check
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
+from edgeconv.io import gpu_jpeg
 from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.jpeg import read_header
+from edgeconv.io.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods import require
 from edgeconv.methods.options import Options
-from edgeconv.runtime import check
-from edgeconv.runtime.devices import gpu_jpeg
-from edgeconv.runtime.devices.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from edgeconv.runtime.devices import gpu_jpeg
+from edgeconv.io import gpu_jpeg
 
 
 @pytest.fixture

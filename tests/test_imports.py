@@ -20,7 +20,7 @@ def modules_after(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "code", ["import edgeconv", "import edgeconv.cli", "import edgeconv.methods", "import edgeconv.runtime.auto"]
+    "code", ["import edgeconv", "import edgeconv.cli", "import edgeconv.methods", "import edgeconv.api.auto"]
 )
 def test_an_import_loads_nothing_heavy(code: str) -> None:
     assert not modules_after(code) & set(HEAVY)
@@ -39,10 +39,10 @@ def test_explaining_every_command_does_not_load_numpy() -> None:
 
 def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
     code = (
-        "import numpy, edgeconv.run.whole, edgeconv.runtime.session; from edgeconv.core.request import make_request;"
+        "import numpy, edgeconv.run.whole, edgeconv.api.session; from edgeconv.core.request import make_request;"
         "from edgeconv.methods.base import Options;"
         "problem = make_request('sobel').problem((8, 8, 3), 'uint8'); image = numpy.zeros((8, 8, 3), 'uint8');"
-        "edgeconv.runtime.session.Session(problem, 'opencv', 'cpu', Options()).convolve(image)"
+        "edgeconv.api.session.Session(problem, 'opencv', 'cpu', Options()).convolve(image)"
     )
     loaded = modules_after(code)
     assert "cv2" in loaded

@@ -206,7 +206,7 @@ def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, wor
 
 
 def test_a_closed_connection_is_no_closed_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edgeconv.runtime import doctor
+    from edgeconv.api import doctor
 
     def break_connection() -> str:
         raise BrokenPipeError(32, "Broken pipe")

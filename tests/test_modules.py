@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from picture_files import noisy, saved
 
+from edgeconv.api import doctor
 from edgeconv.batch.engines.dask_worker import maker_here
 from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
@@ -16,7 +17,6 @@ from edgeconv.diff.ssim import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled import sources
-from edgeconv.runtime import doctor
 
 NO_LIBRARY = "cannot load library 'libvips.so.42': no such file"
 FAILURES = {

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from edgeconv import convolve
+from edgeconv.api.auto import runnable
 from edgeconv.core import output
-from edgeconv.core.output import NO_RANGE, error_limit, finite_range, join_ranges, magnitude, normalize, store, stretch
+from edgeconv.core.output import NO_RANGE, finite_range, magnitude, normalize, store, stretch
 from edgeconv.core.problem import StoredMode
 from edgeconv.core.request import make_request
 from edgeconv.methods import METHODS
-from edgeconv.runtime.auto import runnable
 
 ON_CPU = [entry.name for entry in METHODS if (entry.name, entry.device) in runnable() and entry.device == "cpu"]
 
@@ -76,12 +76,6 @@ def test_a_value_beyond_float16_is_infinite_without_a_warning(mode: StoredMode) 
         assert np.isinf(store(np.array([1e6, -1e6]), mode, np.dtype(np.float16))).all()
 
 
-def test_the_limit_is_the_larger_of_share_and_step() -> None:
-    weights = make_request("sobel-y", channels="luma").problem((9, 9, 3), "uint8").weights
-    assert error_limit(weights, (0.0, 255.0), (-1.0, 0.5)) == pytest.approx(8 * 255 * 2.0**-23)
-    assert error_limit(weights, (0.0, 1.0), (-700.0, 0.0), 1e-3) == pytest.approx(0.7)
-
-
 HALVES = [Fraction(number, 2) for number in range(-9, 14)]
 """Every other one lies between two whole numbers."""
 
@@ -106,14 +100,6 @@ def test_halves_are_stretched_to_the_even_neighbour(low: int, dtype: str, white:
     steps = [*range(8), 2 * white - 3, 2 * white - 1, 2 * white]
     raw = np.array(steps, np.float32)[np.newaxis, :, np.newaxis] + low
     assert normalize(raw, np.dtype(dtype)).ravel().tolist() == [round(Fraction(step, 2)) for step in steps]
-
-
-def test_two_ranges_are_joined_at_both_ends() -> None:
-    assert join_ranges((1.0, 5.0), (2.0, 3.0)) == join_ranges((2.0, 3.0), (1.0, 5.0)) == (1.0, 5.0)
-    assert join_ranges((1.0, 2.0), (3.0, 4.0)) == join_ranges((3.0, 4.0), (1.0, 2.0)) == (1.0, 4.0)
-    assert join_ranges(NO_RANGE, (3.0, 4.0)) == (3.0, 4.0)
-    assert join_ranges(NO_RANGE, NO_RANGE) == NO_RANGE
-    assert magnitude(NO_RANGE) == 0.0
 
 
 @pytest.mark.parametrize("samples", [84, 83, 1, 130])

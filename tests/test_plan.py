@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +13,15 @@ import pytest
 from problems import random_image
 
 import edgeconv
+from edgeconv.api import arrays
+from edgeconv.api import plan as plans
 from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
-from edgeconv.errors import UsageError
+from edgeconv.core.records import to_json
+from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.methods import METHODS
 from edgeconv.methods.reference import ReferencePlan
-from edgeconv.run.report import to_json
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cpu"}
@@ -41,7 +45,7 @@ class Foreign(OnlyDlpack):
 
     def __init__(self, array: np.ndarray) -> None:
         super().__init__(array)
-        self.shape, self.dtype = array.shape, array.dtype
+        self.shape, self.dtype = array.shape, f"foreign.{array.dtype}"
 
     def __array_namespace__(self) -> Any:
         return SimpleNamespace(from_dlpack=lambda other: Foreign(np.from_dlpack(other)))
@@ -108,7 +112,7 @@ def test_a_batch_is_shared_by_threads() -> None:
     assert np.array_equal(plan(batch)[63], edgeconv.convolve(batch[63], method="sliding", **RULES))
 
 
-def test_strided_unaligned_swapped_and_read_only_pictures_give_the_same() -> None:
+def test_strided_unaligned_swapped_and_read_only_pictures_and_subclasses_give_the_same(tmp_path: Path) -> None:
     image = random_image(20, 30, "uint16")
     plan = edgeconv.plan(image.shape, "uint16", method="sliding", **RULES)
     expected = plan(image)
@@ -122,6 +126,13 @@ def test_strided_unaligned_swapped_and_read_only_pictures_give_the_same() -> Non
     for other in (wide[:, ::2], image[::-1][::-1], unaligned, image.astype(">u2"), frozen, np.asfortranarray(image)):
         assert np.array_equal(plan(other), expected)
         assert np.array_equal(plan(other, out=np.empty_like(expected)), expected)
+    filed = np.memmap(tmp_path / "out", np.uint16, "w+", shape=expected.shape)
+    for out in (filed, np.empty_like(expected).view(type("Own", (np.ndarray,), {}))):
+        assert plan(image, out=out) is out
+        assert np.array_equal(plan(out), plan(expected))
+    filed.flush()
+    with pytest.raises(UsageError, match="writable"):
+        plan(image, out=np.memmap(tmp_path / "out", np.uint16, "r", shape=expected.shape))
 
 
 @pytest.mark.parametrize(
@@ -185,15 +196,37 @@ def test_a_shape_that_is_no_picture_is_refused(shape: Any) -> None:
         edgeconv.plan(shape, "uint8")
 
 
-def test_a_type_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="not a type of samples"):
-        edgeconv.plan((9, 8, 3), "rgb")
-
-
 def test_a_tensor_that_wants_gradients_is_refused() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(UsageError, match="detach"):
         edgeconv.convolve(torch.zeros((9, 8, 3), requires_grad=True), device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dlpack"])
+@pytest.mark.parametrize("mode", ["abs", "normalize"])
+def test_whichever_allocation_of_a_call_fails_the_memory_is_said_to_be_out(
+    kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool that is empty after so many arrays."""
+    left = [0]
+
+    def of_pool(make: Any) -> Any:
+        def allocate(*words: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                raise MemoryError("the pool is empty")
+            return make(*words)
+
+        return allocate
+
+    for owner, name in ((arrays, "aligned_empty"), (plans, "aligned_empty"), (CpuDevice, "empty")):
+        monkeypatch.setattr(owner, name, of_pool(getattr(owner, name)))
+    image = MAKERS[kind](random_image(9, 8, "uint8"))
+    for left[0] in range(2 if mode == "normalize" else 1):
+        with pytest.raises(MemoryLimitError, match=r"about [\d,]+ bytes are needed.*method='sliding'"):
+            edgeconv.plan((9, 8, 3), "uint8", output_mode=mode, **RULES)(image)
+    left[0] = 2
+    edgeconv.plan((9, 8, 3), "uint8", output_mode=mode, **RULES)(image)
 
 
 @pytest.mark.parametrize("method", CPU_METHODS)

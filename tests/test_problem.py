@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.core.choices import OUTPUT_MODES
 from edgeconv.core.filters import WeightSet, filter_bank, named_filter, weight_set
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import UsageError
@@ -15,12 +14,6 @@ from edgeconv.errors import UsageError
 
 def problem(shape: tuple[int, ...] = (9, 14, 3), dtype: Any = "uint8", channels: Any = "mix", **rules: Any) -> Problem:
     return make_problem(shape, dtype, weight_set(named_filter("kirsch"), channels), **rules)
-
-
-def test_what_nobody_asked_for() -> None:
-    found = problem()
-    assert (found.stride, found.padding, found.border, found.output_mode) == (1, 1, "zero", "raw")
-    assert OUTPUT_MODES == ("abs", "clip", "normalize", "raw")
 
 
 @pytest.mark.parametrize(("channels", "out", "groups"), [("mix", 3, 1), ("each", 3, 3), ("luma", 1, 1)])

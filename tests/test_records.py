@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 from jsonschema_rs import validator_for
 from run_reports import all_run_reports
 
+from edgeconv.api.check import Check
 from edgeconv.bench.record import read_record
 from edgeconv.core.records import as_type, plain, to_json
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import SCHEMAS, schema
 from edgeconv.io.files import RECORD_BYTES, parse_json, read_text
-from edgeconv.run.report import CheckPart
 
 RESULTS = PROJECT / "docs" / "results"
 
@@ -114,11 +114,11 @@ def test_a_damaged_record_is_one_line_that_says_where(tmp_path: Path, damage, wo
 
 
 def test_a_record_is_written_with_its_fields_in_order_and_never_with_a_nan() -> None:
-    check = CheckPart(True, 0.0, None, 0.5, 0, 0, np.int64(7), 1.0, None)
+    check = Check(True, 0.0, None, 0.5, 0, 0, np.int64(7), 1.0, None)
     written = to_json({"file": "\x1b\udcff é", "check": check}).decode()
     lines = written.splitlines()
     assert lines[1] == '  "file": "\\u001b\\udcff é",'
-    assert list(json.loads(written)["check"]) == list(CheckPart.__struct_fields__)
+    assert list(json.loads(written)["check"]) == list(Check.__struct_fields__)
     assert json.loads(written)["check"]["checked_samples"] == 7
     check.relative_error = float("nan")
     with pytest.raises(ValueError, match="JSON compliant"):

@@ -18,18 +18,19 @@ from bench_records import TimedMethod, changed, measured
 from jsonschema import validate
 from run_reports import all_run_reports
 
+from edgeconv.api.figures import speed
 from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
 from edgeconv.bench.record import BenchRecord, BusPart, metrics_of
-from edgeconv.core.cost import Counts, Roof, speed
+from edgeconv.core.cost import Counts
 from edgeconv.core.records import plain
 from edgeconv.export import rows, tables
 from edgeconv.export.rows import HEADER
 from edgeconv.export.rows import export as export_csv
 from edgeconv.export.schemas import schema
+from edgeconv.hardware.device import Roof, Train
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
-from edgeconv.runtime.devices.base import Train
 
 SERIES = {
     "median_seconds": 2.2e-3,
@@ -85,7 +86,7 @@ def test_each_column_of_the_spreadsheet(record: BenchRecord) -> None:
 
 
 def test_the_metrics_follow_their_formulas_by_hand() -> None:
-    counts = Counts(nominal_flops=6_000_000, useful_flops=2_000_000, fewest_bytes=400_000)
+    counts = Counts(6_000_000, 2_000_000, 400_000, 15.0)
     assert plain(metrics_of(counts, 1e-3, 2e-4, Roof(1e9, 8e9, ""), 1_200_000)) == pytest.approx(
         {
             "seconds": 1e-3,
@@ -102,7 +103,7 @@ def test_the_metrics_follow_their_formulas_by_hand() -> None:
     )
     nothing = metrics_of(counts, 1e-3, None, Roof(1e9, 8e9, ""), None)
     assert (nothing.floor_share, nothing.roofline_share, nothing.bound_by) == (None,) * 3
-    found = speed(counts, 1e-3, Roof(1e9, 8e9, ""))
+    found = speed(counts, 1e-3, 1e-3, Roof(1e9, 8e9, ""))
     assert (found.kernel_gflops, found.useful_gflops, found.gigabytes_per_second) == pytest.approx((6.0, 2.0, 0.4))
     assert (found.memory_floor_share, found.roofline_share, found.bound_by) == pytest.approx((0.4, 0.4, "memory"))
 

@@ -11,8 +11,8 @@ from meet import run_program
 from picture_files import noisy, png
 
 from edgeconv.bench import watch
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.system_files import read_system_file, read_system_link, system_files
-from edgeconv.runtime.devices import get_device
 
 HIDDEN = """
 import os, sys

@@ -19,6 +19,7 @@ from problems import random_image
 
 import edgeconv
 from edgeconv.api import convolve as door
+from edgeconv.api.auto import Choice
 from edgeconv.api.convolve import PLANS
 from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.previous_results import PreviousResults
@@ -31,7 +32,6 @@ from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
-from edgeconv.runtime.auto import Choice
 from edgeconv.view import compute as view_work
 from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from problems import random_image, random_weights
 
+from edgeconv.api import check as verify
+from edgeconv.api.check import check, joined, rows_to_check
 from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, HALF
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
@@ -16,8 +18,6 @@ from edgeconv.core.problem import make_problem
 from edgeconv.methods.cpu.sliding import CpuSliding
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.check import check, joined, rows_to_check
 
 
 def solved(dtype: str, mode: str, name: str | None = None):
@@ -50,7 +50,7 @@ def test_nan_never_passes() -> None:
     out[0, 0, 0] = np.nan
     found = check(image, out, problem)
     assert not found.passed
-    assert found.max_abs_error == np.inf
+    assert found.max_abs_error is None
 
 
 def test_nan_in_the_picture_spoils_its_own_windows_and_no_others() -> None:
@@ -192,7 +192,7 @@ def test_the_figures_of_a_check_by_hand() -> None:
     out, problem = laplacian(black, "abs")
     assert check(black, out, problem).relative_error == 0.0
     out[1, 1, 1] = 1
-    assert check(black, out, problem).relative_error == float("inf")
+    assert check(black, out, problem).relative_error is None
 
 
 def test_of_equal_errors_the_first_is_shown_whatever_block_it_is_in() -> None:

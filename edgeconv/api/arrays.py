@@ -66,7 +66,7 @@ class ArrayLibrary(ABC):
 
 
 class NumpyArrays(ArrayLibrary):
-    """NumPy."""
+    """NumPy, its subclasses too: `np.memmap` and most others are plain memory, and masked arrays are refused."""
 
     name = "numpy"
 
@@ -84,7 +84,9 @@ class NumpyArrays(ArrayLibrary):
         return array
 
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
-        if gpu is not None or type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+        if type(array) is not np.ndarray:
+            array = self.native(array)
+        if gpu is not None or array.shape != shape or array.dtype != dtype:
             return None
         flags = array.flags
         return address_of(array) if flags.c_contiguous and flags.aligned else None
@@ -129,12 +131,11 @@ class TorchArrays(ArrayLibrary):
     def __init__(self) -> None:
         torch = sys.modules["torch"]
         self._torch: Any = torch
-        names = INPUT_DTYPES
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
             lambda gpu: torch.cuda.current_stream(gpu).cuda_stream
         )
         """The first is what compiled PyTorch code calls, and takes a tenth of the second's three microseconds."""
-        self._kinds = {np.dtype(name): getattr(torch, name) for name in names if hasattr(torch, name)}
+        self._kinds = {np.dtype(name): getattr(torch, name) for name in INPUT_DTYPES if hasattr(torch, name)}
 
     def gpu_of(self, array: Any) -> int | None:
         if array.device.type not in ("cpu", "cuda"):
@@ -153,7 +154,7 @@ class TorchArrays(ArrayLibrary):
             raise UsageError("No gradient flows through a filter of edgeconv: pass image.detach().")
         if not array.is_cuda:
             return array.numpy()
-        return _cupy().asarray(array)
+        return cupy_or_refuse().asarray(array)
 
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
         same = array.shape == shape and array.dtype is self._kinds.get(dtype) and array.is_contiguous()
@@ -194,7 +195,7 @@ class JaxArrays(ArrayLibrary):
         """See ArrayLibrary.native; waits until the array has been computed."""
         if self.gpu_of(array) is None:
             return np.asarray(array)
-        return _cupy().from_dlpack(array.block_until_ready())
+        return cupy_or_refuse().from_dlpack(array.block_until_ready())
 
     def wrap(self, native: Any, like: Any) -> Any:
         return sys.modules["jax"].dlpack.from_dlpack(native)
@@ -206,7 +207,7 @@ class NumbaArrays(ArrayLibrary):
     name = "numba"
 
     def gpu_of(self, array: Any) -> int | None:
-        from edgeconv.runtime.devices.cuda import device_of
+        from edgeconv.hardware.cuda.device import device_of
 
         return device_of(array)
 
@@ -215,7 +216,7 @@ class NumbaArrays(ArrayLibrary):
         return kind
 
     def native(self, array: Any) -> Any:
-        return _cupy().asarray(array)
+        return cupy_or_refuse().asarray(array)
 
     def wrap(self, native: Any, like: Any) -> Any:
         numba = sys.modules.get("numba")
@@ -233,8 +234,12 @@ class DlpackArrays(ArrayLibrary):
         kind, number = array.__dlpack_device__()
         return _gpu_of_dlpack(int(kind), int(number), type(array).__name__)
 
+    def sample_type(self, array: Any) -> np.dtype[Any]:
+        kind: np.dtype[Any] = self.native(array).dtype  # its own `dtype` may be no name that NumPy knows
+        return kind
+
     def native(self, array: Any) -> Any:
-        return np.from_dlpack(array) if self.gpu_of(array) is None else _cupy().from_dlpack(array)
+        return np.from_dlpack(array) if self.gpu_of(array) is None else cupy_or_refuse().from_dlpack(array)
 
     def wrap(self, native: Any, like: Any) -> Any:
         if hasattr(like, "__array_namespace__"):
@@ -284,7 +289,8 @@ def aligned_empty(shape: Shape, dtype: np.dtype[Any]) -> NDArray[Any]:
     return whole[start : start + size].view(dtype).reshape(shape)
 
 
-def _cupy() -> Any:
+def cupy_or_refuse() -> Any:
+    """CuPy; raises UnavailableError where it cannot be used."""
     reason = cuda_unavailable_reason()
     if reason is not None:
         raise UnavailableError(f"An array on a GPU needs CuPy: {reason}.")

@@ -1,27 +1,33 @@
-"""`plan` prepares a filter for pictures of one shape and type; `convolve` does it behind the scenes and remembers."""
+"""`plan` prepares a filter for pictures of one shape and type; `convolve` does it behind the scenes and remembers.
+
+`canny` finds edges in one call; `chain` states any chain of stages for `convolve` and `plan`.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import nullcontext
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from edgeconv.api.arrays import ArrayLibrary, library_of
+from edgeconv.api.arrays import ArrayLibrary, cupy_or_refuse, library_of
+from edgeconv.api.auto import choose
 from edgeconv.api.cache import PlanCache
+from edgeconv.api.parameters import with_parameters
 from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape, stream_as_given
 from edgeconv.core.chains import Chain, make_chain
-from edgeconv.core.choices import CHAINS, DEFAULT_FILTER
+from edgeconv.core.choices import CHAINS, DEFAULT_FILTER, Gradient, ThresholdRule
 from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, listed
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods.options import Options
-from edgeconv.runtime.auto import choose
 
 DEFAULT_OPTIONS = Options()
 
@@ -66,17 +72,20 @@ def plan(
         UnavailableError: a method or device that this machine does not have.
         MemoryLimitError: out of memory, or above the workspace limit.
     """
-    request = make_request(
-        filter,
-        channels=channels,
-        luma=luma,
-        stride=stride,
-        padding=padding,
-        border=border,
-        output_mode=output_mode,
-        threshold=threshold,
-    )
-    return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
+    try:
+        request = make_request(
+            filter,
+            channels=channels,
+            luma=luma,
+            stride=stride,
+            padding=padding,
+            border=border,
+            output_mode=output_mode,
+            threshold=threshold,
+        )
+        return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
+    except EdgeconvError as error:
+        raise with_parameters(error) from error.__cause__
 
 
 def convolve(
@@ -168,6 +177,69 @@ def convolve(
     return PLANS.get(key, make)(image, out)
 
 
+def canny(
+    image: Any,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    rule: ThresholdRule | None = None,
+    gradient: Gradient = "l1",
+    blur: int = 0,
+    method: str = AUTO,
+    device: str = AUTO,
+    options: Options | None = None,
+    out: Any = None,
+) -> Any:
+    """Edges of a picture, or of a batch, by Canny: of 8-bit pictures byte for byte those of `cv2.Canny`, aperture 3.
+
+    Args:
+        image: height × width (× 1), grey, or height × width × 3, RGB, or a batch of either with its pictures in front:
+            uint8 or uint16; an array of any library that `convolve` takes. Of RGB the channel of the largest gradient
+            counts.
+        low, high: thresholds in units of the Sobel gradient, in either order; fractions are allowed.
+        rule: finds them in the picture where they are not given: `median` (default) or `otsu`
+            (`edgeconv.core.chains.automatic_thresholds` states both). A batch has one pair for all its pictures.
+        gradient: magnitudes |gx| + |gy| (`l1`), or sqrt(gx² + gy²) (`l2`), as L2gradient in OpenCV.
+        blur: 3 or 5 smooths by a binomial of that size before, as `cv2.GaussianBlur` with sigma 0; 0 does not.
+        method, device, options, out: see `convolve`.
+
+    Returns:
+        height × width, behind the pictures of a batch; height × width × 1 where the picture is so. uint8, 255 on edges
+        and 0 elsewhere, an array of the library that was given, on its device.
+
+    Raises:
+        UsageError: a picture, threshold or setting that has no meaning (also a ValueError).
+        UnavailableError: a method or device that this machine does not have, or that does not compute canny.
+    """
+    chosen = chain("canny", low=low, high=high, rule=rule, gradient=gradient, blur=blur)
+    return convolve(image, chosen, method, device=device, options=options, out=out)
+
+
+def chain(
+    stages: str | Iterable[str],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    rule: ThresholdRule | None = None,
+    gradient: Gradient | None = None,
+    blur: int = 0,
+) -> Chain:
+    """A chain of 3×3 stages, for the `filter` of `convolve` and `plan`: `chain("gaussian,sobel,thin")`.
+
+    Args:
+        stages: the name of a chain (`canny`), or stages with commas between them or as a list: gaussian, gaussian5,
+            sobel, scharr, prewitt, thin, hysteresis; each takes what the one before it gives.
+        low, high, rule, gradient, blur: see `canny`; thresholds are those of hysteresis.
+
+    Raises:
+        UsageError: stages that do not fit together, or a setting that none of them takes.
+    """
+    try:
+        return make_chain(stages, low=low, high=high, rule=rule, gradient=gradient, blur=blur)
+    except EdgeconvError as error:
+        raise with_parameters(error) from error.__cause__
+
+
 def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | None) -> Chain:
     """A chain with its thresholds, found in the picture where a rule finds them."""
     chain = make_chain(filter) if isinstance(filter, str) else filter
@@ -175,7 +247,7 @@ def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | 
         return chain
     if gpu is None:
         return chain.settled(library.native(image))
-    with _on_gpu(gpu), stream_as_given(library, gpu):
+    with _on_gpu(gpu), stream_as_given(library, gpu), get_device("cuda").guard(8 * int(np.prod(image.shape))):
         return chain.settled(library.native(image), sys.modules["cupy"])
 
 
@@ -234,9 +306,7 @@ def _current_gpu(device: str) -> int | None:
 
 
 def _on_gpu(number: int) -> Any:
-    reason = cuda_unavailable_reason()
-    if reason is not None:
-        raise UnavailableError(f"An array on a GPU needs CuPy: {reason}.")
-    from edgeconv.runtime.devices.cuda import on_device
+    cupy_or_refuse()
+    from edgeconv.hardware.cuda.device import on_device
 
     return on_device(number)

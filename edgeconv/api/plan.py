@@ -20,9 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
+from edgeconv.api.auto import Choice
+from edgeconv.api.parameters import as_parameters, with_parameters
+from edgeconv.api.session import Session, plain
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import CHECKS
+from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
@@ -31,16 +35,14 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
-from edgeconv.errors import UsageError
+from edgeconv.errors import EdgeconvError, UsageError
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
 from edgeconv.methods.base import ByAddress
 from edgeconv.methods.options import Options
-from edgeconv.runtime.auto import Choice
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.session import Session, plain
 
 if TYPE_CHECKING:
-    from edgeconv.run.report import RunFigures
+    from edgeconv.api.figures import RunFigures
 
 MOST_STREAMS = 16
 """Streams whose sessions a plan keeps; those of streams beyond that are made anew."""
@@ -60,7 +62,8 @@ def picture_shape(shape: Shape) -> Shape:
     if len(shape) == 2:
         return (*shape, GREY_CHANNELS)
     if len(shape) not in (3, 4) or shape[-1] not in CHANNEL_COUNTS or min(shape) < 1:
-        raise UsageError(f"An array of {_text(shape)} is not a picture: give {SHAPES}.")
+        hint = " A stack of grey pictures needs an axis for its channel: image[..., None]." if len(shape) == 3 else ""
+        raise UsageError(f"An array of {_text(shape)} is not a picture: give {SHAPES}.{hint}")
     return shape[-3:]
 
 
@@ -84,33 +87,32 @@ class ConvolutionPlan:
         self.problem: Problem | ChainProblem = request.picture_problem(picture_shape(shape), dtype)
         self.dtype = self.problem.dtype
         self.method, self.device, self.why = choice.method, choice.device, choice.why
-        self._request, self._options = request, options
-        self._choice, self._asked_for = choice, asked_for
+        self._request, self._options, self._choice, self._asked_for = request, options, choice, asked_for
         self._second_pass = request.last_passes(self.dtype)
         self.output_shape: Shape = request.output_shape(shape, self.problem.output_shape)
         """Of the result, as `Request.output_shape` says."""
         self._computed_shape: Shape = (*shape[:-3], *self.problem.output_shape)
         """The result as the method gives it, always with an axis for channels."""
-        one_channel = self.problem.output_channels == 1
-        without_axis = [self._computed_shape[:-1]] if one_channel else []
+        without_axis = [self._computed_shape[:-1]] if self.problem.output_channels == 1 else []
         self._out_shapes = tuple(dict.fromkeys((self.output_shape, self._computed_shape, *without_axis)))
         """Of what `out` may be: one channel with or without its axis."""
         self.output_dtype = request.output_dtype(self.dtype)
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
         self._on_gpu = get_device(self.device).moves_data
-        self.gpu: int | None = _current_gpu() if self._on_gpu else None
+        self.gpu: int | None = None
         """The number of the GPU that the plan was made on; None on the CPU."""
         if self._on_gpu:
             import cupy
 
             self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
-            self._driver_error = cupy.cuda.driver.CUDADriverError
+            self.gpu = int(self._get_device())
         self._idle: dict[int, list[Session]] = {}
         self._threads = self._batch_threads()
         first = self._prepare()
         self._by_address: bool = isinstance(first.plan, ByAddress) and self._second_pass is None
         self._in_one_run = first.pictures == self._pictures
+        self._call_bytes = first.needed_bytes
         self.method_plan = first.plan
         """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
         self._idle[self._stream()] = [first]
@@ -135,16 +137,18 @@ class ConvolutionPlan:
 
     def explain(self) -> str:
         """What was chosen and why, a line for each: method, arithmetic, error bound, workspace, choices."""
-        plan = self.method_plan
+        plan, limit = self.method_plan, self._request.threshold
         largest = float(self.bound.max())
         exact = "exact" if largest == 0 else f"at most {largest:.3g} before a value is stored"
+        if 0 < largest < LEVEL_OFF_BELOW and self.problem.output_dtype.kind == "u":
+            exact += f"; {LEVEL_OFF}"
         lines = [
             ("method", f"{self.method} on {self.device}"),
-            ("why", self.why),
+            ("why", as_parameters(self.why)),
             ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
             ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
             *([] if self._request.chain is None else [("chain", self._request.chain.text)]),
-            *self._mask_lines(),
+            *([] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]),
             ("arithmetic", plan.arithmetic.name),
             ("error", exact),
             ("workspace", f"{plan.workspace_bytes:,} bytes"),
@@ -156,10 +160,6 @@ class ConvolutionPlan:
             lines.append(("batch", self._batch_text()))
         width = max(len(name) for name, _ in lines)
         return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
-
-    def _mask_lines(self) -> list[tuple[str, str]]:
-        limit = self._request.threshold
-        return [] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]
 
     def measure(
         self, image: Any = None, *, samples: int = 200, time_limit_seconds: float = 0.15, check: str = "sample"
@@ -178,13 +178,13 @@ class ConvolutionPlan:
         Returns:
             What the report of `edgeconv run` says without files: `timing` and its samples in seconds, `counts`, `speed`
             (GFLOPS, GB/s, shares of the measured roof), `check` (largest error, and where), `method`, `device`,
-            `versions`. `edgeconv.run.report.to_json` writes it.
+            `versions`. `edgeconv.core.records.to_json` writes it.
 
         Raises:
             UsageError: a batch, or an image that the plan would refuse.
         """
+        from edgeconv.api import measure
         from edgeconv.io.image import Picture
-        from edgeconv.run import whole
 
         if len(self.shape) == 4:
             raise UsageError(
@@ -197,12 +197,12 @@ class ConvolutionPlan:
         budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
         picture = Picture(self._pixels_to_measure(image), source="array", format="array")
         with self._at_home() if self._on_gpu else nullcontext():
-            filtered = whole.filter_picture(
+            filtered = measure.filter_picture(
                 picture, self._request, self.problem, self._choice, self._options, Stopwatch()
             )
             peak_bytes = filtered.session.device.peak_bytes()
-            measured = whole.measure(filtered, budget, check)
-            return whole.describe(filtered, measured, asked_for=self._asked_for, peak_bytes=peak_bytes)
+            filtered = measure.measure(filtered, budget, check)
+            return measure.describe(filtered, asked_for=self._asked_for, peak_bytes=peak_bytes)
 
     def _pixels_to_measure(self, image: Any) -> NDArray[Any]:
         """A picture of the host, of the plan's shape and type."""
@@ -234,31 +234,35 @@ class ConvolutionPlan:
 
         Raises:
             UsageError: an array of another shape, type or device (also a ValueError).
+            MemoryLimitError: out of memory, of the host or the GPU.
         """
-        if self._on_gpu and self._get_device() != self.gpu:
-            with self._at_home():  # what is allocated and launched here belongs to the plan's own GPU
-                return self(image, out)
-        library = library_of(image)
-        if not self._by_address:
-            return self._call_natively(library, image, out)
-        gpu = self.gpu
-        address = library.address(image, self.shape, self.dtype, gpu)
-        if address is None:
-            return self._call_natively(library, image, out)
-        if out is None:
-            made = library.new(self.output_shape, self.output_dtype, image)
-            if made is None:
+        try:
+            if self._on_gpu and self._get_device() != self.gpu:
+                with self._at_home():  # what is allocated and launched here belongs to the plan's own GPU
+                    return self(image, out)
+            library = library_of(image)
+            if not self._by_address:
                 return self._call_natively(library, image, out)
-            out, out_address = made
-        else:
-            of_out = library if type(out) is type(image) else library_of(out)
-            out_address = self._address_of_output(of_out, out, gpu)
-            self._refuse_overlap(address, out_address)
-        if gpu is None:
-            self._run_on_cpu(address, out_address)
-        else:
-            self._run_on_gpu(library.stream(gpu), address, out_address)
-        return out
+            gpu = self.gpu
+            address = library.address(image, self.shape, self.dtype, gpu)
+            if address is None:
+                return self._call_natively(library, image, out)
+            if out is None:
+                made = library.new(self.output_shape, self.output_dtype, image)
+                if made is None:
+                    return self._call_natively(library, image, out)
+                out, out_address = made
+            else:
+                of_out = library if type(out) is type(image) else library_of(out)
+                out_address = self._address_of_output(of_out, out, gpu)
+                self._refuse_overlap(address, out_address)
+            if gpu is None:
+                self._run_on_cpu(address, out_address)
+            else:
+                self._run_on_gpu(library.stream(gpu), address, out_address)
+            return out
+        except (EdgeconvError, MemoryError, RuntimeError) as error:  # CuPy's and PyTorch's are of these
+            raise with_parameters(get_device(self.device).failure(error, self._call_bytes)) from error.__cause__
 
     def _run_on_cpu(self, address: int, out_address: int) -> None:
         if self._pictures > 1:
@@ -297,8 +301,6 @@ class ConvolutionPlan:
                 step, out_step = self._in_bytes, self._out_bytes
                 for picture in range(self._pictures):
                     run_at(address + picture * step, out_address + picture * out_step, number)
-        except self._driver_error as error:
-            raise session.device.failure(error) from error
         finally:
             self._give_back(number, session)
 
@@ -314,18 +316,16 @@ class ConvolutionPlan:
             self._check_output(out, gpu)
         with self._at_home() if gpu is not None else nullcontext(), stream_as_given(library, gpu):
             target, give = self._native_target(library, image, gpu, out)
-            if native.dtype != self.dtype:
-                native = native.astype(self.dtype)
+            native = native.astype(self.dtype, copy=False)
             if out is not None and _overlap(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
-            run = self._run_host if gpu is None else self._run_device
             pixels = native if len(self.shape) > 2 else native[..., np.newaxis]
             results = target.reshape(self._computed_shape)  # a view, as it is C-contiguous
             if self._in_one_run and (self._pictures > 1 or pixels.ndim == 3):
-                run(pixels, results)
+                self._run(pixels, results)
             else:
                 for one, its_target in zip(pixels, results, strict=True):
-                    run(one, its_target)
+                    self._run(one, its_target)
             return give(target)
 
     def _native_target(
@@ -343,26 +343,18 @@ class ConvolutionPlan:
         empty = get_device(self.device).empty(self.output_shape, self.output_dtype)
         return empty, lambda target: library.wrap(target, image)
 
-    def _run_host(self, image: NDArray[Any], target: NDArray[Any]) -> None:
-        """A picture of the host; for a plan on a GPU it crosses the bus and comes back."""
+    def _run(self, image: Any, target: Any) -> None:
+        """One run of arrays of the host or the plan's GPU; what is the host's crosses the bus and comes back."""
         stream = self._stream()
         with self._at_home() if self._on_gpu else nullcontext():
             session = self._take(stream)
             try:
-                result = session.convolve(image, result=target)
-                if result is not target:
+                if not isinstance(image, np.ndarray):
+                    session.convolve_into(image, target)
+                elif (result := session.convolve(image, result=target)) is not target:
                     np.copyto(target, result)
             finally:
                 self._give_back(stream, session)
-
-    def _run_device(self, image: Any, target: Any) -> None:
-        """A picture on the plan's GPU, on the current stream."""
-        stream = self._stream()
-        session = self._take(stream)
-        try:
-            session.convolve_into(image, target)
-        finally:
-            self._give_back(stream, session)
 
     # --- what is refused --------------------------------------------------------------------------------------------
 
@@ -382,12 +374,12 @@ class ConvolutionPlan:
         """Where `out` begins; raises UsageError for an array that cannot take the result."""
         for shape in self._out_shapes:
             address = library.address(out, shape, self.output_dtype, gpu)
-            if address is not None and _writable(out):
+            if address is not None and not (isinstance(out, np.ndarray) and not out.flags.writeable):
                 return address
         shapes = " or ".join(map(_text, self._out_shapes))
         raise UsageError(
             f"The output must be a writable, C-contiguous array of {shapes} {self.output_dtype.name} "
-            f"where the plan computes ({self._place()})."
+            f"where the plan computes ({f'GPU {self.gpu}' if self._on_gpu else 'the CPU'})."
         )
 
     def _refuse_overlap(self, address: int, out_address: int) -> None:
@@ -401,9 +393,6 @@ class ConvolutionPlan:
         if not self._on_gpu:
             raise UsageError("The picture is on a GPU and the plan on the CPU: make the plan with device='cuda'.")
         raise UsageError(f"The picture is on GPU {gpu} and the plan on GPU {self.gpu}: make one plan for each GPU.")
-
-    def _place(self) -> str:
-        return f"GPU {self.gpu}" if self._on_gpu else "the CPU"
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
@@ -436,7 +425,7 @@ class ConvolutionPlan:
     @contextmanager
     def _at_home(self) -> Iterator[None]:
         """Work on the plan's GPU inside the block."""
-        from edgeconv.runtime.devices.cuda import on_device
+        from edgeconv.hardware.cuda.device import on_device
 
         assert self.gpu is not None
         with on_device(self.gpu):
@@ -455,16 +444,6 @@ class ConvolutionPlan:
         if self._on_gpu or not self._by_address:
             return "one picture after another"
         return f"whole pictures by {self._threads} threads" if self._threads > 1 else "one picture after another"
-
-
-def _current_gpu() -> int:
-    import cupy
-
-    return int(cupy.cuda.runtime.getDevice())
-
-
-def _writable(out: Any) -> bool:
-    return bool(out.flags.writeable) if isinstance(out, np.ndarray) else True
 
 
 def _overlap(image: Any, out: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from edgeconv.api.auto import Choice, choose
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.settings import Settings
@@ -20,7 +21,6 @@ from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason
 from edgeconv.io.image import decode_image
 from edgeconv.methods import METHODS
-from edgeconv.runtime.auto import Choice, choose
 
 MOST_TRIED = 8
 """Pictures that are tried until one can be read."""

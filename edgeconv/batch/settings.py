@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from edgeconv.api.auto import Choice
+from edgeconv.api.figures import describe_filter
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
 from edgeconv.core.option import options_of
@@ -15,8 +17,6 @@ from edgeconv.core.request import Request
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
 from edgeconv.options import JpegCodec
-from edgeconv.run.report import describe_filter
-from edgeconv.runtime.auto import Choice
 
 
 @dataclass(frozen=True)

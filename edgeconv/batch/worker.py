@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api.session import Session
 from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.ledger import sha256_of
 from edgeconv.batch.previous_results import PreviousResults
@@ -33,12 +34,11 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
+from edgeconv.hardware.devices import get_device
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.session import Session
 
 MOST_TRIES = 8
 """To write an output whose file another process creates and removes again in between."""

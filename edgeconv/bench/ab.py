@@ -37,10 +37,9 @@ import numpy as np
 
 from edgeconv.bench.ab_cases import AbCase
 from edgeconv.bench.intervals import Ratio, mean_of_cases
-from edgeconv.core.records import Part
+from edgeconv.core.records import Part, RecordHead, header
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.run.report import RecordHead, header
-from edgeconv.runtime.devices import get_device
+from edgeconv.hardware.devices import get_device
 
 HALF_WIDTH = 0.01
 LEAST_PAIRS = 5

@@ -25,11 +25,11 @@ from edgeconv.core.option import options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.hardware.device import Device
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods import all_methods, applicable, check_name, find, method_names, require
 from edgeconv.methods.base import PicturePlan
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
 Call = Literal["plan", "convolve"]

@@ -20,6 +20,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api import check as verify
+from edgeconv.api.figures import describe_series, sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
@@ -28,18 +30,16 @@ from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
-from edgeconv.core.cost import Roof, count
+from edgeconv.core.cost import count
 from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
+from edgeconv.hardware.device import L2State, Roof, Train
 from edgeconv.hardware.process import wait_until_quiet
 from edgeconv.io.resize import resize
-from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.devices.base import L2State, Train
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
@@ -322,9 +322,9 @@ def rows_of(
             name=candidate.name,
             device=candidate.device,
             options=candidate.options,
-            counts=describe_counts(counts),
+            counts=counts,
             machine=machine,
-            check=describe_check(outcome.check),
+            check=outcome.check,
         )
         if isinstance(outcome, Refused):
             rows.append(row(status=outcome.status, reason=outcome.reason, fault=outcome.fault))

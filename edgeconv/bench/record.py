@@ -11,28 +11,29 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype, SeriesPart
 from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import OLDER, Watched
 from edgeconv.core.choices import Channels, DeviceName
-from edgeconv.core.cost import Counts, Roof
+from edgeconv.core.cost import Counts
 from edgeconv.core.records import (
     Amount,
     Meta,
     Natural,
     Part,
     Positive,
+    RecordHead,
     Sha256,
     field,
     json_bytes,
     keyed_by,
     plain,
 )
+from edgeconv.hardware.device import L2_STATES, L2State, Roof, Train
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
-from edgeconv.run.report import BoundBy, CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
-from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 
 KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "left_out")
@@ -126,12 +127,12 @@ class BenchRow(Part, kw_only=True):
     status: Status
     reason: str | None = None
     differs: str | None = None
-    check: CheckPart | None = None
+    check: Check | None = None
     workspace_bytes: Natural | None = None
     moved_bytes: Natural | None = None
     launches: Natural | None = None
     choice: dict[str, Any] = field(default_factory=dict)
-    counts: CountsPart
+    counts: Counts
     set_up_seconds: Amount | None = None
     cold_seconds: Amount | None = None
     clock: Literal["CUDA events", "monotonic"] | None = None

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api import check as verify
 from edgeconv.bench.candidates import Bench, Ready, make_room
 from edgeconv.bench.record import Kind
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -28,7 +29,6 @@ from edgeconv.core.noise import noise_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Budget, Series, percentile
 from edgeconv.core.units import seconds_text
-from edgeconv.runtime import check as verify
 
 PATCH_ROWS, PATCH_COLUMNS = 4, 16
 """Of the output: some dozens of samples, which the oracle computes in a fraction of a millisecond."""

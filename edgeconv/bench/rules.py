@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
+from edgeconv.hardware.device import L2_STATES, L2State
 from edgeconv.options import Filtering, Timing
-from edgeconv.runtime.devices.base import L2_STATES, L2State
 
 DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12, turns=4)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from edgeconv.api.figures import DeviceFacts, sha256_of
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.measure import measure_case, pixels_for, request_for
@@ -26,15 +27,15 @@ from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.surface import cases_of, drawn_case
 from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
+from edgeconv.core.records import header
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
-from edgeconv.run.report import DeviceFacts, header, sha256_of
-from edgeconv.runtime.devices import get_device
 
 SAVE_EVERY_SECONDS = 10.0
 ABOVE = 1.1

@@ -49,6 +49,7 @@ def batch(
     """
     import json
 
+    from edgeconv.api.auto import Choice
     from edgeconv.batch import auto, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
@@ -65,7 +66,6 @@ def batch(
     from edgeconv.io import encoding, temporary_files
     from edgeconv.methods import require
     from edgeconv.run.progress import Progress
-    from edgeconv.runtime.auto import Choice
 
     workers.refuse_impossible()
     failing.refuse_impossible()

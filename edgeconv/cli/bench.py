@@ -231,9 +231,9 @@ def _climb(
     from edgeconv.bench.watch import Watch
     from edgeconv.core.timing import Budget
     from edgeconv.export.rows import every_row
+    from edgeconv.hardware.devices import get_device
     from edgeconv.io.files import write_bytes_atomically
     from edgeconv.run.progress import Progress
-    from edgeconv.runtime.devices import get_device
 
     steps = import_module(f"edgeconv.bench.ladders.{name}")
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)

@@ -10,6 +10,6 @@ def doctor() -> None:
 
     Which methods run here, why the others do not, what auto takes by which profile, libraries and devices.
     """
-    from edgeconv.runtime import doctor as checkup
+    from edgeconv.api import doctor as checkup
 
     say_lines(checkup.text())

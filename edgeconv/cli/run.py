@@ -53,14 +53,15 @@ def run(
     each, or all in one file that is named .tiff (a page each) or .npy. Of several pictures each has its own, and one
     that fails stops no other: the exit code is that of the first that failed.
     """
+    from edgeconv.api.auto import choose
+    from edgeconv.core.records import to_json
     from edgeconv.errors import EXIT_OK, EdgeconvError
     from edgeconv.hardware.process import seconds_since_process_start
     from edgeconv.methods import require
-    from edgeconv.run import report, whole
+    from edgeconv.run import whole
     from edgeconv.run.job import Job
     from edgeconv.run.outputs import refuse_shared_output
     from edgeconv.run.tiled.sources.zarr import is_zarr
-    from edgeconv.runtime.auto import choose
 
     started = seconds_since_process_start()
     sampling.refuse_impossible()
@@ -104,10 +105,9 @@ def run(
         _print(record, place.output, printing, len(records) > 1)
         exit_code = exit_code or _judge(record)
     if printing.json_only and records:
-        texts = [report.to_json(record).decode().rstrip() for record in records]
-        say_lines(
-            texts[0] if len(pictures) == 1 else f"[{', '.join(texts)}]", err=_goes_to_standard_output(place.output)
-        )
+        texts = [to_json(record).decode().rstrip() for record in records]
+        text = texts[0] if len(pictures) == 1 else f"[{', '.join(texts)}]"
+        say_lines(text, err=_goes_to_standard_output(place.output))
     if exit_code:
         raise typer.Exit(exit_code)
 

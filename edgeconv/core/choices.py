@@ -20,6 +20,14 @@ NAMED_PADDINGS: dict[str, int] = {"same": 1, "valid": 0}
 Border = Literal["zero", "replicate", "reflect", "reflect101"]
 BORDERS: tuple[Border, ...] = get_args(Border)
 
+BORDERS_HERE: dict[str, Border] = {
+    **dict.fromkeys(("constant", "BORDER_CONSTANT", "0"), "zero"),
+    **dict.fromkeys(("edge", "nearest", "BORDER_REPLICATE", "1"), "replicate"),
+    **dict.fromkeys(("symmetric", "BORDER_REFLECT", "2"), "reflect"),
+    **dict.fromkeys(("mirror", "BORDER_REFLECT_101", "BORDER_DEFAULT", "4"), "reflect101"),
+}
+"""Ours of the names and numbers that NumPy, SciPy and OpenCV give a border (docs/operation.md); `reflect` is both's."""
+
 OutputMode = Literal["abs", "clip", "normalize", "raw"]
 """`normalize` is `raw` and a second pass (see output.py)."""
 OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)

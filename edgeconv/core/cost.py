@@ -1,18 +1,16 @@
-"""Operations and bytes of a problem, and how close a time comes to the limit of the machine. Pure arithmetic.
+"""Operations and bytes of a problem. Pure arithmetic.
 
     nominal FLOPs   2 · 3 · 3 · Cin · Cout · Hout · Wout per direction: the lab reports' count, the headline.
                     Cin is 1 where channels are filtered separately or the picture is grey, 3 otherwise.
     useful FLOPs    what is left without zero weights, with equal input kernels summed first and equal
                     output channels computed once. Combining directions (root, maximum) is not counted.
     fewest bytes    the picture read once (what a window covers of it) and the output written once, as stored
-    floor           the longer of fewest bytes / copy bandwidth and useful FLOPs / FMA rate
 
 A method that needs fewer operations still divides the same nominal count by its time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,58 +20,19 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, touched_places
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import Amount, Natural, Part
 
 FLOPS_PER_MULTIPLY_ADD = 2
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Work of one problem."""
+class Counts(Part):
+    """FLOPs and bytes of a problem."""
 
-    nominal_flops: int
-    useful_flops: int
-    fewest_bytes: int
-
-    @property
-    def intensity_flops_per_byte(self) -> float:
-        """Nominal FLOPs per byte: left of the roofline's ridge for every 3×3 filter on three channels."""
-        return self.nominal_flops / self.fewest_bytes
-
-
-@dataclass(frozen=True)
-class Roof:
-    """The measured limits of this machine; `how` states the method of measurement.
-
-    `cache_bytes` is the size of the last cache, in which repeated runs find their data where picture and output fit:
-    the copy of large arrays is no limit for them. None where it is not known, and where runs begin with it emptied.
-    """
-
-    copy_bytes_per_second: float
-    fma_flops_per_second: float
-    how: str
-    cache_bytes: int | None = None
-
-    def copy_seconds(self, moved_bytes: int) -> float | None:
-        """The least time to move so many bytes; None where the measured copy is no limit for them."""
-        in_cache = self.cache_bytes is not None and moved_bytes <= self.cache_bytes
-        return None if in_cache else moved_bytes / self.copy_bytes_per_second
-
-
-def share_of_limit(share: float | None) -> float | None:
-    """The share of a limit that a run reached; None above 1, where it was no limit of this run."""
-    return None if share is None or share > 1 else share
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Rates of a measured time, and shares of the roof where it is a limit."""
-
-    kernel_gflops: float
-    useful_gflops: float
-    gigabytes_per_second: float
-    memory_floor_share: float | None
-    roofline_share: float | None
-    bound_by: str | None
+    nominal_flops: Natural
+    useful_flops: Natural
+    fewest_bytes: Natural
+    intensity_flops_per_byte: Amount
+    """Nominal FLOPs per byte: left of the roofline's ridge for every 3×3 filter on three channels."""
 
 
 def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
@@ -82,11 +41,10 @@ def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
     pixels = problem.output_height * problem.output_width
     in_group = problem.weights.shape[2]
     multiply_adds = KERNEL_SIZE * KERNEL_SIZE * in_group * problem.output_channels * problem.directions
-    return Counts(
-        nominal_flops=FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels,
-        useful_flops=useful_flops_per_pixel(problem.weights, problem.groups) * pixels,
-        fewest_bytes=touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize,
-    )
+    nominal = FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels
+    useful = useful_flops_per_pixel(problem.weights, problem.groups) * pixels
+    fewest = touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize
+    return Counts(nominal, useful, fewest, nominal / fewest)
 
 
 def count_chain(problem: ChainProblem) -> Counts:
@@ -102,35 +60,14 @@ def count_chain(problem: ChainProblem) -> Counts:
         nominal += directions * size * size
         useful += directions * (size * (size - 1) if directions == 2 else size * size)
     samples = problem.height * problem.width * problem.in_channels
-    return Counts(
-        nominal_flops=FLOPS_PER_MULTIPLY_ADD * nominal * samples,
-        useful_flops=FLOPS_PER_MULTIPLY_ADD * useful * samples,
-        fewest_bytes=problem.input_bytes + problem.output_bytes,
-    )
+    nominal, useful = (FLOPS_PER_MULTIPLY_ADD * count * samples for count in (nominal, useful))
+    fewest = problem.input_bytes + problem.output_bytes
+    return Counts(nominal, useful, fewest, nominal / fewest)
 
 
-def count_any(problem: Problem | ChainProblem) -> Counts:
+def count_any(problem: Problem | ChainProblem, stored: np.dtype[Any] | None = None) -> Counts:
     """`count` of a convolution, `count_chain` of a chain."""
-    return count_chain(problem) if isinstance(problem, ChainProblem) else count(problem)
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """What a time means for a chain, whose comparisons are no multiply-adds: a rate of pixels and of bytes."""
-
-    pixels_per_second: float
-    gigabytes_per_second: float
-    memory_floor_share: float | None
-
-
-def throughput(problem: ChainProblem, counts: Counts, seconds: float, roof: Roof | None) -> Throughput:
-    """Rates of one run that took `seconds`, and its share of the time of a copy of the fewest bytes."""
-    floor = None if roof is None else roof.copy_seconds(counts.fewest_bytes)
-    return Throughput(
-        pixels_per_second=problem.height * problem.width / seconds,
-        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
-        memory_floor_share=None if floor is None else share_of_limit(floor / seconds),
-    )
+    return count_chain(problem) if isinstance(problem, ChainProblem) else count(problem, stored)
 
 
 def touched_bytes(problem: Problem) -> int:
@@ -208,23 +145,3 @@ def useful_flops_per_pixel(weights: Weights, groups: int) -> int:
                     flops += len(members) - 1
             flops += FLOPS_PER_MULTIPLY_ADD * taps
     return flops
-
-
-def speed(counts: Counts, seconds: float, roof: Roof | None) -> Speed:
-    """GFLOPS, GB/s and shares of the floor for one run that took `seconds`."""
-    memory_share = roofline_share = None
-    bound_by = None
-    memory_floor = None if roof is None else roof.copy_seconds(counts.fewest_bytes)
-    if roof is not None and memory_floor is not None:
-        arithmetic_floor = counts.useful_flops / roof.fma_flops_per_second
-        memory_share = share_of_limit(memory_floor / seconds)
-        roofline_share = share_of_limit(max(memory_floor, arithmetic_floor) / seconds)
-        bound_by = "memory" if memory_floor >= arithmetic_floor else "arithmetic"
-    return Speed(
-        kernel_gflops=counts.nominal_flops / seconds / 1e9,
-        useful_gflops=counts.useful_flops / seconds / 1e9,
-        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
-        memory_floor_share=memory_share,
-        roofline_share=roofline_share,
-        bound_by=bound_by,
-    )

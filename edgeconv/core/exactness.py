@@ -2,12 +2,13 @@
 
     whole-number picture, whole weights      exact. float32 sums are while Σ|weight| · white is at most 2²⁴; beyond it
                                              a plan sums in float64 (to 2⁵³) or in integers wide enough
-    whole-number picture, other weights      float32, or float64 where a float32 sum could be a whole level off
+    whole-number picture, other weights      float32, or float64 where the bound of an integer output would be above
+                                             1/64 of a level: it is within a half and that of the exact value
     float picture                            float32 sums; float64 where the picture is float64
 
 What else an arithmetic loses is stated by its `Arithmetic`, from which a forward error bound follows (Higham,
 Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1): a sum of n products, in any order, is off by
-at most about n · unit · Σ|weight · sample|. The check of every output (runtime/check.py) and the reports use it.
+at most about n · unit · Σ|weight · sample|. The check of every output (api/check.py) and the reports use it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ HALVES_STEP = 2.0**-21
 TRANSFORM_GROWTH = 64
 """How much larger the errors of Winograd's and Fourier's transforms may be than those of the sum itself; a constant
 on the safe side, as the libraries state none (Winograd's F(4×4, 3×3) is the worst of those in use)."""
+MOST_LEVELS_OFF = 2.0**-6
+"""The largest error of an integer output before it is rounded, where weights have fractions and a method may choose."""
+LEVEL_OFF = "at most one level off, and only where the exact value lies within the bound of a half"
+LEVEL_OFF_BELOW = 0.5
+"""What integer outputs of a smaller bound are."""
 SECOND_ORDER = 1.01
 """Margin for the products of errors, which the bound neglects."""
 
@@ -108,10 +114,13 @@ def largest_sums(problem: Problem) -> NDArray[np.float64]:
 
 
 def sums_for(problem: Problem) -> Sums:
-    """The type that sums need so that whole-number pictures give exact results (with fractions, within a level)."""
-    if problem.dtype.kind == "u":
-        return "float64" if float(largest_sums(problem).max()) > 2.0**FLOAT32.whole_bits else "float32"
-    return "float64" if problem.dtype == np.float64 else "float32"
+    """The type that sums need: exact where weights are whole, and with fractions as `MOST_LEVELS_OFF` asks."""
+    if problem.dtype.kind == "f":
+        return "float64" if problem.dtype == np.float64 else "float32"
+    is_wide = float(largest_sums(problem).max()) > 2.0**FLOAT32.whole_bits
+    if not is_wide and problem.output_dtype.kind == "u" and not is_whole(problem):
+        is_wide = float(bound(problem, FLOAT32).max()) > MOST_LEVELS_OFF
+    return "float64" if is_wide else "float32"
 
 
 def own_arithmetic(problem: Problem) -> Arithmetic:
@@ -151,10 +160,12 @@ def bound(problem: Problem, arithmetic: Arithmetic, largest_sample: float | None
         largest_sample = float(np.iinfo(problem.dtype).max)
     elif largest_sample is None:
         largest_sample = 1.0
-    weights = np.abs(problem.weights.astype(np.float64))
-    sums = weights.sum(axis=(2, 3, 4)) * largest_sample
-    samples = np.full(sums.shape, weights[0, 0].size * largest_sample)
-    return join_bounds(response_bound(problem, arithmetic, sums, samples), sums, problem)
+    above = np.maximum(problem.weights, 0).astype(np.float64).sum(axis=(2, 3, 4)) * largest_sample
+    below = np.maximum(-problem.weights, 0).astype(np.float64).sum(axis=(2, 3, 4)) * largest_sample
+    samples = np.full(above.shape, problem.weights[0, 0].size * largest_sample)
+    errors = response_bound(problem, arithmetic, above + below, samples)
+    sizes = np.maximum(above, below) if problem.dtype.kind == "u" else above + below
+    return join_bounds(errors, sizes, problem, arithmetic)
 
 
 @_NO_LIMIT
@@ -188,14 +199,16 @@ def response_bound(
 
 
 @_NO_LIMIT
-def join_bounds(errors: NDArray[np.float64], sums: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
-    """The largest |error| of values, given those of the responses that they are combined from (first axis)."""
+def join_bounds(
+    errors: NDArray[np.float64], sizes: NDArray[np.float64], problem: Problem, arithmetic: Arithmetic = FLOAT32
+) -> NDArray[np.float64]:
+    """The largest |error| of values, given those and the sizes of the responses that they are combined from."""
     if problem.combine == "magnitude":
         if not errors.any() and problem.output_dtype.kind == "u":
             return np.zeros_like(errors[0])  # rounded by the whole square
-        double = problem.dtype == np.float64
+        double = problem.dtype == np.float64 or arithmetic.unit == FLOAT64_UNIT
         unit, tiny = (FLOAT64_UNIT, FLOAT64_TINY) if double else (FLOAT32_UNIT, FLOAT32_TINY)
-        root = 4 * unit * np.hypot.reduce(sums, axis=0) + 2 * tiny
+        root = 4 * unit * np.hypot.reduce(sizes, axis=0) + 2 * tiny
         joined: NDArray[np.float64] = np.hypot.reduce(errors, axis=0) + root
         return joined
     largest: NDArray[np.float64] = errors.max(axis=0)

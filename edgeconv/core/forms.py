@@ -183,10 +183,11 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
 
 
 def weighted_channel_of(problem: Problem) -> WeightedChannel | None:
-    """`weighted channel`, where shares lose nothing: not of exact integers, nor float32 weights of float64 sums."""
-    if is_whole(problem) or (problem.dtype.kind == "u" and sums_for(problem) == "float64"):
+    """`weighted channel`, not of exact integers; float64 sums have float64 shares, which must give their weights."""
+    if is_whole(problem):
         return None
-    return weighted_channel(problem.dense_weights(), whole_samples=problem.dtype.kind == "u")
+    weights = problem.dense_weights().astype(sums_for(problem), copy=False)
+    return weighted_channel(weights, whole_samples=problem.dtype.kind == "u")
 
 
 def opposite_directions(weights: Weights) -> tuple[int, ...] | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.choices import BORDERS, NAMED_PADDINGS, Border
+from edgeconv.core.option import refuse_choice
 from edgeconv.core.units import counted
 from edgeconv.errors import UsageError
 
@@ -45,6 +46,12 @@ def parse_padding(padding: int | str) -> int:
     return int(padding)
 
 
+def check_border(border: object) -> None:
+    """Raise UsageError for what is no border; a name of another library is answered with ours."""
+    if border not in BORDERS:
+        raise refuse_choice("Border", border, BORDERS)
+
+
 def output_size(size: int, stride: int, padding: int) -> int:
     """Output length along one axis; raises UsageError where the padded axis is shorter than the filter."""
     if isinstance(stride, bool) or stride < 1:
@@ -73,13 +80,11 @@ def border_indices(size: int, padding: int, border: Border) -> NDArray[np.intp]:
     if border == "reflect":
         folded = np.mod(position, 2 * size)
         return np.where(folded < size, folded, 2 * size - 1 - folded)
-    if border == "reflect101":
-        if size == 1:
-            return np.zeros_like(position)
-        period = 2 * (size - 1)
-        folded = np.mod(position, period)
-        return np.where(folded < size, folded, period - folded)
-    raise UsageError(f"Border '{border}' is not one of {', '.join(BORDERS)}.")
+    if size == 1:
+        return np.zeros_like(position)
+    period = 2 * (size - 1)
+    folded = np.mod(position, period)
+    return np.where(folded < size, folded, period - folded)
 
 
 def touched_places(size: int, stride: int, padding: int, border: Border) -> NDArray[np.intp]:

@@ -10,12 +10,13 @@ command line, the window, `bench`, docs) asks `options_of` for them, and writes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from edgeconv.core.choices import BORDERS_HERE
 from edgeconv.core.units import parse_bytes
 from edgeconv.errors import UsageError
 
@@ -115,7 +116,7 @@ class Option:
             for choice in self.choices:
                 if str(choice) == text:
                     return choice
-            raise self.refusal(text)
+            raise refuse_choice(self.flag, text, tuple(map(str, self.choices)))
         if self.declared.text is not None:
             return parse_bytes(text, self.flag)
         if self.type is int:
@@ -129,15 +130,10 @@ class Option:
         known = self.choices or (self.declared.suggest() if self.declared.suggest is not None else ())
         return [str(value) for value in known if str(value).startswith(begun)]
 
-    def check(self, value: Any) -> None:
-        """Raise UsageError where `value` is none of the choices."""
+    def check(self, value: Any, called: str = "") -> None:
+        """Raise UsageError, which begins with `called` or the flag, where `value` is none of the choices."""
         if self.choices and value not in self.choices and not (value is None and self.may_be_none):
-            raise self.refusal(value)
-
-    def refusal(self, value: object) -> UsageError:
-        """The error for a value that is none of the choices."""
-        known = list(map(str, self.choices))
-        return UsageError(f"{self.flag} '{value}' is not one of {', '.join(known)}.{did_you_mean(str(value), known)}")
+            raise refuse_choice(called or self.flag, value, tuple(map(str, self.choices)))
 
 
 def option(
@@ -189,6 +185,13 @@ def listed(choices: tuple[Any, ...], joined: str = "or") -> str:
     """`zero, replicate or reflect`."""
     texts = [str(choice) for choice in choices]
     return f" {joined} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def refuse_choice(what: str, value: object, known: Collection[str]) -> UsageError:
+    """The error for a value that is none of those known; a border's name in another library is answered with ours."""
+    text, ours = str(value), BORDERS_HERE.get(str(value))
+    hint = f" What other libraries call so is '{ours}' here." if ours in known else did_you_mean(text, known)
+    return UsageError(f"{what} '{text}' is not one of {', '.join(known)}.{hint}")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta as Meta
 from msgspec import Struct as Struct
 from msgspec import field as field
 
+from edgeconv import __version__
 from edgeconv.core.safe_text import visible_lines
 
 Natural = Annotated[int, Meta(ge=0)]
@@ -29,6 +31,8 @@ Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 T = TypeVar("T")
 
+SCHEMA_VERSION = 1
+
 
 def keyed_by(names: Sequence[str]) -> Meta:
     """For a dictionary: which keys it may have."""
@@ -37,6 +41,24 @@ def keyed_by(names: Sequence[str]) -> Meta:
 
 class Part(Struct, forbid_unknown_fields=True):
     """A record, or a part of one."""
+
+
+class RecordHead(Part):
+    """What every record begins with."""
+
+    schema_version: Literal[1]
+    edgeconv_version: str
+    created_utc: Moment
+    kind: str
+
+
+def header() -> dict[str, Any]:
+    """The fields of `RecordHead` but for the kind, of now."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "edgeconv_version": __version__,
+        "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def plain(value: Any) -> Any:

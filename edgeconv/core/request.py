@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.chains import Chain, ChainProblem, chain_output_dtype, chain_problem, named_chain
-from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
+from edgeconv.core.choices import DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
 from edgeconv.core.filters import (
     GREY_CHANNELS,
     RGB_CHANNELS,
@@ -19,7 +19,7 @@ from edgeconv.core.filters import (
     named_filter,
     weight_set,
 )
-from edgeconv.core.geometry import parse_padding
+from edgeconv.core.geometry import check_border, parse_padding
 from edgeconv.core.output import (
     finite_range,
     least_sample,
@@ -198,8 +198,7 @@ def make_request(
         chosen = filter_bank(filter)
     else:
         chosen = filter if isinstance(filter, Filter | Chain) else custom_filter(filter)
-    if border not in BORDERS:
-        raise UsageError(f"Border '{border}' is not one of {', '.join(BORDERS)}.")
+    check_border(border)
     if output_mode is not None and output_mode not in OUTPUT_MODES:
         raise UsageError(f"Output mode '{output_mode}' is not one of {', '.join(OUTPUT_MODES)}.")
     if isinstance(stride, bool) or not isinstance(stride, int | np.integer) or stride < 1:
@@ -212,7 +211,7 @@ def make_request(
         luma=luma,  # type: ignore[arg-type]
         stride=int(stride),
         padding=parse_padding(padding),
-        border=border,
+        border=border,  # type: ignore[arg-type]
         output_mode=output_mode,
         threshold=None if threshold is None else float(threshold),
     )

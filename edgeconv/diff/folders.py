@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from edgeconv.core.records import Natural, Part, keyed_by
+from edgeconv.core.records import Natural, Part, RecordHead, header, keyed_by
 from edgeconv.core.safe_text import visible
 from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, gallery
@@ -45,8 +45,6 @@ from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.skipped_files import suffix_counts_text
-from edgeconv.run import report
-from edgeconv.run.report import RecordHead
 
 PairStatus = Literal["unreadable", "layout", "changed", "new", "missing", "same"]
 STATUSES: tuple[PairStatus, ...] = get_args(PairStatus)
@@ -318,7 +316,7 @@ def _case(pair: Pair) -> junit.JUnitCase:
 
 def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> FoldersRecord:
     return FoldersRecord(
-        **report.header(),
+        **header(),
         kind="diff_folders",
         same=all(pair.status == "same" for pair in pairs),
         baseline=str(baseline),

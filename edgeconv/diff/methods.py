@@ -20,6 +20,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api import check as verify
+from edgeconv.api import figures
+from edgeconv.api.auto import runnable
+from edgeconv.api.check import check_output
+from edgeconv.api.figures import ProblemPart, SeriesPart
+from edgeconv.api.session import Session
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
@@ -40,11 +46,7 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.options import Options
 from edgeconv.run import report, report_text
-from edgeconv.run.report import CheckPart, InputPart, ProblemPart, SeriesPart
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import runnable
-from edgeconv.runtime.chain_check import check_output
-from edgeconv.runtime.session import Session
+from edgeconv.run.report import InputPart
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
 
@@ -54,7 +56,7 @@ class CheckedMethod(Part):
 
     name: str
     device: DeviceName
-    check: CheckPart | None
+    check: verify.Check | None
     kernel: Annotated[SeriesPart | None, Meta(description="null where the check failed: what is wrong gets no time")]
 
 
@@ -107,7 +109,7 @@ def run(
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
-    described_input, problem_record = report.describe_pixels(pixels), report.describe_problem(request, problem)
+    described_input, problem_record = report.describe_pixels(pixels), figures.describe_problem(request, problem)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     failed: list[tuple[str, DeviceName, str]] = []
     reference, *others = run_all(pixels, problem, request, options, failed)
@@ -144,8 +146,8 @@ def run(
             CheckedMethod(
                 ran.method,
                 ran.device,
-                report.describe_check(ran.check),
-                None if ran.kernel is None else report.describe_series(ran.kernel),
+                ran.check,
+                None if ran.kernel is None else figures.describe_series(ran.kernel),
             )
             for ran in (reference, *others)
         ],
@@ -221,7 +223,7 @@ def largest_error(
     """
     if isinstance(problem, ChainProblem):
         return 0.0
-    bound = max(check.bound_by_channel)
+    bound = max(map(verify.size_of, check.bound_by_channel))
     if raw.dtype.kind == "f":
         largest = magnitude(finite_range(raw))
         bound = float(exactness.stored_bound(np.array(largest), np.array(bound), raw.dtype))
@@ -259,9 +261,8 @@ def _check_text(ran: MethodRun, reference: MethodRun) -> str:
     check, is_float = ran.check, ran.output.dtype.kind == "f"
     if not check.checked_samples:
         return report_text.NOTHING_TO_CHECK
-    found = (
-        f"largest relative error {check.relative_error:.2g} in {check.checked_samples:,} of {ran.output.size:,} samples"
-    )
+    error = verify.size_of(check.relative_error)
+    found = f"largest relative error {error:.2g} in {check.checked_samples:,} of {ran.output.size:,} samples"
     if not check.passed:
         return f"WRONG, {check.unexplained_samples:,} beyond their error bounds, {found}"
     if reference.check.passed and np.array_equal(ran.output, reference.output, equal_nan=is_float):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Literal
 
-from edgeconv.core.records import Amount, Meta, Natural, Part, Share, finite
+from edgeconv.core.records import Amount, Meta, Natural, Part, RecordHead, Share, finite, header
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
@@ -19,7 +19,6 @@ from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.regions import Region
 from edgeconv.diff.scale import Scale, scale_for
 from edgeconv.diff.ssim import mean_ssim
-from edgeconv.run.report import RecordHead, header
 
 REGIONS_SHOWN = 5
 """Regions that the text lists; JSON and page have all that were stored."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from edgeconv.core.records import RecordHead
 from edgeconv.core.records import to_json as record_json
 from edgeconv.core.safe_text import visible
 from edgeconv.diff import pictures, record
@@ -21,7 +22,6 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.run.report import RecordHead
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """What `edgeconv diff` allows by default."""

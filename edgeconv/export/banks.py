@@ -14,9 +14,9 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import median, samples
 from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import Roof
 from edgeconv.core.units import digits_text
 from edgeconv.export.tables import Table, percent, shown
+from edgeconv.hardware.device import Roof
 
 
 class BankSeries(NamedTuple):

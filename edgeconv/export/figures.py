@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import geometric_mean
 
+from edgeconv.api.figures import share_of_limit
 from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.bench.surface import shares
-from edgeconv.core.cost import share_of_limit
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.banks import BankSeries, bank_series
 from edgeconv.export.colours import NAMES, colours_of

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgeconv.api.figures import PHASES, share_of_limit
 from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.ladders.conv import DTYPE, ConvRow
 from edgeconv.bench.ladders.gemm import GemmRow
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import competes, fastest, groups, median
-from edgeconv.core.cost import share_of_limit
 from edgeconv.core.safe_text import cell
 from edgeconv.core.units import seconds_text, share_text
 from edgeconv.export.schemas import AnyRecord, LadderRecord
 from edgeconv.export.tables import Table, median_and_spread, rate, shown, times, without_empty_columns
 from edgeconv.io.files import utf8
 from edgeconv.methods.options import Options
-from edgeconv.run.report import PHASES, RunReport
+from edgeconv.run.report import RunReport
 from edgeconv.run.report_text import chain_text
 
 Line = dict[str, Any]

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from edgeconv.api.figures import SeriesPart
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -22,7 +23,6 @@ from edgeconv.bench.summary import groups, median, winners
 from edgeconv.bench.surface import Share, shares, worst
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
-from edgeconv.run.report import SeriesPart
 
 NOTHING = "–"
 BAR = "\\|"

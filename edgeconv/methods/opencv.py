@@ -204,10 +204,10 @@ def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> No
     if problem.output_dtype != np.uint8:
         out[...] = store(values, problem.output_mode, problem.output_dtype)
         return
-    if problem.output_mode == "clip":
-        values = np.clip(values, 0, CLAMP, out=values)
-    elif values.dtype.kind == "f":
-        values = np.clip(values, -CLAMP, CLAMP, out=values)  # a value of 2³¹ or more would become 0
+    if problem.output_mode == "clip" or values.dtype.kind == "f":  # a float of 2³¹ or more would become 0
+        values = np.clip(values, 0 if problem.output_mode == "clip" else -CLAMP, CLAMP, out=values)
+    if values.dtype == np.float64:  # which goes through float32 below
+        np.rint(values, out=values)
     # |v|, rounded to nearest with ties to even and saturated: the project's rule (output.py). `dst` is written
     # in place where OpenCV finds it of the right layout; a last axis of 1 makes it a new array.
     stored = cv2.convertScaleAbs(values, dst=out if problem.output_channels > 1 else None)

@@ -56,7 +56,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for entry in options_of(Options):
-            entry.check(getattr(self, entry.name))
+            entry.check(getattr(self, entry.name), f"{entry.name}=")
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
             raise UsageError(f"--threads {self.threads} is not a whole number from 1.")
         if not isinstance(self.workspace_limit_bytes, int) or self.workspace_limit_bytes < 0:

@@ -27,6 +27,7 @@ import numpy as np
 from edgeconv.core.chains import Chain
 from edgeconv.core.filters import FILTERS, Filter
 from edgeconv.core.output import threshold_text
+from edgeconv.core.records import to_json
 from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io import temporary_files
@@ -364,7 +365,7 @@ class OutputFiles:
         if self.report is None:
             put_pictures()
             return
-        write_bytes_atomically(self.report, report.to_json(record), replace=replaceable.report)
+        write_bytes_atomically(self.report, to_json(record), replace=replaceable.report)
         try:
             put_pictures()
         except BaseException:  # Ctrl-C too

@@ -5,11 +5,14 @@ Both are rows of a label and a text. Whoever prints them chooses colours and bre
 
 from __future__ import annotations
 
+from edgeconv.api.check import size_of
+from edgeconv.api.figures import Check, MethodPart, ProblemPart, Throughput
 from edgeconv.core.chains import Chain
+from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.output import threshold_text
 from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text, share_text
-from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, ProblemPart, RunReport, ThroughputPart
+from edgeconv.run.report import InputPart, OutputPart, RunReport
 
 NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
 
@@ -25,7 +28,9 @@ def summary(report: RunReport) -> list[TextRow]:
     result = report.output
     wall = "" if report.wall_seconds is None else f", {seconds_text(report.wall_seconds)} with measuring"
     size = f"{result.width}×{result.height} {result.dtype}"
-    written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}"
+    why = report.method.why.rpartition("; ")[2]
+    instead = f"; by {report.method.name}, as {why}" if "does not compute" in why else ""
+    written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}{instead}"
     rows = [TextRow("wrote", written), TextRow("speed", _speed_text(report)), _verdict(report)]
     if report.tiles is not None and report.tiles.proof is not None:
         label, text = _proof_row(report)
@@ -69,7 +74,7 @@ def _speed_text(report: RunReport) -> str:
     return f"{rate}, {share_text(speed.memory_floor_share)} of a copy's speed"
 
 
-def _throughput_text(rates: ThroughputPart) -> str:
+def _throughput_text(rates: Throughput) -> str:
     """Of a chain: pixels, and how near it comes to a copy."""
     rate = f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
     share = rates.memory_floor_share
@@ -89,7 +94,7 @@ def _verdict(report: RunReport) -> TextRow:
     return TextRow("right", f"{found}{_before(report)}", "good")
 
 
-def _agreement(check: CheckPart) -> str:
+def _agreement(check: Check) -> str:
     """How near a right output comes to the reference; equal is what has no error at all."""
     if check.max_abs_error == 0:
         return "are equal to the float64 reference"
@@ -103,7 +108,7 @@ def _agreement(check: CheckPart) -> str:
     return f"are within the error bound of the float64 reference: {errors}"
 
 
-def _errors(check: CheckPart) -> tuple[str, str]:
+def _errors(check: Check) -> tuple[str, str]:
     """The largest error in output units, and as a share of the largest value."""
     absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
     return absolute, "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
@@ -222,11 +227,12 @@ def _check_rows(report: RunReport) -> list[tuple[str, str]]:
     found = f"{verdict}{_before(report)}: largest error {absolute} ({relative} relative) against float64; {extent}"
     if not check.arithmetic:  # a report from before bounds were derived
         return [("check", found)]
-    return [("check", found), ("exactness", exactness_text(check))]
+    rounds = report.output.dtype.startswith("uint") and report.problem.output_mode != "normalize"
+    return [("check", found), ("exactness", exactness_text(check, rounds))]
 
 
-def exactness_text(check: CheckPart) -> str:
-    """How exact the method's arithmetic is, for a person."""
+def exactness_text(check: Check, rounds: bool) -> str:
+    """How exact the method's arithmetic is, for a person; `rounds` where what was checked is of integers."""
     if check.exact and not any(check.bound_by_channel):  # of exact sums, a root may still be rounded
         return f"exact ({check.arithmetic}): every sample must be equal to the rounded oracle"
     bounds = [f"{bound:.2g}" if bound is not None else "none" for bound in check.bound_by_channel]
@@ -235,7 +241,8 @@ def exactness_text(check: CheckPart) -> str:
         known = [bound for bound in check.bound_by_channel if bound is not None]
         largest = f"{max(known):.2g}" if len(known) == len(bounds) else "none"
         return f"largest error bound {of}: {largest}; all {len(bounds)} are in the report"
-    return f"error bound {of}: {', '.join(bounds)}"
+    is_near = rounds and max(map(size_of, check.bound_by_channel)) < LEVEL_OFF_BELOW
+    return f"error bound {of}: {', '.join(bounds)}{f'; {LEVEL_OFF}' if is_near else ''}"
 
 
 def _tile_rows(report: RunReport) -> list[tuple[str, str]]:

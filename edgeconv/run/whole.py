@@ -13,35 +13,27 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from edgeconv.core import cost
+from edgeconv.api import figures
+from edgeconv.api.auto import Choice, choose
+from edgeconv.api.measure import Filtered, describe, filter_picture, measure
+from edgeconv.api.measure import Roofs as Roofs
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
-from edgeconv.core.records import fields_of, plain
-from edgeconv.core.request import Request
-from edgeconv.core.timing import Budget, Series, Stopwatch
-from edgeconv.hardware.versions import installed_versions
+from edgeconv.core.records import fields_of, header, plain
+from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.io.files import STANDARD_STREAM, prepared
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, encode_bank, encode_image, pictures_of, read_image
-from edgeconv.methods.options import Options
 from edgeconv.run import report
 from edgeconv.run.job import Job, sampling_seconds
 from edgeconv.run.outputs import OutputFiles, Provenance, Replaceable, output_path
 from edgeconv.run.steps import Run
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import Choice, choose
-from edgeconv.runtime.chain_check import check_output
-from edgeconv.runtime.session import Session
-
-Roofs = dict[str, Roof]
-"""Measured limits by device: they cost as much as a small picture, so that one command measures them once."""
 
 
 def run(job: Job, process_seconds: float | None = None, roofs: Roofs | None = None) -> report.RunReport:
@@ -61,7 +53,6 @@ class WholeRun(Run):
     _choice: Choice
     _outputs: OutputFiles
     _filtered: Filtered
-    _measured: Measurement
     _encoded: list[bytes | memoryview]
     """The files, in the order of `OutputFiles.pictures`; one of a stream."""
     _input_pixels: dict[str, Any]
@@ -87,13 +78,13 @@ class WholeRun(Run):
             self._choice = choose(job.method, job.device, self._problem)
             self._format = job.format or FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
-        problem_record = plain(report.describe_problem(job.request, self._problem))
+        problem_record = plain(figures.describe_problem(job.request, self._problem))
         provenance = Provenance(problem_record, self._problem.in_channels, self._choice.method, self._is_same_input)
         self._outputs = OutputFiles(job, target, provenance)
         return self._outputs
 
     def _is_same_input(self, recorded: dict[str, Any]) -> bool:
-        return bool(recorded["sha256"] == report.sha256_of(self._picture.pixels))
+        return bool(recorded["sha256"] == figures.sha256_of(self._picture.pixels))
 
     def prepare(self, resources: ExitStack) -> None:
         """See Run.prepare: the session is set up with the first run, which is the cold one."""
@@ -127,7 +118,7 @@ class WholeRun(Run):
         job = self._job
         limit_seconds = job.time_limit_seconds or sampling_seconds(sum(self._watch.phases_seconds.values()))
         budget = Budget(max_samples=job.samples, time_limit_seconds=limit_seconds)
-        self._measured = measure(self._filtered, budget, job.check, self._roofs)
+        self._filtered = measure(self._filtered, budget, job.check, self._roofs)
 
     def write(self, replaceable: Replaceable, resources: ExitStack) -> Callable[[], None]:
         paths: tuple[Path | str, ...] = self._outputs.pictures or (STANDARD_STREAM,)
@@ -165,136 +156,13 @@ class WholeRun(Run):
                 report.OutputFilePart(filter=label, file=str(path), file_bytes=len(data), file_sha256=digest)
                 for label, path, data, digest in files
             ]
-        figures = describe(self._filtered, self._measured, asked_for=self._job.method, peak_bytes=self._peak_bytes)
         return report.RunReport(
-            **report.header(),
+            **header(),
             kind=report.KIND,
             input=report.InputPart(
                 file=self._job.source, format=picture.format, notes=list(picture.notes), **self._input_pixels
             ),
             output=report.OutputPart(file=file, **encoded, **self._output_pixels),
             wall_seconds=time.perf_counter() - self._began,
-            **fields_of(figures),
+            **fields_of(describe(self._filtered, asked_for=self._job.method, peak_bytes=self._peak_bytes)),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Filtered:
-    """A picture that was filtered once, and the session that did it, which may be measured."""
-
-    picture: Picture
-    request: Request
-    problem: Problem | ChainProblem
-    choice: Choice
-    options: Options
-    session: Session
-    raw: NDArray[Any]
-    """What the method gave, HWC."""
-    finished: NDArray[Any]
-    """The output: `raw` after the second pass of `normalize`, or a mask of it by a threshold."""
-    cold_seconds: float
-    watch: Stopwatch
-
-
-def filter_picture(
-    picture: Picture,
-    request: Request,
-    problem: Problem | ChainProblem,
-    choice: Choice,
-    options: Options,
-    watch: Stopwatch,
-) -> Filtered:
-    """Set a session up and run it once; phases are added to `watch`."""
-    with watch.phase("set_up"):
-        second_pass = request.second_pass(picture.pixels.dtype)
-        session = Session(problem, choice.method, choice.device, options, second_pass)
-        session.take_arrays()
-    finished = session.convolve(picture.pixels, watch)
-    cold_seconds = watch.phases_seconds["convolve"]
-    raw = finished if second_pass is None else session.raw()
-    unmasked = replace(request, threshold=None)
-    filtered = Filtered(picture, unmasked, problem, choice, options, session, raw, finished, cold_seconds, watch)
-    return filtered if request.threshold is None else masked(filtered, request, watch)
-
-
-def masked(filtered: Filtered, request: Request, watch: Stopwatch) -> Filtered:
-    """An output without a threshold as the mask of `request`, made on the host; its phase is added to `watch`."""
-    with watch.phase("threshold"):
-        finished = request.mask(filtered.finished)
-    return replace(filtered, request=request, finished=finished, watch=watch)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """How fast and how right; None for what was not asked for."""
-
-    kernel: Series | None
-    end_to_end: Series | None
-    roof: Roof | None
-    check: verify.Check | None
-
-
-def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None = None) -> Measurement:
-    """Sample the session (not at all for a budget of no samples), measure the roof, and compare with the oracle.
-
-    A roof that is in `roofs` is not measured again; one that is measured is added.
-    """
-    session, pixels = filtered.session, filtered.picture.pixels
-    kernel = end_to_end = roof = checked = None
-    if budget.max_samples > 0:
-        kernel = session.time_kernel(pixels, budget)
-        end_to_end = session.time_end_to_end(pixels, budget) if session.device.moves_data else kernel
-        session.release_arrays()
-        roof = None if roofs is None else roofs.get(filtered.choice.device)
-        if roof is None:
-            roof = session.measure_roof()
-        if roofs is not None:
-            roofs[filtered.choice.device] = roof
-    if check != "none":
-        limit = verify.SAMPLED_CHECK if check == "sample" else None
-        checked = check_output(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)
-    return Measurement(kernel, end_to_end, roof, checked)
-
-
-def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_bytes: int | None) -> report.RunFigures:
-    """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
-    session, phases = filtered.session, filtered.watch.phases_seconds
-    kernel, end_to_end = measured.kernel, measured.end_to_end
-    problem = filtered.problem
-    speed = throughput = None
-    if isinstance(problem, ChainProblem):
-        counts = cost.count_chain(problem)
-        if kernel is not None and end_to_end is not None:
-            pixels_per_second = problem.height * problem.width / end_to_end.statistics.median_seconds
-            found = cost.throughput(problem, counts, kernel.statistics.median_seconds, measured.roof)
-            throughput = report.describe_throughput(found, pixels_per_second, measured.roof)
-    else:
-        counts = cost.count(problem, stored=filtered.finished.dtype)
-    if throughput is None and kernel is not None and end_to_end is not None:
-        gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
-        rates = cost.speed(counts, kernel.statistics.median_seconds, measured.roof)
-        speed = report.describe_speed(rates, gflops_end_to_end, measured.roof)
-    phases_seconds = {name: phases[name] for name in report.PHASES if name in phases}
-    return report.RunFigures(
-        problem=report.describe_problem(filtered.request, filtered.problem),
-        method=report.describe_method(filtered.choice, asked_for, filtered.options, session.plan),
-        device=report.describe_device(filtered.choice.device, session.device.describe()),
-        versions=installed_versions(),
-        phases_seconds=phases_seconds,
-        whole_run_seconds=sum(phases.values()),
-        timing=report.TimingPart(
-            kernel_clock="CUDA events" if session.device.moves_data else "host",
-            leaves_out=report.left_out(filtered.request, filtered.problem.dtype),
-            l2_state=session.device.l2_state,
-            cold_seconds=filtered.cold_seconds,
-            kernel=None if kernel is None else report.describe_series(kernel),
-            end_to_end=None
-            if end_to_end is None or not session.device.moves_data
-            else report.describe_series(end_to_end),
-        ),
-        counts=report.describe_counts(counts),
-        speed=speed,
-        peak_bytes=peak_bytes,
-        check=report.describe_check(measured.check),
-        throughput=throughput,
-    )

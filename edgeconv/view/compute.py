@@ -2,7 +2,7 @@
 
     right side (and left)  ── LayerReady ──>  difference  ── DifferenceReady ──>  rest  ── RunMeasured ──>  Done
 
-Pixels, figures and maps come from the code of `edgeconv run` (run/whole.py) and `edgeconv diff` (diff/). The
+Pixels, figures and maps come from the code of `edgeconv run` (api/measure.py) and `edgeconv diff` (diff/). The
 measurement waits until no control was changed for `REST_SECONDS`, so that it never delays what is displayed. Between
 steps the token is checked; an error becomes one `Failed` with its message.
 """
@@ -20,6 +20,9 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from edgeconv.api import measure
+from edgeconv.api.auto import choose
+from edgeconv.api.figures import RunFigures
 from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.core.request import Request
@@ -32,11 +35,8 @@ from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, one
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.run import whole
 from edgeconv.run.job import Job
 from edgeconv.run.outputs import default_name
-from edgeconv.run.report import RunFigures
-from edgeconv.runtime.auto import choose
 from edgeconv.view import background
 from edgeconv.view.computations import Computations, Waiting
 from edgeconv.view.latest_request import Token
@@ -151,7 +151,7 @@ Deliver = Callable[[Computed], None]
 class _Computed:
     """An output and, once measured, its record."""
 
-    filtered: whole.Filtered
+    filtered: measure.Filtered
     label: str
     record: RunFigures | None = None
 
@@ -263,7 +263,7 @@ class Workshop:
             watch = Stopwatch()
             watch.phases_seconds |= base.filtered.watch.phases_seconds
             label = f"{base.label}, threshold {threshold_text(request.threshold or 0.0)}"
-            return _Computed(whole.masked(base.filtered, request, watch), label)
+            return _Computed(measure.masked(base.filtered, request, watch), label)
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)
@@ -273,7 +273,7 @@ class Workshop:
             problem = settled.picture_problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, problem)
             with listening(self._computations.listener(key)):
-                filtered = whole.filter_picture(picture, settled, problem, choice, options, watch)
+                filtered = measure.filter_picture(picture, settled, problem, choice, options, watch)
             filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
             label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
             return _Computed(filtered, label)
@@ -329,9 +329,9 @@ class Workshop:
                 slow = filtered.cold_seconds > SLOW_SECONDS
                 budget = replace(BUDGET, min_samples=1, max_samples=1) if slow else BUDGET
                 with self._measuring_shown(request.generation, token, deliver) if slow else nullcontext():
-                    measured = whole.measure(filtered, budget, "sample")
+                    filtered = measure.measure(filtered, budget, "sample")
                 peak_bytes = filtered.session.device.peak_bytes()
-                computed.record = whole.describe(filtered, measured, asked_for=asked.method, peak_bytes=peak_bytes)
+                computed.record = measure.describe(filtered, asked_for=asked.method, peak_bytes=peak_bytes)
             finally:
                 self.measuring.release()
         deliver(RunMeasured(request.generation, request.picture, asked, computed.record, again))

@@ -19,7 +19,7 @@ from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource, c
 from edgeconv.view.timeline import Timeline
 
 if TYPE_CHECKING:
-    from edgeconv.run.report import RunFigures
+    from edgeconv.api.figures import RunFigures
 
 SIDES = (INPUT, OUTPUT)
 """What the two sides show at first."""

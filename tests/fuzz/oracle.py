@@ -16,6 +16,7 @@ Filters, luma shares and border rules are typed in anew here. The only import is
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,13 +94,15 @@ class Arithmetic:
     """Whole-number pictures with whole weights give the exact result."""
     stores_half: bool = False
     """Responses pass through float16."""
+    most_off: float = 2.0**-6
+    """Of an integer output of fractional weights, before it is rounded: more than that is computed in float64."""
     multiplies_zeros: bool = False
     """A vendor's dense product: channels that do not meet are multiplied by zeros, which a NaN survives."""
 
 
 FLOAT32 = Arithmetic()
 FLOAT64 = Arithmetic(unit=2.0**-53, least=2.0**-1074, largest=float(np.finfo(np.float64).max))
-VENDOR_FLOAT32 = replace(FLOAT32, whole_is_exact=False, multiplies_zeros=True)
+VENDOR_FLOAT32 = replace(FLOAT32, whole_is_exact=False, most_off=math.inf, multiplies_zeros=True)
 TWOFOLD_HALF = replace(FLOAT32, unit=2.0**-23, weight_share=2.0**-21, extra_roundings=9)
 """float16 pictures on tensor cores: weights as two halves, products exact, sums that may cut instead of round."""
 VENDOR_TF32 = replace(VENDOR_FLOAT32, unit=2.0**-23, operand=2.0**-10, operand_least=2.0**-126, extra_roundings=9)
@@ -300,6 +303,9 @@ def _bounded(
         error = error + how.operand_least * (abs(pixels).sum(axis=1, keepdims=True) + abs(weights).sum(axis=0))
     if how.stores_half:
         error = error + abs(values) * 2.0**-11 + 2.0**-25
+    is_integer = asked.output_dtype(window.dtype).kind == "u"
+    most_off = how.most_off if is_integer else math.inf
+    error = np.minimum(error, most_off)
     values, error = values.reshape(samples), error.reshape(samples)
     free = (terms * 1.01 >= how.largest).reshape(samples).any(axis=1)
     # Where channels are filtered alike they may be summed first, before a small weight makes them smaller.
@@ -308,6 +314,7 @@ def _bounded(
     if asked.combine == "magnitude":
         root = np.sqrt(np.square(values).sum(axis=1))
         off = np.sqrt(np.square(error).sum(axis=1)) + 4 * how.unit * root + 4 * how.least
+        off = np.minimum(off, most_off)
         low, high = np.maximum(root - off, 0), root + off
     elif asked.combine == "maximum":
         low, high = (values - error).max(axis=1), (values + error).max(axis=1)

@@ -18,6 +18,7 @@ from oracle import (
 )
 
 import edgeconv
+from edgeconv.api import check
 from edgeconv.api.convolve import PLANS
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
@@ -25,7 +26,6 @@ from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError
 from edgeconv.methods import require
 from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
-from edgeconv.runtime import check
 
 GUARD_BYTES = 256
 TABLE_BYTES = 16 * 2**10

@@ -33,12 +33,12 @@ from fuzzing import Fuzzed, run_one  # noqa: E402
 from kernel_work import Ended, FloorWords, Job, Work, make_plan  # noqa: E402
 from problems import image_of  # noqa: E402
 
+from edgeconv.api import check  # noqa: E402
 from edgeconv.core.chains import chain_problem, make_chain  # noqa: E402
 from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, THREADS  # noqa: E402
 from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of  # noqa: E402
 from edgeconv.methods.cuda.canny_plan import CudaCannyPlan  # noqa: E402
 from edgeconv.methods.options import Options  # noqa: E402
-from edgeconv.runtime import check  # noqa: E402
 
 MOST_OF_A_CHAIN = 4000
 """Samples of a case that is run through the method's plan as well: what that adds does not depend on the size."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.api.auto import Choice
+from edgeconv.api.session import Session
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
 from edgeconv.methods.options import Options
@@ -15,8 +17,6 @@ from edgeconv.run.tiled.grid import Tile, WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter, for_each_tile
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource
-from edgeconv.runtime.auto import Choice
-from edgeconv.runtime.session import Session
 
 THREADS = 2
 

@@ -11,6 +11,7 @@ import tifffile
 from pieces import assert_same, by_tiles, by_whole, in_one_chunk
 from problems import random_image
 
+from edgeconv.api.auto import Choice
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.methods import method_names
@@ -18,7 +19,6 @@ from edgeconv.run import report_text
 from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled.determinism import depends_on_tiling
-from edgeconv.runtime.auto import Choice
 
 pytestmark = pytest.mark.gpu
 

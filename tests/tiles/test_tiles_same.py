@@ -10,6 +10,7 @@ from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, r
 from problems import random_image
 from selection import few_then_slow
 
+from edgeconv.api.auto import Choice
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -20,7 +21,6 @@ from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
 from edgeconv.run.tiled.determinism import REPLACEMENTS, depends_on_tiling, is_exact, settle
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.runtime.auto import Choice
 
 SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()

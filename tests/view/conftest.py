@@ -10,10 +10,10 @@ import pytest
 from problems import random_image
 from qt_here import qt_reason
 
-from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
+from edgeconv.hardware.cpu.device import CpuDevice
+from edgeconv.hardware.device import Roof
 from edgeconv.io.image import write_image
-from edgeconv.runtime.devices.cpu import CpuDevice
 from edgeconv.view import compute
 
 

@@ -16,10 +16,10 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, finish, opened, settle
 
 from edgeconv import convolve
+from edgeconv.api.session import Session
 from edgeconv.core import progress
 from edgeconv.io.image import Picture, write_image
 from edgeconv.methods import reference
-from edgeconv.runtime.session import Session
 from edgeconv.view.computations import GRACE_SECONDS
 from edgeconv.view.compute import Workshop
 from edgeconv.view.qt import busy

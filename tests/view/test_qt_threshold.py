@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from windows import PIXELS, opened, settle, shown
 
 from edgeconv import convolve
+from edgeconv.api.session import Session
 from edgeconv.io.image import read_image, write_image
-from edgeconv.runtime.session import Session
 
 
 def mask_of(limit: float, filter: str = "sobel") -> np.ndarray:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
+from edgeconv.api.auto import Choice
 from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.engines.base import Connection, Engine, Settle
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
@@ -35,7 +36,6 @@ from edgeconv.core.timing import Clock
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line
 from edgeconv.io import temporary_files
 from edgeconv.options import JpegCodec
-from edgeconv.runtime.auto import Choice
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""

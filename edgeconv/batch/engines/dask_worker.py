@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import edgeconv
+from edgeconv.api.auto import Choice, choose
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
@@ -23,9 +24,8 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.io.gpu_jpeg import nvimgcodec_version, require_gpu_jpeg
 from edgeconv.options import JpegCodec
-from edgeconv.runtime.auto import Choice, choose
-from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_gpu_jpeg
 
 
 @dataclass(frozen=True)

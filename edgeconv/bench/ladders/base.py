@@ -16,14 +16,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api.figures import DeviceFacts, SeriesPart, describe_series
 from edgeconv.bench.watch import Watch, Watched
-from edgeconv.core.cost import Roof
-from edgeconv.core.records import Amount, Meta, Part, Positive, fields_of, finite
+from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, fields_of, finite, header
 from edgeconv.core.timing import Budget, Sampler, interleave
 from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.hardware.device import Device, Roof
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.run.report import DeviceFacts, RecordHead, SeriesPart, describe_series, header
-from edgeconv.runtime.devices.base import Device
 
 Blocks = Literal["usual", "all"]
 """Of each step, its usual thread blocks, or every shape that it may be compiled for."""

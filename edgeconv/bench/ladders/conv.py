@@ -27,21 +27,21 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api.check import SAMPLED_CHECK, check, size_of
 from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Step, StepRow, times_as_fast
 from edgeconv.bench.synthetic import bench_filter
-from edgeconv.core.cost import Roof, count
+from edgeconv.core.cost import count
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
+from edgeconv.hardware.device import Device, Roof
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.sliding import CudaSliding
 from edgeconv.methods.cuda.textbook import Textbook
 from edgeconv.methods.options import Options
-from edgeconv.runtime.check import SAMPLED_CHECK, check
-from edgeconv.runtime.devices.base import Device
 
 KIND: Literal["bench conv"] = "bench conv"
 COPY = "copy"
@@ -238,7 +238,7 @@ def make_case(size: int, stride: int, device: Device) -> LadderCase:
 
     def judge(output: NDArray[Any]) -> tuple[bool, float, float]:
         against = check(pixels, output, problem, max_samples=SAMPLED_CHECK)
-        return against.passed, against.relative_error, against.tolerance
+        return against.passed, size_of(against.relative_error), against.tolerance
 
     def ready(step: ConvStep, block: ConvBlock | None) -> Callable[[], None]:
         if not step.computes:

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Step, StepRow, times_as_fast
-from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
+from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.core.records import Amount, Meta
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.runtime.devices.base import Device
+from edgeconv.hardware.device import Device, Roof
 
 KIND: Literal["bench gemm"] = "bench gemm"
 VENDOR = "cublas"

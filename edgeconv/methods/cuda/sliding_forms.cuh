@@ -26,7 +26,7 @@
 //     ring_of_differences     three of four responses have a sample in them, and a maximum keeps NaN and infinite sizes
 //     taps                    every response has every sample in it; a response that overflows downwards is not the largest
 //     gradient                no maximum drops anything: what is not finite stays so
-// Samples under zero weights alone are no part of the operation (runtime/check.py). Denormal numbers are kept;
+// Samples under zero weights alone are no part of the operation (api/check.py). Denormal numbers are kept;
 // forms.py counts the roundings.
 enum class Form { taps, gradient, ring_of_three, ring_of_differences };
 constexpr Form form = Form::FORM;

@@ -1,4 +1,4 @@
-"""Tiles against the float64 oracle, window by window, by the rule of runtime/check.py.
+"""Tiles against the float64 oracle, window by window, by the rule of api/check.py.
 
     sample   64×64 windows on a grid of 5×5 over the output, corners, edges and centre among them
     full     every sample
@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api import check
+from edgeconv.api.check import Check, equality
 from edgeconv.core import chains
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import PicturePlan
 from edgeconv.run.tiled.grid import Span, Tile
-from edgeconv.runtime import check
-from edgeconv.runtime.chain_check import equality
-from edgeconv.runtime.check import Check
 
 WINDOW = 64
 WINDOWS_PER_AXIS = 5
@@ -59,8 +58,7 @@ class TileCheck:
         result = out[y : y + len(rows), x : x + len(columns)]
         found = check.check(part, result, replace(problem, height=height, width=width), plan.arithmetic)
         if found.worst is not None:  # its place counts from the start of the part
-            worst = replace(found.worst, y=found.worst.y + rows.start, x=found.worst.x + columns.start)
-            found = replace(found, worst=worst)
+            found.worst.y, found.worst.x = found.worst.y + rows.start, found.worst.x + columns.start
         self._found.append(found)
 
     def _compare_chain(

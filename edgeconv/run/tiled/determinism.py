@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgeconv.api.auto import Choice
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.option import AUTO
 from edgeconv.core.problem import INPUT_DTYPES, Problem
 from edgeconv.errors import UsageError
-from edgeconv.runtime.auto import Choice
 
 ORDER_DEPENDS_ON_POSITION: tuple[tuple[DeviceName, str, tuple[str, ...]], ...] = (
     ("cpu", "opencv", INPUT_DTYPES),

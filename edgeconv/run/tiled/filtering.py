@@ -19,12 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api import check as verify
+from edgeconv.api import figures
+from edgeconv.api.auto import Choice, choose
+from edgeconv.api.session import Session
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import ImageReadError, UsageError
+from edgeconv.hardware.cpu.device import COPY_BYTES
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.file_identity import file_identity, file_state
 from edgeconv.io.files import is_device, is_standard_stream
@@ -46,11 +52,6 @@ from edgeconv.run.tiled.sources import open_output, open_source
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.zarr import is_zarr
 from edgeconv.run.tiled.verify_output import OutputComparison
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import Choice, choose
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.cpu import COPY_BYTES
-from edgeconv.runtime.session import Session
 
 DEFAULT_LIMIT_BYTES = 2**31
 """Where neither a tile nor a limit is set."""
@@ -155,7 +156,7 @@ class TiledRun(Run):
         )
         self._target = self._find_target()
         self._filter = WindowFilter(request, choice, self._job.options, layout.dtype, self._clock)
-        described = plain(report.describe_problem(request, problem))
+        described = plain(figures.describe_problem(request, problem))
         provenance = Provenance(described, problem.in_channels, choice.method, self._is_same_input)
         self._outputs = OutputFiles(
             self._job, self._target, provenance, may_replace_folder=is_zarr, pictures=(self._target,)

@@ -26,10 +26,10 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods.reference import ROWS_PER_BAND
 from edgeconv.run.tiled.grid import WindowRules, reached
 from edgeconv.run.tiled.sources.base import ChunkLayout
-from edgeconv.runtime.devices import get_device
 
 MEBIBYTE = 2**20
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.api.auto import Choice
+from edgeconv.api.session import Session
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -26,8 +28,6 @@ from edgeconv.methods.options import Options
 from edgeconv.run.tiled.grid import Tile, TileGrid
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sinks.base import Sink
-from edgeconv.runtime.auto import Choice
-from edgeconv.runtime.session import Session
 
 Handle = Callable[[Tile, NDArray[Any], NDArray[Any]], None]
 """Takes a tile, its padded window and the method's output for it."""

@@ -11,33 +11,26 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.api import figures
+from edgeconv.api.auto import Choice
+from edgeconv.api.figures import Check, Phase, TimingPart
+from edgeconv.api.session import Session
 from edgeconv.core import cost
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import header
 from edgeconv.core.timing import Series, StopReason
+from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
 from edgeconv.run.job import Job
-from edgeconv.run.report import (
-    InputPart,
-    OutputPart,
-    Phase,
-    RunReport,
-    SpeedPart,
-    ThroughputPart,
-    TilesPart,
-    TimingPart,
-)
+from edgeconv.run.report import InputPart, OutputPart, RunReport, TilesPart
 from edgeconv.run.tiled.grid import TileGrid
 from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
 from edgeconv.run.tiled.sinks.base import OutputShape
 from edgeconv.run.tiled.sources.base import ChunkLayout
 from edgeconv.run.tiled.verify_output import OutputComparison
-from edgeconv.runtime.auto import Choice
-from edgeconv.runtime.check import Check
-from edgeconv.runtime.session import Session
 
 EVERY_TILE: StopReason = "every tile of the full size was taken"
 
@@ -104,33 +97,37 @@ class TiledRecord:
 
     def to_report(self) -> RunReport:
         """The report of a run, with the part of the tiles."""
-        kernel, end_to_end = self._series()
         device, plan = self.checks.session.device, self.checks.session.plan
+        of_tile = self.checks.session.problem
+        taken = (samples[of_tile.input_shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
+        # Of the tiles of the full size, the first left out where there are others.
+        kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
+        speed, throughput = figures.rates(of_tile, cost.count_any(of_tile), kernel, end_to_end, self.checks.roof)
         return RunReport(
-            **report.header(),
+            **header(),
             kind=report.KIND,
             input=self._input(),
             output=OutputPart(file=self.output, **self.checks.output_identity, **_size(self.cut.shape), sha256=None),
-            problem=report.describe_problem(self.job.request, self.settled.problem),
-            method=report.describe_method(self.settled.choice, self.job.method, self.job.options, plan),
-            device=report.describe_device(self.settled.choice.device, device.describe()),
+            problem=figures.describe_problem(self.job.request, self.settled.problem),
+            method=figures.describe_method(self.settled.choice, self.job.method, self.job.options, plan),
+            device=figures.RunDevice(**device.describe(), kind=self.settled.choice.device),
             versions=installed_versions(),
             phases_seconds=self._phases(),
             whole_run_seconds=self.times.whole_seconds,
             timing=TimingPart(
                 kernel_clock="host",
-                leaves_out=report.left_out(self.job.request, self.settled.layout.dtype),
+                leaves_out=figures.left_out(self.job.request, self.settled.layout.dtype),
                 l2_state="warm",
                 cold_seconds=next(iter(self.clock.kernel_samples.values()))[0],
-                kernel=report.describe_series(kernel),
-                end_to_end=report.describe_series(end_to_end) if device.moves_data else None,
+                kernel=figures.describe_series(kernel),
+                end_to_end=figures.describe_series(end_to_end) if device.moves_data else None,
             ),
-            counts=report.describe_counts(cost.count_any(self.settled.problem)),
-            speed=self._speed(kernel, end_to_end),
+            counts=cost.count_any(self.settled.problem),
+            speed=None if self.settled.normalizes else speed,  # no tile's time covers the second pass
             peak_bytes=device.peak_bytes(),
-            check=report.describe_check(self.checks.check),
+            check=self.checks.check,
             tiles=self._tiles(),
-            throughput=self._throughput(kernel, end_to_end),
+            throughput=throughput,
         )
 
     def _input(self) -> InputPart:
@@ -147,33 +144,7 @@ class TiledRecord:
             **self.clock.filtering.phases_seconds,
         }
         found["set_up"] = found.get("set_up", 0.0) + self.times.set_up_seconds
-        return {name: found[name] for name in report.PHASES if name in found}
-
-    def _series(self) -> tuple[Series, Series]:
-        """Of the tiles of the full size, the first left out where there are others."""
-        shape = self.checks.session.problem.input_shape
-        taken = (samples[shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
-        kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
-        return kernel, end_to_end
-
-    def _speed(self, kernel: Series, end_to_end: Series) -> SpeedPart | None:
-        """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
-        problem = self.checks.session.problem
-        if self.settled.normalizes or isinstance(problem, ChainProblem):
-            return None
-        counts = cost.count(problem)
-        gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
-        speed = cost.speed(counts, kernel.statistics.median_seconds, self.checks.roof)
-        return report.describe_speed(speed, gflops_end_to_end, self.checks.roof)
-
-    def _throughput(self, kernel: Series, end_to_end: Series) -> ThroughputPart | None:
-        """Of a window of the full size, halo included; only of a chain."""
-        problem = self.checks.session.problem
-        if not isinstance(problem, ChainProblem):
-            return None
-        counts, pixels = cost.count_chain(problem), problem.height * problem.width
-        rates = cost.throughput(problem, counts, kernel.statistics.median_seconds, self.checks.roof)
-        return report.describe_throughput(rates, pixels / end_to_end.statistics.median_seconds, self.checks.roof)
+        return {name: found[name] for name in figures.PHASES if name in found}
 
     def _tiles(self) -> TilesPart:
         rows, columns = self.cut.plan.tile

@@ -17,7 +17,7 @@ from edgeconv.view.qt.rows import Rows
 from edgeconv.view.state import MeasuredRun
 
 if TYPE_CHECKING:
-    from edgeconv.run.report import CheckPart, Phase, RunFigures
+    from edgeconv.api.figures import Check, Phase, RunFigures
 
 
 class SpeedPanel(Rows):
@@ -91,7 +91,7 @@ def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
     return lines
 
 
-def _error_text(check: CheckPart) -> str:
+def _error_text(check: Check) -> str:
     if not check.checked_samples:
         return NOTHING_TO_CHECK
     verdict = "right" if check.passed else "WRONG"

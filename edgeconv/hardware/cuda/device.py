@@ -14,15 +14,14 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, one_line
 from edgeconv.hardware import clocks
 from edgeconv.hardware.cuda import limits
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_failure
+from edgeconv.hardware.device import Device, L2State, Roof, Train
 from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
-from edgeconv.runtime.devices.base import Device, L2State, Train
 
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20
@@ -210,25 +209,24 @@ class CudaDevice(Device):
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
-        try:
+        with super().guard(needed_bytes):
             make_current(cupy.cuda.runtime.getDevice())
             yield
-        except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
-            cupy.get_default_memory_pool().free_all_blocks()
-            raise MemoryLimitError(
-                f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({one_line(error)}). "
-                "Lower --workspace-limit, use --method sliding, or --device cpu."
-            ) from None
-        except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-            raise self.failure(error) from error
 
     def memory_taken_by(self, run: Callable[[], Any]) -> int:
         with _Allocations() as taken:
             run()
         return int(taken.taken_bytes)
 
-    def failure(self, error: Exception) -> Exception:
-        return cuda_failure(error) or error
+    def failure(self, error: Exception, needed_bytes: int) -> Exception:
+        """See Device.failure; CuPy's pool and PyTorch's both call such an error OutOfMemoryError."""
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
+            return cuda_failure(error) or error
+        cupy.get_default_memory_pool().free_all_blocks()
+        return MemoryLimitError(
+            f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({one_line(error)}). "
+            "Lower --workspace-limit, use --method sliding, or --device cpu."
+        )
 
     def _flush(self, enqueue_seconds: float = 0.0) -> None:
         """Overwrite more than the L2 holds, again and again for `enqueue_seconds` at least."""

@@ -50,7 +50,8 @@ def choose(method: str, device: str, problem: Problem | ChainProblem | None = No
         chosen = find(method, next(name for name in DEVICES if name == device)).device
         why = "asked for by name"
     elif homes == ["cpu"] or ("cpu" in homes and cuda_unavailable_reason() is not None):
-        chosen, why = "cpu", "asked for by name; " + _why_cpu(homes)
+        on_cpu = "it is a CPU method" if homes == ["cpu"] else f"on the CPU, as {cuda_unavailable_reason()}"
+        chosen, why = "cpu", f"asked for by name; {on_cpu}"
     else:
         chosen, why = "cuda", "asked for by name; an NVIDIA GPU is present"
     ready = require(method, chosen)
@@ -81,10 +82,6 @@ def _auto(place: DeviceName, asked: str, problem: Problem | ChainProblem | None)
             return Choice(name, place, why if first else f"{why}; {AUTO_METHODS[0]} does not compute this chain")
     what = f"the chain '{problem.chain.name}'" if isinstance(problem, ChainProblem) else "pictures"
     raise UnavailableError(f"No method on {place} computes {what} here. Use --device cpu, or see 'edgeconv doctor'.")
-
-
-def _why_cpu(homes: list[DeviceName]) -> str:
-    return "it is a CPU method" if homes == ["cpu"] else f"on the CPU, as {cuda_unavailable_reason()}"
 
 
 def runnable() -> list[tuple[str, DeviceName]]:

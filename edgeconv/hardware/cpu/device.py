@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from statistics import median
@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.cost import Roof
 from edgeconv.errors import MemoryLimitError
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, last_level_cache_bytes
+from edgeconv.hardware.device import Device, L2State, Roof, Train
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.runtime.devices.base import Device, L2State, Train
 
 COPY_BYTES = 64 * 2**20
 """Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
@@ -139,14 +138,12 @@ class CpuDevice(Device):
         found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
         return found[0] if found else None
 
-    @contextmanager
-    def guard(self, needed_bytes: int) -> Iterator[None]:
-        try:
-            yield
-        except MemoryError:
-            raise MemoryLimitError(
-                f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
-            ) from None
+    def failure(self, error: Exception, needed_bytes: int) -> Exception:
+        if not isinstance(error, MemoryError):
+            return error
+        return MemoryLimitError(
+            f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
+        )
 
     def _flush(self) -> None:
         """Every thread writes its part of a buffer that is twice the last-level cache, or more."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 
 from edgeconv.core.choices import DeviceName
-from edgeconv.runtime.devices.base import Device
+from edgeconv.hardware.device import Device
 
 
 @cache
 def get_device(name: DeviceName) -> Device:
     """The device; one instance per process."""
     if name == "cuda":
-        from edgeconv.runtime.devices.cuda import CudaDevice
+        from edgeconv.hardware.cuda.device import CudaDevice
 
         return CudaDevice()
-    from edgeconv.runtime.devices.cpu import CpuDevice
+    from edgeconv.hardware.cpu.device import CpuDevice
 
     return CpuDevice()

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import Roof
 
 L2State = Literal["cold", "warm"]
 L2_STATES: tuple[L2State, ...] = get_args(L2State)
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The measured limits of this machine; `how` states the method of measurement.
+
+    `cache_bytes` is the size of the last cache, in which repeated runs find their data where picture and output fit:
+    the copy of large arrays is no limit for them. None where it is not known, and where runs begin with it emptied.
+    """
+
+    copy_bytes_per_second: float
+    fma_flops_per_second: float
+    how: str
+    cache_bytes: int | None = None
+
+    def copy_seconds(self, moved_bytes: int) -> float | None:
+        """The least time to move so many bytes; None where the measured copy is no limit for them."""
+        return None if moved_bytes <= (self.cache_bytes or -1) else moved_bytes / self.copy_bytes_per_second
 
 
 @dataclass(frozen=True)
@@ -115,10 +132,14 @@ class Device(ABC):
         """Bytes that a run takes from a GPU beside what its pool holds; 0, without a run, on the CPU."""
         return 0
 
-    def failure(self, error: Exception) -> Exception:
-        """What to raise for an error of the device's own library."""
-        return error
-
     @abstractmethod
-    def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
-        """Turn the device's errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""
+    def failure(self, error: Exception, needed_bytes: int) -> Exception:
+        """What to raise for an error of the device's library, or where memory ran out; other errors as they are."""
+
+    @contextmanager
+    def guard(self, needed_bytes: int) -> Iterator[None]:
+        """Turn errors inside the block into what `failure` says."""
+        try:
+            yield
+        except (MemoryError, RuntimeError) as error:
+            raise self.failure(error, needed_bytes) from error.__cause__

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
+from edgeconv.hardware.device import Roof
+from edgeconv.hardware.devices import get_device
 from edgeconv.methods import require
 from edgeconv.methods.base import Method, PicturePlan, refuse_chain
 from edgeconv.methods.options import Options
-from edgeconv.runtime.devices import get_device
 
 
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
@@ -66,7 +66,6 @@ class Session:
         """`pictures` above 1: a batch, which the session takes in one run where the method has a plan for that."""
         self.problem = problem
         self._second_pass = second_pass
-        self.method_name = method
         ready = require(method, device, options)
         self.device = get_device(device)
         self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -85,9 +84,10 @@ class Session:
 
     def take_arrays(self) -> tuple[Any, Any]:
         """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
-        if self._image is None and self.device.moves_data:
-            self._image = self.device.empty(self.input_shape, self.problem.dtype)
-        return self._image, self._take_out()
+        with self.device.guard(self.needed_bytes):
+            if self._image is None and self.device.moves_data:
+                self._image = self.device.empty(self.input_shape, self.problem.dtype)
+            return self._image, self._take_out()
 
     def _take_out(self) -> Any:
         if self._out is None:
@@ -175,10 +175,7 @@ class Session:
     @property
     def held_bytes(self) -> int:
         """Memory that the session holds now: the plan's workspace, and its own arrays where it has taken them."""
-        own = self.pictures * self.problem.input_bytes * (
-            self._image is not None
-        ) + self.pictures * self.problem.output_bytes * (self._out is not None)
-        return self.plan.workspace_bytes + own
+        return self.plan.workspace_bytes + sum(int(own.nbytes) for own in (self._image, self._out) if own is not None)
 
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample the plan, and its second pass where there is one: device arrays in, device arrays out."""

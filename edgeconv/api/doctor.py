@@ -6,14 +6,14 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from edgeconv import __version__
+from edgeconv.api.auto import choose
 from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem, install
 from edgeconv.core.safe_text import visible
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
+from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import all_methods, method_faults
-from edgeconv.runtime.auto import choose
-from edgeconv.runtime.devices import get_device
 
 MODULES = {"opencv-python-headless": "cv2"}
 """The module name of a library, where it differs from the name of its package."""

@@ -12,23 +12,38 @@ So an output channel of small weights, or a dark corner, is not judged by the la
 A NaN or an infinity must reach the outputs that multiply it by a weight other than zero; what it becomes under a
 zero weight is no part of the operation, and no other output may be touched. A large picture is checked on whole rows:
 the first, the last and blocks spread evenly between them.
+
+The output of a chain is equal to the oracle (core/chains.py), sample by sample. A small picture is computed again as a
+whole. Of a large one `--check sample` takes whole rows: without hysteresis each block of rows with as many around it as
+its stages reach; with hysteresis, where any pixel may depend on any other, what can be known of these rows alone:
+
+    no edge pixel      is 0
+    strong one         is 255
+    weak one           is 255 where a neighbour is, and 0 where none is
+
+so that only whether a group of weak pixels that are all 255 touches a strong one far away is left to `--check full`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
-from edgeconv.core import exactness
-from edgeconv.core.exactness import FLOAT32, Arithmetic
+from edgeconv.core import chains, exactness
+from edgeconv.core.canny import EDGE, STRONG, WEAK
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.exactness import WHOLE, Arithmetic
 from edgeconv.core.geometry import bands
 from edgeconv.core.output import finite_range, join_ranges, magnitude, store
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import Amount, Meta, Natural, Part, Share, field, finite
 from edgeconv.methods import reference
 
 ROWS_PER_BLOCK = 8
@@ -40,45 +55,64 @@ SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
 
 
-@dataclass(frozen=True)
-class CheckedSample:
-    """One output sample: where, what came out, what the oracle says."""
+class CheckedSample(Part):
+    """One output sample: where, what came out, what the oracle says; None for what is not a finite number."""
 
-    y: int
-    x: int
-    channel: int
-    got: float
-    expected: float
+    y: Natural
+    x: Natural
+    channel: Natural
+    got: float | None
+    expected: float | None
 
     def __str__(self) -> str:
-        return f"(y {self.y}, x {self.x}, channel {self.channel}): got {self.got:g}, expected {self.expected:.9g}"
+        got = "no finite number" if self.got is None else f"{self.got:g}"
+        expected = "no finite number" if self.expected is None else f"{self.expected:.9g}"
+        return f"(y {self.y}, x {self.x}, channel {self.channel}): got {got}, expected {expected}"
 
 
-@dataclass(frozen=True)
-class Check:
-    """What a comparison with the oracle found."""
+class Check(Part):
+    """What a comparison with the oracle found; None for an infinite error."""
 
     passed: bool
-    tolerance: float
-    """The largest error that a checked sample was allowed, over max |oracle|; 0 where equality is asked for."""
-    max_abs_error: float
+    tolerance: Annotated[
+        Amount,
+        Meta(description="largest error that was allowed, relative to the largest value; 0 where equality was asked"),
+    ]
+    max_abs_error: Amount | None
     """Largest |out − oracle|, in output units; for integers against the stored (rounded, clipped) oracle."""
-    relative_error: float
+    relative_error: Amount | None
     """max_abs_error / max |oracle|; 0 where both are 0."""
-    differing_samples: int
+    differing_samples: Natural
     """Integer outputs: samples that are not equal to the stored oracle. Floats: samples beyond their bounds."""
-    unexplained_samples: int
+    unexplained_samples: Natural
     """Samples beyond what the bounds explain."""
-    checked_samples: int
-    checked_share: float
+    checked_samples: Natural
+    checked_share: Share
     worst: CheckedSample | None
     """The first sample with the largest error, of those that the bounds do not explain where there are such; None where
     there is no error."""
-    exact: bool = False
-    """Whether the method's sums are exact for this problem, so that equality was asked for."""
-    arithmetic: str = FLOAT32.name
-    bound_by_channel: list[float] = field(default_factory=list)
-    """For each output channel: the largest error that a value of it may have in this picture before it is stored."""
+    exact: Annotated[bool, Meta(description="the sums are exact for this picture type and these weights")] = False
+    arithmetic: str = ""
+    """Empty in records from before bounds were derived."""
+    bound_by_channel: Annotated[
+        list[Amount | None],
+        Meta(description="largest error of each output channel before it is stored; null where there is no bound"),
+    ] = field(default_factory=list)
+
+
+def size_of(error: float | None) -> float:
+    """The error or bound as a number to compare with others: infinite for None."""
+    return math.inf if error is None else error
+
+
+def _worst(errors: Iterable[float | None]) -> float | None:
+    """The largest of errors or bounds, of which None is above all."""
+    return finite(max(map(size_of, errors)))
+
+
+def relative_error(error: float, largest: float) -> float | None:
+    """An error as a share of the largest value, 0 where both are 0."""
+    return finite(error / largest) if largest else (0.0 if error == 0 else None)
 
 
 def joined(found: Sequence[Check], samples: int) -> Check:
@@ -86,20 +120,20 @@ def joined(found: Sequence[Check], samples: int) -> Check:
 
     The worst sample is that of the largest error, among unexplained ones where there are such: a lost NaN has no error.
     """
-    worst = max(found, key=lambda one: (one.unexplained_samples > 0, one.max_abs_error))
+    worst = max(found, key=lambda one: (one.unexplained_samples > 0, size_of(one.max_abs_error)))
     checked = sum(one.checked_samples for one in found)
-    return replace(
+    return structs.replace(
         worst,
         passed=all(one.passed for one in found),
         tolerance=max(one.tolerance for one in found),
-        max_abs_error=max(one.max_abs_error for one in found),
-        relative_error=max(one.relative_error for one in found),
+        max_abs_error=_worst(one.max_abs_error for one in found),
+        relative_error=_worst(one.relative_error for one in found),
         differing_samples=sum(one.differing_samples for one in found),
         unexplained_samples=sum(one.unexplained_samples for one in found),
         checked_samples=checked,
         checked_share=checked / samples,
         exact=all(one.exact for one in found),
-        bound_by_channel=[max(of) for of in zip(*(one.bound_by_channel for one in found), strict=True)],
+        bound_by_channel=[_worst(of) for of in zip(*(one.bound_by_channel for one in found), strict=True)],
     )
 
 
@@ -168,8 +202,8 @@ def check(
         beyond = beyond & compared | lost
         differing += int(np.count_nonzero(error) if problem.output_dtype.kind == "u" else np.count_nonzero(beyond))
         checked += int(np.count_nonzero(compared))
-        finite = limit[compared & np.isfinite(limit)]
-        allowed = max(allowed, float(finite.max()) if finite.size else 0.0)
+        limits = limit[compared & np.isfinite(limit)]
+        allowed = max(allowed, float(limits.max(initial=0.0)))
         max_error = max(max_error, float(error.max()))
         wrong = bool(beyond.any())
         if wrong or not unexplained:  # where some samples are wrong, the worst of those is shown
@@ -178,13 +212,14 @@ def check(
             if size > (worst_error if wrong == worst_is_wrong else 0.0):
                 worst_error, worst_is_wrong = size, wrong
                 y, x, channel = (int(i) for i in np.unravel_index(int(candidates.argmax()), error.shape))
-                worst = CheckedSample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
+                values = (finite(float(each[y, x, channel])) for each in (got, expected))
+                worst = CheckedSample(start + y, x, channel, *values)
         unexplained += int(np.count_nonzero(beyond))
     return Check(
         passed=unexplained == 0,
         tolerance=allowed / largest if largest else 0.0,
-        max_abs_error=max_error,
-        relative_error=max_error / largest if largest else (0.0 if max_error == 0 else float("inf")),
+        max_abs_error=finite(max_error),
+        relative_error=relative_error(max_error, largest),
         differing_samples=differing,
         unexplained_samples=unexplained,
         checked_samples=checked,
@@ -192,7 +227,7 @@ def check(
         worst=worst,
         exact=exactness.is_exact(problem, arithmetic),
         arithmetic=arithmetic.name,
-        bound_by_channel=exactness.bound(problem, arithmetic, magnitude(finite_range(spoilt.clean))).tolist(),
+        bound_by_channel=[*map(finite, exactness.bound(problem, arithmetic, magnitude(finite_range(spoilt.clean))))],
     )
 
 
@@ -227,7 +262,7 @@ class _Oracle:
         if self._exact:
             bound = np.zeros_like(values)
             if problem.combine == "magnitude" and problem.output_dtype.kind == "f":
-                bound = exactness.join_bounds(bound[np.newaxis], np.abs(values[np.newaxis]), problem)
+                bound = exactness.join_bounds(bound[np.newaxis], np.abs(values[np.newaxis]), problem, arithmetic)
         else:
             weights = np.abs(problem.weights.astype(np.float64))
             sums = reference.responses(self._image, weights, problem, start, stop, sizes=True)
@@ -239,7 +274,7 @@ class _Oracle:
             else:
                 samples = np.zeros_like(sums)
             errors = exactness.response_bound(problem, arithmetic, sums, samples)
-            bound = exactness.join_bounds(errors, sums, problem)
+            bound = exactness.join_bounds(errors, sums, problem, arithmetic)
         if problem.output_dtype.kind == "f":
             bound = exactness.stored_bound(values, bound, problem.output_dtype)
         return bound
@@ -321,3 +356,83 @@ class _Spoilt:
 def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
     """The oracle in output units but not yet rounded."""
     return np.abs(values) if problem.output_mode == "abs" else values
+
+
+# --- chains --------------------------------------------------------------------------------------------------------
+
+
+def check_output(
+    image: NDArray[Any],
+    out: NDArray[Any],
+    problem: Problem | ChainProblem,
+    arithmetic: Arithmetic,
+    max_samples: int | None = None,
+) -> Check:
+    """`check` of a convolution or of a chain."""
+    if isinstance(problem, ChainProblem):
+        return check_chain(image, out, problem, max_samples)
+    return check(image, out, problem, arithmetic, max_samples)
+
+
+def check_chain(image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, max_samples: int | None = None) -> Check:
+    """Compare `out` with the oracle's result for `image` (host arrays, HWC), whole or as far as `max_samples` says."""
+    if out.shape != problem.output_shape or out.dtype != problem.output_dtype:
+        raise ValueError(
+            f"output is {out.shape} {out.dtype}, the problem's is {problem.output_shape} {problem.output_dtype}"
+        )
+    row_samples = problem.output_width * problem.output_channels
+    whole = max_samples is None or problem.output_height * row_samples <= max_samples
+    blocks = [(0, problem.output_height)] if whole else rows_to_check(problem.output_height, row_samples, max_samples)
+    found = []
+    for start, stop in blocks:
+        expected = chains.compute(image, problem) if whole else _expected_rows(image, out, problem, start, stop)
+        found.append(equality(out[start:stop], expected, start))
+    return joined(found, problem.output_height * row_samples)
+
+
+def equality(got: NDArray[Any], expected: NDArray[Any], first_row: int = 0, first_column: int = 0) -> Check:
+    """The comparison of a part of an output (HWC) that begins at a row and a column with what it must be equal to."""
+    error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    differing, largest = int(np.count_nonzero(error)), float(np.abs(expected).max(initial=0))
+    max_error = float(error.max(initial=0))
+    worst = None
+    if differing:
+        y, x, channel = (int(place) for place in np.unravel_index(int(error.argmax()), error.shape))
+        values = float(got[y, x, channel]), float(expected[y, x, channel])
+        worst = CheckedSample(first_row + y, first_column + x, channel, *values)
+    return Check(
+        passed=differing == 0,
+        tolerance=0.0,
+        max_abs_error=max_error,
+        relative_error=relative_error(max_error, largest),
+        differing_samples=differing,
+        unexplained_samples=differing,
+        checked_samples=error.size,
+        checked_share=1.0,
+        worst=worst,
+        exact=True,
+        arithmetic=WHOLE.name,
+        bound_by_channel=[0.0] * expected.shape[2],
+    )
+
+
+def _expected_rows(
+    image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, start: int, stop: int
+) -> NDArray[Any]:
+    """Output rows `start` to `stop` (exclusive); those of edges follow from the output's own neighbours: see above."""
+    if not problem.chain.has_hysteresis:
+        return chains.compute_rows(image, problem, start, stop)
+    first, last = max(0, start - problem.chain.reach), min(problem.height, stop + problem.chain.reach)
+    rows, part = np.ascontiguousarray(image[first:last]), replace(problem, height=last - first)
+    found = chains.edge_map(rows, part)[start - first : stop - first]
+    above, below = max(0, start - 1), min(problem.height, stop + 1)
+    white = np.pad(out[above:below, :, 0] == EDGE, ((above == start, below == stop), (1, 1)))
+    near = np.zeros(found.shape, bool)
+    for row in range(3):
+        for column in range(3):
+            if (row, column) != (1, 1):
+                near |= white[row : row + found.shape[0], column : column + found.shape[1]]
+    expected = np.zeros(found.shape, np.uint8)
+    expected[found == STRONG] = EDGE
+    expected[(found == WEAK) & near] = EDGE
+    return expected[:, :, np.newaxis]
