@@ -160,11 +160,9 @@ def view(output: Path) -> None:
             window.show_mode(mode)
             settle(window)
 
-        window.set_look("light")
         chosen("split", filter="sobel", channels="luma", method="sliding", threshold=90.0)
         keep(window, output / "threshold.webp", 0.7, quality=22)
 
-        window.set_look("dark")
         other = Path(scratch) / "sobel.png"
         write_image(convolve(read_image(CHART).pixels, "sobel", channels="each", device="cpu"), other)
         window.open_pictures([str(other)])
@@ -173,7 +171,6 @@ def view(output: Path) -> None:
         chosen("difference", filter="prewitt", channels="each")
         keep(window, output / "difference.webp", 0.7, quality=22)
 
-        window.set_look("light")
         window.model.show(find_mode("side"), INPUT, OUTPUT)
         window.tabs.setCurrentWidget(window.history)
         chosen("side", filter="sharpen", channels="each")

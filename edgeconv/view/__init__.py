@@ -11,7 +11,6 @@
     latest_request  only the newest request is served
     signals         Ctrl-C, noted until it can be obeyed
     compute         what a request computes, step by step
-    picture_bench   GFLOPS over size for the open picture
     qt/             the widgets
 
 The window's state is a model that is tested without a window.

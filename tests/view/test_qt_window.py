@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, use
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
@@ -29,7 +28,6 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, PIXELS, opened, pixels_of, settle, shown
 
 from edgeconv import canny, convolve
-from edgeconv.bench.record import read_record
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
@@ -255,7 +253,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     cell.selectAll()
     before = window.model.parameters
     qtbot.keyClicks(cell, "-")
-    assert cell.property("wrong")
+    assert cell.styleSheet()
     assert window.model.parameters == before
     assert not window.message.isVisible(), "a sign is the beginning of a number"
     qtbot.keyClicks(cell, "-")
@@ -263,7 +261,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     assert "not a number" in window.message_text.text()
     qtbot.keyClick(cell, Qt.Key.Key_Backspace)
     qtbot.keyClicks(cell, "3")
-    assert not cell.property("wrong")
+    assert not cell.styleSheet()
     assert window.model.parameters.kernel == "-3,1,1;1,-8,1;1,1,1"
 
 
@@ -584,7 +582,7 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
     away = window.export_actions
-    writers = (away.save, away.page_of_sides, away.page_of_methods, lambda path: away.record({"rows": []}, path))
+    writers = (away.save, away.page_of_sides, away.page_of_methods)
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
     attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
     before = {path: path.read_bytes() for path in (picture, other, kernel)}
@@ -758,7 +756,7 @@ def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path
     assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), convolve(PIXELS, "scharr", device="cpu"))
 
 
-# --- runs and benches -------------------------------------------------------------------------------------------
+# --- runs ------------------------------------------------------------------------------------------------------
 
 
 def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
@@ -778,25 +776,7 @@ def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     assert window.model.parameters.filter == "sobel"
 
 
-def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
-    use(monkeypatch, *(TimedMethod(name, [2e-3], name) for name in ("opencv", "sliding")))
-    window = opened(qtbot, picture)
-    trigger(window, "bench")
-    assert window.bench.running
-    assert window.tabs.currentWidget() is window.bench
-    settle(qtbot, window)
-    rows = window.bench_run.record.rows
-    assert {row.candidate: row.reason for row in rows if row.status != "measured"} == {}
-    assert {line.label for line in window.bench.plot.lines} == {"opencv on CPU", "sliding on CPU"}
-    assert len(np.unique(pixels_of(window.bench.plot.grab().toImage()).reshape(-1, 3), axis=0)) > 10
-    path = tmp_path / "record.json"
-    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(path))
-    window.bench.save.click()
-    settle(qtbot, window)
-    assert read_record(path).complete
-
-
-# --- keyboard, looks, settings, the end -------------------------------------------------------------------------
+# --- keyboard, settings, the end --------------------------------------------------------------------------------
 
 
 def test_every_command_has_an_action_and_no_key_has_two(qtbot: QtBot) -> None:
@@ -804,7 +784,7 @@ def test_every_command_has_an_action_and_no_key_has_two(qtbot: QtBot) -> None:
     assert window.actions_by_name.keys() == {command.name for command in actions.COMMANDS}
     keys = [key for command in actions.COMMANDS for key in command.keys]
     assert len(keys) == len(set(keys))
-    in_menus = {name for _, names in actions.MENUS for name in names.split()} | set(actions.LOOKS)
+    in_menus = {name for _, names in actions.MENUS for name in names.split()}
     assert {command.name for command in actions.COMMANDS} <= in_menus
 
 
@@ -830,11 +810,10 @@ def test_everything_is_reached_by_tab(qtbot: QtBot, picture: Path) -> None:
 def test_window_and_settings_are_remembered(qtbot: QtBot, picture: Path) -> None:
     first = opened(qtbot, picture, filter="sobel", stride=2, size=(1100, 700))
     trigger(first, "split")
-    trigger(first, "look-dark")
     first.close()
     second = opened(qtbot)
     assert second.model.parameters == first.model.parameters
-    assert (second.model.mode.name, second.look, second.model.recent) == ("split", "dark", [str(picture)])
+    assert (second.model.mode.name, second.model.recent) == ("split", [str(picture)])
     second.recent_menu.actions()[0].trigger()
     settle(qtbot, second)
     assert second.model.picture == str(picture)
@@ -842,11 +821,11 @@ def test_window_and_settings_are_remembered(qtbot: QtBot, picture: Path) -> None
 
 def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_path: Path) -> None:
     settings = tmp_path / "nonsense.ini"
-    settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nlook=7\nrecent="{}"\nmode={\ngeometry="[1]"\n')
+    settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nrecent="{}"\nmode={\ngeometry="[1]"\n')
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(settings))
     window = opened(qtbot)
     assert window.model.parameters.arguments() == ["--device=cpu"]
-    assert (window.look, window.model.mode, window.model.recent) == ("system", MODES[0], [])
+    assert (window.model.mode, window.model.recent) == (MODES[0], [])
 
 
 def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:

@@ -14,13 +14,11 @@
     fields          text, list and number fields of the controls
     rows            figures in two columns; speed is one of them
     history         measured runs
-    bench_panel, plot  a benchmark and its curves
     tasks           tasks that nothing cancels
     opening         files, and pictures that are pasted or dropped
-    export_actions, bench_actions  save, export, copy; benchmark
+    export_actions  save, export, copy
     plain_text      text that is never interpreted as markup
-    theme           light and dark
-    icons           line icons that follow the theme
+    icons           line icons that follow the palette
     memory          settings that are stored between sessions
 
 Nothing outside this folder imports Qt.

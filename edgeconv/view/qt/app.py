@@ -28,6 +28,8 @@ def application() -> QApplication:
     existing = QApplication.instance()
     app = existing if isinstance(existing, QApplication) else QApplication(["edgeconv"])
     app.setApplicationDisplayName("")
+    if app.style().objectName() != "fusion":
+        app.setStyle("Fusion")  # the same on every desktop, in the system's palette
     app.setDesktopFileName("edgeconv")
     sys.setswitchinterval(SWITCH_SECONDS)
     return app

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QColor,
     QKeyEvent,
     QMouseEvent,
     QNativeGestureEvent,
     QPainter,
     QPaintEvent,
+    QPalette,
     QResizeEvent,
     QWheelEvent,
 )
@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from edgeconv.diff.scale import Scale
 from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import Pyramid
-from edgeconv.view.qt import overlays, theme
+from edgeconv.view.qt import overlays
 from edgeconv.view.qt.layer_painter import LayerPainter
 from edgeconv.view.qt.tiles import TileStore
 from edgeconv.view.qt.visible_region import VisibleRegion
@@ -42,6 +42,8 @@ WHEEL_NOTCH = 120
 NOTCHES_PER_DOUBLING = 3
 ZOOM_STEP = math.sqrt(2)
 PAN_STEP = 60
+BACKGROUND = 112
+"""Per cent: how much darker than the window the area round the picture is."""
 GAP = 2
 """Logical pixels between the two areas of the side-by-side view."""
 HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
@@ -324,10 +326,9 @@ class Canvas(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw everything, in physical pixels."""
         painter = QPainter(self)
-        ink = theme.colours()
-        painter.fillRect(self.rect(), QColor(ink.canvas))
+        painter.fillRect(self.rect(), self.palette().color(QPalette.ColorRole.Window).darker(BACKGROUND))
         if self.frame is None:
-            painter.setPen(QColor(ink.dim))
+            painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
             painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self.note or HINT)
             return
         density = self.devicePixelRatioF()
@@ -339,7 +340,7 @@ class Canvas(QWidget):
             region = VisibleRegion(self.viewport, pyramid, left)
             self._layers.draw(painter, area, region, layer, self.font(), density)
         painter.resetTransform()
-        self._draw_overlays(painter, ink)
+        self._draw_overlays(painter)
         painter.end()
         if self._layers.unfinished:
             QTimer.singleShot(0, self.update)
@@ -374,7 +375,7 @@ class Canvas(QWidget):
             if layer is not None and not rectangle.isEmpty():
                 yield rectangle, layer.pyramid, layer
 
-    def _draw_overlays(self, painter: QPainter, ink: theme.Colours) -> None:
+    def _draw_overlays(self, painter: QPainter) -> None:
         """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.font())
@@ -391,7 +392,7 @@ class Canvas(QWidget):
             overlays.draw_bar(painter, x, height)
         elif self.mode.name == "side":
             half = round(self._area_width())
-            painter.fillRect(half, 0, GAP, height, QColor(ink.line))
+            painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
             overlays.draw_name(painter, left, start)
             overlays.draw_name(painter, right, width - half + start)
         elif self.mode.name == "blink":

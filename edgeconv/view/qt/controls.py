@@ -47,7 +47,6 @@ class Controls(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setProperty("role", "panel")
         self._shown = Parameters()
         self.filter = Combo(CHOICES["filter"])
         self.filter.setAccessibleName("Filter")

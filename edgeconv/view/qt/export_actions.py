@@ -1,6 +1,6 @@
-"""Saving, exporting and copying: pictures with their reports, pages, records, and the clipboard.
+"""Saving, exporting and copying: pictures with their reports, pages, and the clipboard.
 
-Files are written by the code of the commands (`run`, `diff`, `compare`, `bench`), so they are the commands' files.
+Files are written by the code of the commands (`run`, `diff`, `compare`), so they are the commands' files.
 Before something is replaced the user is asked, by the system's dialog or, about the report beside a picture, here; an
 input never is. What only some of this needs is imported when it is needed: the window opens sooner.
 """
@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -20,7 +19,7 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
+from edgeconv.io.files import is_same_file, read_own_json
 from edgeconv.io.formats import SUFFIXES, WRITTEN
 from edgeconv.run import whole
 from edgeconv.run.job import Job
@@ -31,14 +30,10 @@ from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model, ViewRequest
 
-if TYPE_CHECKING:
-    from edgeconv.bench.record import BenchRecord
-
 OPEN_FILTER, PICTURE_FILTER = (
     f"Pictures ({' '.join('*' + suffix for suffix in suffixes)});;All files (*)" for suffixes in (SUFFIXES, WRITTEN)
 )
 PAGE_FILTER = "Pages (*.html)"
-RECORD_FILTER = "Records (*.json)"
 
 
 class ExportActions:
@@ -153,23 +148,6 @@ class ExportActions:
             request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
             done = methods.run(source, request, parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
-
-        self._tasks.write(work)
-
-    def ask_record(self, record: BenchRecord) -> None:
-        """Where the record of a bench is to go."""
-        self._ask("Save record", "bench.json", RECORD_FILTER, lambda path: self.record(record, path))
-
-    def record(self, record: BenchRecord, path: str) -> None:
-        """As `edgeconv report` reads it."""
-        inputs = self._model.inputs()
-
-        def work() -> After:
-            from edgeconv.bench.record import to_json
-
-            protect(inputs, path)
-            write_bytes_atomically(path, to_json(record))
-            return lambda: self._frame.notice(f"wrote {path}")
 
         self._tasks.write(work)
 

@@ -1,4 +1,4 @@
-"""Work that nothing cancels: saving, exporting, benchmarks. Each has a thread; its end is on the interface thread."""
+"""Work that nothing cancels: saving and exporting. Each has a thread; its end is on the interface thread."""
 
 from __future__ import annotations
 

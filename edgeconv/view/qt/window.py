@@ -1,8 +1,7 @@
 """The window's behaviour: passes user actions to the model, its requests to the workers, and results to the widgets.
 
 Nothing is computed here and nothing blocks. Live requests go to a runner that serves only the newest
-(latest_request.py); saving, exporting (export_actions.py) and benchmarks (bench_actions.py) are tasks that no newer
-request cancels.
+(latest_request.py); saving and exporting (export_actions.py) are tasks that no newer request cancels.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from edgeconv.view.compute import (
 from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
-from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
 from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
@@ -72,7 +70,6 @@ class ViewWindow(Frame):
         self.tasks.changed.connect(self.show_writing)
         self.opening = Opening(model, self.tasks, self._follow, self._show_state)
         self.export_actions = ExportActions(self, model, workshop, self.tasks)
-        self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
         self._post = _Post()
         self._post.answered.connect(self._on_answer)
         self.runner: LatestRequestRunner[ViewRequest] = LatestRequestRunner(self._serve, "edgeconv-view")
@@ -124,11 +121,9 @@ class ViewWindow(Frame):
             "focus-controls": self.controls.filter.setFocus,
             "focus-figures": lambda: self.tabs.tabBar().setFocus(),
             "panel": lambda: self.show_panel(self.actions_by_name["panel"].isChecked()),
-            "bench": self._show_and_bench,
             "stop": self.stop,
             "keys": self._show_keys,
             **{mode.name: partial(self.show_mode, mode.name) for mode in MODES},
-            **{name: partial(self.set_look, name.removeprefix("look-")) for name in actions.LOOKS},
         }
 
     def _listen(self) -> None:
@@ -139,13 +134,11 @@ class ViewWindow(Frame):
         self.controls.replaced.connect(self.set_parameters)
         self.controls.complained.connect(self.complain)
         self.history.chosen.connect(lambda run: self._follow(self.model.restore(run)))
-        self.bench.saved.connect(self._save_bench)
         self.busy.stop.clicked.connect(self.stop)
         self.left_box.activated.connect(lambda index: self._show_source("left", self.left_box.itemData(index)))
         self.right_box.activated.connect(lambda index: self._show_source("right", self.right_box.itemData(index)))
 
     def _restore(self) -> None:
-        self.set_look(str(self.memory.load("look") or "system"))
         recent = self.memory.load("recent")
         self.model.recent = [path for path in recent if isinstance(path, str)] if isinstance(recent, list) else []
         self.restore_places(self.memory)
@@ -292,10 +285,9 @@ class ViewWindow(Frame):
             "bar-left": model.mode.name == "split",
             "bar-right": model.mode.name == "split",
         }
-        needing = ("save", "copy-command", "copy-picture", "export-diff", "export-methods", "bench", "reload")
+        needing = ("save", "copy-command", "copy-picture", "export-diff", "export-methods", "reload")
         for name, may in (enabled | dict.fromkeys(needing, model.picture is not None)).items():
             self.actions_by_name[name].setEnabled(may)
-        self.bench.button.setEnabled(model.picture is not None)
         for part in self.left_parts:
             part.setVisible(model.mode.needs_both)
         self.left_label.setText(model.mode.sides[0])
@@ -471,14 +463,6 @@ class ViewWindow(Frame):
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
-    def _show_and_bench(self) -> None:
-        self.tabs.setCurrentWidget(self.bench)
-        self.bench_run.start()
-
-    def _save_bench(self) -> None:
-        if self.bench_run.record is not None:
-            self.export_actions.ask_record(self.bench_run.record)
-
     def _show_keys(self) -> None:
         rows = ((words, " or ".join(keys)) for words, keys in actions.listed_keys())
         lines = (f"<tr><td>{words}&nbsp;&nbsp;</td><td><b>{keys}</b></td></tr>" for words, keys in rows)
@@ -492,7 +476,6 @@ class ViewWindow(Frame):
         self._remember()
         self._closed = True
         self.runner.close()
-        self.bench_run.stop()
         self.hide()
         self.tasks.join()
         self.opening.remove_pasted()
@@ -500,7 +483,6 @@ class ViewWindow(Frame):
         QApplication.quit()
 
     def _remember(self) -> None:
-        self.memory.keep("look", self.look)
         self.memory.keep("recent", [path for path in self.model.recent if not self.opening.is_pasted(path)])
         self.memory.keep("mode", self.model.mode.name)
         self.memory.keep("parameters", vars(self.model.parameters))
