@@ -80,8 +80,8 @@ import json, sys, time
 from PySide6.QtCore import QEventLoop, Qt, QTimer
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.app import open_window
-from edgeconv.view.compute import Workshop
-window = open_window([sys.argv[1]], {"device": "cpu"}, Workshop())
+from edgeconv.view.render import RenderService
+window = open_window([sys.argv[1]], {"device": "cpu"}, RenderService())
 longest, last = 0.0, time.perf_counter()
 def tick():
     global longest, last

@@ -143,16 +143,16 @@ def view(output: Path) -> None:
     os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
     if problem := import_problem("PySide6.QtWidgets"):
         raise stopped(f"{problem}. Use: {install('gui')}")
-    from edgeconv.view.compute import Workshop
     from edgeconv.view.parameters import Parameters
     from edgeconv.view.qt.app import open_window
     from edgeconv.view.qt.memory import PLACE_VARIABLE
+    from edgeconv.view.render import RenderService
     from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
     from edgeconv.view.state import find_mode
 
     with tempfile.TemporaryDirectory() as scratch:
         os.environ[PLACE_VARIABLE] = str(Path(scratch) / "settings.ini")
-        window = open_window([str(CHART)], {"device": "cpu"}, Workshop())
+        window = open_window([str(CHART)], {"device": "cpu"}, RenderService())
         window.resize(1280, 800)
 
         def chosen(mode: str, **words: Any) -> None:

@@ -13,12 +13,12 @@ from windows import PATIENCE_MILLISECONDS, drawn
 
 from edgeconv.diff import maps
 from edgeconv.diff.scale import scale_for
-from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid
 from edgeconv.view.qt import tiles
 from edgeconv.view.qt.canvas import Canvas, Heat
 from edgeconv.view.qt.overlays import MARGIN
 from edgeconv.view.qt.visible_region import nearest
+from edgeconv.view.render import Layer
 from edgeconv.view.sources import INPUT, OUTPUT
 from edgeconv.view.state import find_mode
 

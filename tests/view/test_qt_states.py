@@ -20,7 +20,7 @@ def test_what_is_being_written_is_counted(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     gates = [threading.Event(), threading.Event()]
     for gate in gates:
-        window.tasks.write(lambda gate=gate: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1])
+        window.tasks.start(lambda gate=gate: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1], writes=True)
     assert window.writing_label.text() == "writing, 1 more to come …"
     gates[0].set()
     qtbot.waitUntil(lambda: window.writing_label.text() == "writing …", timeout=PATIENCE_MILLISECONDS)

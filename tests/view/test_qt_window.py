@@ -31,9 +31,9 @@ from edgeconv import canny, convolve
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
-from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.qt import actions, export_actions
 from edgeconv.view.qt.window import ViewWindow
+from edgeconv.view.render import LayerReady, RenderService
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 from edgeconv.view.state import MODES
 
@@ -452,17 +452,17 @@ def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path
     window = opened(qtbot, picture, method="opencv")
     go_on, held = threading.Event(), threading.Event()
     served: list[int] = []
-    serve = Workshop.serve
+    serve = RenderService.serve
 
-    def slow_at_first(self: Workshop, request: Any, token: Any, deliver: Any) -> None:
+    def slow_at_first(self: RenderService, request: Any) -> None:
         if request.parameters.filter == "sobel":
             held.set()
             go_on.wait(PATIENCE_MILLISECONDS / 1000)
-            assert token.cancelled, "a newer request was made meanwhile"
-        serve(self, request, token, deliver)
+            assert not self.wants(request.generation), "a newer request was made meanwhile"
+        serve(self, request)
         served.append(request.generation)
 
-    monkeypatch.setattr(Workshop, "serve", slow_at_first)
+    monkeypatch.setattr(RenderService, "serve", slow_at_first)
     labels: list[str] = []
     show = window._show_layer
     monkeypatch.setattr(window, "_show_layer", lambda answer: (labels.append(answer.layer.label), show(answer)))
@@ -834,4 +834,3 @@ def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture:
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"
-    assert not window.runner.busy

@@ -89,16 +89,3 @@ def test_a_wrong_parameter_is_refused_before_a_window_opens(tmp_path: Path) -> N
     done = run_program(MAIN, "view", "--padding", "wide", QT_QPA_PLATFORM="offscreen", EDGECONV_VIEW_SETTINGS=settings)
     assert done.returncode == 2
     assert "Padding 'wide'" in done.stderr.splitlines()[-1]
-
-
-@needs_qt
-def test_no_thread_imports_while_qt_looks_through_the_modules(tmp_path: Path) -> None:
-    """Its bindings go through `sys.modules` in Python while they load, and end the process if that grows meanwhile."""
-    code = (
-        "import os, sys\n"
-        "from edgeconv.view.compute import Workshop\n"
-        "Workshop.begin = lambda *_: (print('shibokensupport' in sys.modules, flush=True), os._exit(0))\n"
-        "from edgeconv.cli import main\n"
-        "main()\n"
-    )
-    assert run_program(code, "view", str(tmp_path / "any.png")).stdout == "True\n"

@@ -24,12 +24,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from edgeconv.diff.scale import Scale
-from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays
 from edgeconv.view.qt.layer_painter import LayerPainter
 from edgeconv.view.qt.tiles import TileStore
 from edgeconv.view.qt.visible_region import VisibleRegion
+from edgeconv.view.render import Layer
 from edgeconv.view.state import MODES, Mode
 from edgeconv.view.viewport import Viewport
 

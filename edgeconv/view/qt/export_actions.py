@@ -23,11 +23,10 @@ from edgeconv.io.files import is_same_file, read_own_json
 from edgeconv.io.formats import SUFFIXES, WRITTEN
 from edgeconv.run import whole
 from edgeconv.run.job import Job
-from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt.frame import Frame
-from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.render import After, RenderService, Tasks
 from edgeconv.view.state import Model, ViewRequest
 
 OPEN_FILTER, PICTURE_FILTER = (
@@ -39,8 +38,8 @@ PAGE_FILTER = "Pages (*.html)"
 class ExportActions:
     """`ask_...` opens a dialog; the others write to a path on a separate thread, replacing an existing file."""
 
-    def __init__(self, frame: Frame, model: Model, workshop: Workshop, tasks: Tasks) -> None:
-        self._frame, self._model, self._workshop, self._tasks = frame, model, workshop, tasks
+    def __init__(self, frame: Frame, model: Model, service: RenderService, tasks: Tasks) -> None:
+        self._frame, self._model, self._service, self._tasks = frame, model, service, tasks
 
     def ask_save(self) -> None:
         """Where the picture is to go; the name that is offered is the command's."""
@@ -49,7 +48,7 @@ class ExportActions:
             return
 
         def work() -> After:
-            name = self._workshop.output_name(source, parameters)
+            name = self._service.output_name(source, parameters)
             return lambda: self._ask("Save picture and report", name, PICTURE_FILTER, self._save_if_report_may)
 
         self._tasks.start(work)
@@ -86,13 +85,13 @@ class ExportActions:
                     output=path,
                     overwrite=True,
                     options=parameters.options(),
-                    rules=self._workshop.rules,
+                    rules=self._service.rules,
                 )
             )
             picture = record.output.file
             return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
 
-        self._tasks.write(work)
+        self._tasks.start(work, writes=True)
 
     def ask_page_of_sides(self) -> None:
         """Where the page of the two sides is to go."""
@@ -115,11 +114,11 @@ class ExportActions:
             from edgeconv.diff import results as diff_job
 
             protect(inputs, path)
-            left, right = self._workshop.comparison_inputs(request)
+            left, right = self._service.comparison_inputs(request)
             done = diff_job.run(left, [right], diff_job.Wanted(html=path, overwrite=True))
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.write(work)
+        self._tasks.start(work, writes=True)
 
     def ask_page_of_methods(self) -> None:
         """Where the page of every method is to go."""
@@ -144,12 +143,12 @@ class ExportActions:
 
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)
-            rules = self._workshop.rules
+            rules = self._service.rules
             request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
             done = methods.run(source, request, parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.write(work)
+        self._tasks.start(work, writes=True)
 
     def copy_picture(self, shown: Pyramid | None) -> None:
         """A side, or the map of differences, as it is shown, to the clipboard."""
@@ -166,7 +165,7 @@ class ExportActions:
 
     def copy_command(self, is_pasted: bool) -> None:
         """The command line that computes what `output` shows."""
-        command = self._model.command(self._workshop.rules)
+        command = self._model.command(self._service.rules)
         if command is None:
             return
         if not is_text(command):

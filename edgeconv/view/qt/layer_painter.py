@@ -13,11 +13,11 @@ from PySide6.QtCore import QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 
 from edgeconv.diff.record import number
-from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import TILE
 from edgeconv.view.qt import overlays
 from edgeconv.view.qt.tiles import TileStore
 from edgeconv.view.qt.visible_region import VisibleRegion
+from edgeconv.view.render import Layer
 
 GRID_FROM, VALUES_FROM = 12, 52
 """Logical screen pixels per pixel from which pixels are outlined, and from which their values are written."""

@@ -10,7 +10,7 @@ import ctypes
 import os
 import re
 import sys
-from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from edgeconv.core.optional import install
@@ -52,23 +52,24 @@ DEBIAN_PACKAGES = {
 """Debian's and Ubuntu's package of each library that Qt's wheel does not bring."""
 
 
-def load_bindings() -> None:
-    """Load what goes through `sys.modules` while it is loaded, and ends the process where another thread imports.
+def require_parts(*parts: str) -> None:
+    """Raise UnavailableError with what to install where a part of PySide6 cannot be imported.
 
-    So before any other thread begins. What is missing is for `require_qt` to say.
+    Qt's bindings go through `sys.modules` while the first part is loaded, and end the process where another thread
+    imports meanwhile: so before any other thread begins.
     """
-    with suppress(ImportError):
-        import PySide6  # noqa: F401
-
-
-def require_qt() -> None:
-    """Raise UnavailableError with what to install where a window cannot be opened here."""
     try:
-        from PySide6 import QtGui, QtSvg, QtWidgets  # noqa: F401  # only whether they can be imported
+        for part in parts:
+            import_module(f"PySide6.{part}")
     except ModuleNotFoundError:
         raise UnavailableError(f"{NEED} PySide6: {install('gui')}.") from None
     except ImportError as error:
         raise UnavailableError(f"{NEED} {missing_library(str(error))}.") from None
+
+
+def require_qt() -> None:
+    """Raise UnavailableError with what to install where a window cannot be opened here."""
+    require_parts("QtCore", "QtGui", "QtSvg", "QtWidgets")
     if _gives_back_too_much():
         from PySide6 import __version__
 

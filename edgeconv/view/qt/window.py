@@ -1,7 +1,7 @@
 """The window's behaviour: passes user actions to the model, its requests to the workers, and results to the widgets.
 
-Nothing is computed here and nothing blocks. Live requests go to a runner that serves only the newest
-(latest_request.py); saving and exporting (export_actions.py) are tasks that no newer request cancels.
+Nothing is computed here and nothing blocks. Requests go to the render service, which serves only the
+newest (render.py); saving and exporting (export_actions.py) are tasks that no newer request cancels.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
@@ -19,20 +19,6 @@ from edgeconv.core.option import AUTO
 from edgeconv.diff.inputs import layout_text
 from edgeconv.diff.record import number
 from edgeconv.errors import EdgeconvError
-from edgeconv.view.compute import (
-    Computed,
-    DifferenceReady,
-    Failed,
-    Layer,
-    LayerReady,
-    PictureRead,
-    RequestDone,
-    RunMeasured,
-    ScaleKnown,
-    UnderWay,
-    Workshop,
-)
-from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
@@ -41,38 +27,46 @@ from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.opening import Opening
 from edgeconv.view.qt.plain_text import tip
-from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.render import (
+    After,
+    Answer,
+    DifferenceReady,
+    Failed,
+    Layer,
+    LayerReady,
+    PictureRead,
+    RenderService,
+    RequestDone,
+    RunMeasured,
+    ScaleKnown,
+    ShareDone,
+    Tasks,
+)
 from edgeconv.view.sources import ViewSource, labels
-from edgeconv.view.state import MODES, Model, ViewRequest, find_mode
+from edgeconv.view.state import MODES, Model, find_mode
 
 MEASURING = "measuring …"
 STOPPED = "Stopped. F5 computes it again."
+NONE_WANTED = -1
+"""A generation that no request has."""
 KERNEL_FILTER = "Kernels (*.json *.csv *.npy)"
 
 
-class _Post(QObject):
-    """Delivers the workers' results to the interface thread."""
-
-    answered = Signal(object)
-
-
 class ViewWindow(Frame):
-    """One window. Tests and scripts may look at `model`, `workshop` and `runner`."""
+    """One window. Tests and scripts may look at `model`, `service` and `tasks`."""
 
     first_view = Signal()
     """An output is on the screen for the first time."""
 
-    def __init__(self, model: Model, workshop: Workshop, memory: Memory) -> None:
-        super().__init__(workshop.clock)
-        self.model, self.workshop, self.memory = model, workshop, memory
+    def __init__(self, model: Model, service: RenderService, memory: Memory) -> None:
+        super().__init__(service.clock)
+        self.model, self.service, self.memory = model, service, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
         self.tasks.changed.connect(self.show_writing)
         self.opening = Opening(model, self.tasks, self._follow, self._show_state)
-        self.export_actions = ExportActions(self, model, workshop, self.tasks)
-        self._post = _Post()
-        self._post.answered.connect(self._on_answer)
-        self.runner: LatestRequestRunner[ViewRequest] = LatestRequestRunner(self._serve, "edgeconv-view")
+        self.export_actions = ExportActions(self, model, service, self.tasks)
+        service.answered.connect(self._on_answer)
         self._left: Layer | None = None
         self._right: Layer | None = None
         self._notes: tuple[str, ...] = ()
@@ -178,7 +172,7 @@ class ViewWindow(Frame):
     def reload(self) -> None:
         """Read every picture anew."""
         for path in self.model.pictures:
-            self.workshop.forget(path)
+            self.service.forget(path)
         self.refresh()
 
     def stop(self) -> None:
@@ -186,8 +180,8 @@ class ViewWindow(Frame):
         if not self._busy_text:
             return
         measuring = self._busy_text == MEASURING
-        self.runner.cancel()
         self.model.abandon()
+        self.service.cancel(self.model.generation)
         self._settled_generation = self.model.generation
         self.show_busy("")
         self.canvas.set_note(STOPPED)
@@ -262,11 +256,11 @@ class ViewWindow(Frame):
             self.picture_label.setText("")
             self.difference.show_comparisons(None)
             self._show_doing("")
-            self.runner.cancel()
+            self.service.cancel(self.model.generation)
             return
         self.busy.end()  # another request, another second
         self._show_doing(f"loading {os.path.basename(request.picture)} …")
-        self.runner.submit(request)
+        self.service.submit(request)
 
     def _show_doing(self, what: str) -> None:
         """In the status bar, and in the middle of an area that shows no picture yet."""
@@ -335,16 +329,7 @@ class ViewWindow(Frame):
             action.setData(path)
         self.recent_menu.setEnabled(bool(self.model.recent))
 
-    def _serve(self, request: ViewRequest, token: Token) -> None:
-        """On a worker's thread."""
-        self.workshop.serve(request, token, self._deliver)
-
-    def _deliver(self, answer: Computed) -> None:
-        """On a worker's thread, which may outlive the window."""
-        if not self._closed:
-            self._post.answered.emit(answer)
-
-    def _on_answer(self, answer: Computed) -> None:
+    def _on_answer(self, answer: Answer) -> None:
         if self._closed or not self.model.accepts(answer.generation):
             return
         if isinstance(answer, PictureRead):
@@ -354,7 +339,7 @@ class ViewWindow(Frame):
             self._show_recent()
         elif isinstance(answer, LayerReady):
             self._show_layer(answer)
-        elif isinstance(answer, UnderWay):
+        elif isinstance(answer, ShareDone):
             if answer.measuring and self._busy_text != MEASURING:
                 self.show_busy(MEASURING)
             self.busy.show_share(answer.share)
@@ -411,7 +396,7 @@ class ViewWindow(Frame):
     def _show_failure(self, answer: Failed) -> None:
         if answer.unreadable is not None:
             self.model.forget(answer.unreadable)
-            self.workshop.forget(answer.unreadable)
+            self.service.forget(answer.unreadable)
             self.refresh()  # back to what can be shown; the message comes after, so that it stays
         elif self.model.mode.name == "difference":
             self.canvas.set_heat(None)
@@ -475,7 +460,7 @@ class ViewWindow(Frame):
         """Store the settings and cancel all computations, but finish what is being written."""
         self._remember()
         self._closed = True
-        self.runner.close()
+        self.service.cancel(NONE_WANTED)
         self.hide()
         self.tasks.join()
         self.opening.remove_pasted()
