@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,6 +142,8 @@ def view(output: Path) -> None:
     os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
     if problem := import_problem("PySide6.QtWidgets"):
         raise stopped(f"{problem}. Use: {install('gui')}")
+    from PySide6.QtCore import QPointF
+
     from edgeconv.view.parameters import Parameters
     from edgeconv.view.qt.app import open_window
     from edgeconv.view.qt.memory import PLACE_VARIABLE
@@ -175,7 +176,8 @@ def view(output: Path) -> None:
         window.tabs.setCurrentWidget(window.history)
         chosen("side", filter="sharpen", channels="each")
         canvas = window.canvas
-        canvas.look(replace(canvas.viewport, centre_x=SEEN[0], centre_y=SEEN[1]).at_zoom(PIXEL_ZOOM))
+        canvas.centre = QPointF(*SEEN)
+        canvas.zoom_to(PIXEL_ZOOM)
         canvas.hovered.emit(SEEN)
         settle(window)
         keep(canvas, output / "pixels.webp", 1, lossless=True, quality=100)

@@ -3,7 +3,6 @@
     parameters      the values of the controls, and the equivalent `edgeconv run` command line
     timeline        undo and redo
     sources         what a side may show
-    viewport        where the picture lies: zoom and pan
     state           all of that together: pictures, modes, requests by generation, runs
     pyramid         pictures in tiles at every size
     signals         Ctrl-C, noted until it can be obeyed

@@ -46,7 +46,7 @@ from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
 from edgeconv.view.sources import ViewSource, labels
 from edgeconv.view.state import ViewRequest
-from edgeconv.view.threshold_scale import ThresholdScale, scale_of
+from edgeconv.view.threshold_scale import ThresholdScale, scale_of, scale_of_edges
 
 Side = Literal["left", "right"]
 
@@ -124,6 +124,8 @@ class ScaleKnown(Answer):
     """The thresholds that mean something for the output that is displayed."""
 
     scale: ThresholdScale
+    hysteresis: tuple[float, float] | None = None
+    """Both thresholds of edges, given or found in the picture."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +216,16 @@ class _Output:
     def scale(self) -> ThresholdScale:
         """Of the output that a threshold is compared with: that of `normalize` is known without a look at it."""
         filtered = self.filtered
+        if self.hysteresis is not None:
+            return scale_of_edges(filtered.problem.dtype)
         normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
         return scale_of(filtered.finished.dtype, None if normalized else filtered.raw)
+
+    @property
+    def hysteresis(self) -> tuple[float, float] | None:
+        """Both thresholds of edges."""
+        chain = self.filtered.request.chain
+        return None if chain is None or chain.low is None or chain.high is None else (chain.low, chain.high)
 
     @property
     def held_bytes(self) -> int:
@@ -335,7 +345,7 @@ class RenderService(QObject):
         shown = [source for _, source in reversed(sides) if source.needs_filter]
         if shown:
             output = self._output(request.picture, request.parameters, shown[0], generation)
-            self._tell(ScaleKnown(generation, output.scale))
+            self._tell(ScaleKnown(generation, output.scale, output.hysteresis))
             self._measure(request, shown[0], output)
 
     # --- pictures and outputs -----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, PIXELS, opened, pixels_of, settle, shown
 
 from edgeconv import canny, convolve
+from edgeconv.core.chains import automatic_thresholds
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
@@ -392,11 +393,20 @@ def test_canny_has_knobs_of_its_own_and_single_filters_have_theirs(qtbot: QtBot,
     controls.filter.textActivated.emit("canny")
     settle(qtbot, window)
     assert [widget.isVisible() for widget in (*of_chains, *of_filters)] == [True] * 3 + [False] * 5
-    assert not controls.kernel.isEnabled()
     assert controls.note.text() == "a chain of stages: sobel, thin, hysteresis"
     assert np.array_equal(shown(window), np.repeat(canny(PIXELS)[:, :, np.newaxis], 3, axis=2))
-    controls.thresholds.setText("50,150")
-    controls.thresholds.editingFinished.emit()
+    found = automatic_thresholds("median", PIXELS)
+    assert (controls.low.value, controls.high.value) == found, "what the rule chose"
+    assert not controls.kernel.isVisible()
+    controls.high.slider.setValue(controls.high.slider.value() + 9)
+    settle(qtbot, window)
+    low, high = map(float, str(window.model.parameters.thresholds).split(","))
+    assert (low, high) == (found[0], controls.high.value)
+    assert np.array_equal(shown(window), np.repeat(canny(PIXELS, low, high)[:, :, np.newaxis], 3, axis=2))
+    controls.low.slider.setValue(controls.high.slider.value() + 1)
+    assert controls.low.value == controls.high.value
+    controls.thresholds.setCurrentText("50,150")
+    controls.thresholds.lineEdit().editingFinished.emit()
     controls.gradient.textActivated.emit("l2")
     controls.blur.textActivated.emit("3")
     settle(qtbot, window)
@@ -404,14 +414,14 @@ def test_canny_has_knobs_of_its_own_and_single_filters_have_theirs(qtbot: QtBot,
     assert " ".join(window.model.parameters.arguments()) == words
     expected = canny(PIXELS, 50, 150, gradient="l2", blur=3)
     assert np.array_equal(shown(window), np.repeat(expected[:, :, np.newaxis], 3, axis=2))
-    controls.thresholds.setText("50")
-    controls.thresholds.editingFinished.emit()
+    controls.thresholds.setCurrentText("50")
+    controls.thresholds.lineEdit().editingFinished.emit()
     assert "--thresholds '50' is not LOW,HIGH" in window.message_text.text()
     controls.filter.setCurrentText("kirsch")
     controls.filter.textActivated.emit("kirsch")
     settle(qtbot, window)
     assert window.model.parameters.arguments() == ["--filter=kirsch", "--device=cpu"]
-    assert controls.kernel.isEnabled()
+    assert controls.kernel.isVisible()
 
 
 def test_a_word_without_meaning_is_refused_in_one_line(qtbot: QtBot, picture: Path) -> None:

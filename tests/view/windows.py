@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.canvas import Canvas
-from edgeconv.view.qt.visible_region import nearest
+from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.render import RenderService
 
@@ -69,7 +69,7 @@ def drawn(canvas: Canvas) -> np.ndarray:
 def shown(window: ViewWindow) -> np.ndarray:
     """The right side's pixels as the screen has them at 1:1."""
     window.canvas.actual_size()
-    x, y = (nearest(place) for place in window.canvas.viewport.to_screen(0, 0))
+    x, y = (nearest(place) for place in window.canvas.to_screen(0, 0).toTuple())
     frame = window.canvas.frame
     assert frame is not None
     return drawn(window.canvas)[y : y + frame.height, x : x + frame.width]

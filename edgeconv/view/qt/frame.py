@@ -265,12 +265,14 @@ class Frame(QMainWindow):
         self.side.addWidget(scroll)
         self.side.addWidget(self.tabs)
         self.side.setMinimumWidth(LEAST_PANEL_WIDTH)
+        self.side.setStretchFactor(1, 1)  # where there is little room, the figures give way, not the controls
+        self.tabs.setMinimumHeight(self.tabs.tabBar().sizeHint().height())
         middle = QWidget()
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.canvas, 1)
-        over = QVBoxLayout(self.canvas)  # a message lies over the picture, and does not move it
+        over = QVBoxLayout(self.canvas.viewport())  # a message lies over the picture, and does not move it
         over.setContentsMargins(0, 0, 0, 0)
         over.addWidget(self.message)
         over.addStretch(1)

@@ -5,13 +5,12 @@ Plates are dark in light and in dark, so that they can be read over any picture.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from edgeconv.diff.scale import Scale
-from edgeconv.view.qt.visible_region import VisibleRegion
 
 MARGIN = 10
 PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
@@ -80,15 +79,15 @@ def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], width: 
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, scale.labels[index])
 
 
-def draw_grid(painter: QPainter, region: VisibleRegion, part: QRect) -> None:
-    """Lines between the pixels of `part`, in screen pixels."""
+def draw_grid(painter: QPainter, target: Callable[[QRect], QRectF], part: QRect) -> None:
+    """Lines between the pixels of `part`; `target` gives the place of a part on the screen."""
     painter.setPen(QPen(GRID, 1))
-    area = region.target(part)
+    area = target(part)
     for x in range(part.left(), part.left() + part.width() + 1):
-        place = region.target(QRect(x, part.top(), 1, 1)).left()
+        place = target(QRect(x, part.top(), 1, 1)).left()
         painter.drawLine(QPointF(place, area.top()), QPointF(place, area.bottom()))
     for y in range(part.top(), part.top() + part.height() + 1):
-        place = region.target(QRect(part.left(), y, 1, 1)).top()
+        place = target(QRect(part.left(), y, 1, 1)).top()
         painter.drawLine(QPointF(area.left(), place), QPointF(area.right(), place))
 
 

@@ -344,7 +344,10 @@ class ViewWindow(Frame):
                 self.show_busy(MEASURING)
             self.busy.show_share(answer.share)
         elif isinstance(answer, ScaleKnown):
-            self.controls.threshold.show_scale(answer.scale)
+            if answer.hysteresis is None:
+                self.controls.threshold.show_scale(answer.scale)
+            else:
+                self.controls.show_hysteresis(answer.scale, *answer.hysteresis)
         elif isinstance(answer, DifferenceReady):
             self._show_difference(answer)
         elif isinstance(answer, RunMeasured):
@@ -423,7 +426,7 @@ class ViewWindow(Frame):
             self._grey_out(box)
 
     def _show_zoom(self) -> None:
-        zoom = self.canvas.viewport.zoom
+        zoom = self.canvas.zoom
         self.zoom_label.setText("" if self.canvas.frame is None else f"{zoom:.0%}" if zoom < 10 else f"{zoom:.4g}×")
 
     def _show_values(self, place: tuple[int, int] | None) -> None:
