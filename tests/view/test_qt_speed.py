@@ -90,6 +90,6 @@ def test_each_cell_of_the_history(qtbot: QtBot, record: RunReport) -> None:
     qtbot.addWidget(panel)
     record.method.name, record.device.kind = "sliding", "cuda"
     panel.show_runs([MeasuredRun(7, "a.png", Parameters(), record)])
-    table = panel.table.model()
+    table = panel.model()
     shown = [table.index(0, column).data() for column in range(table.columnCount())]
     assert shown == ["7", Parameters().summary(), "sliding CUDA", "2.2 ms", "1,235"]

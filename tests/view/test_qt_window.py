@@ -219,7 +219,7 @@ def test_names_are_never_taken_for_markup(qtbot: QtBot, tmp_path: Path) -> None:
     rich = [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText]
     knobs = [label.text() for label in window.controls.findChildren(QLabel)]
     assert [text for text in rich if text not in knobs] == [window.speed.phases_text.text()]
-    tips = window.history.table.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    tips = window.history.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "&lt;b&gt;a&amp;b.png" in tips
 
 
@@ -773,12 +773,12 @@ def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, method="opencv")
     window.set_parameters(window.model.parameters.with_filter("sobel"))
     settle(qtbot, window)
-    table = window.history.table.model()
+    table = window.history.model()
     assert table.rowCount() == 2
     texts = [table.index(0, column).data() for column in range(table.columnCount())]
     assert texts[:3] == ["2", "sobel", "opencv CPU"]
     assert all(texts)
-    window.history.table.activated.emit(table.index(1, 0))
+    window.history.activated.emit(table.index(1, 0))
     settle(qtbot, window)
     assert window.model.parameters.filter == "laplacian8"
     assert table.rowCount() == 2, "what was measured is not measured again"
