@@ -184,8 +184,8 @@ def view(output: Path) -> None:
 
         window.tabs.setCurrentWidget(window.speed)
         chosen("single", filter="sobel", channels="each")
-        width = window.side.minimumWidth()
-        window.splitter.setSizes([window.width() - width, width])
+        window.splitter.setSizes([window.width(), 0])  # as narrow as it gets
+        window.side.setSizes([2 * window.height() // 5, window.height()])
         settle(window)
         keep(window.tabs, output / "panel.webp", 1, quality=35)
         window.close()
