@@ -398,38 +398,29 @@ class Canvas(QGraphicsView):
         density = self.devicePixelRatioF()
         for item in self._items:
             item.hide()
-        for item, (area, pyramid, layer) in zip(self._items, self._areas(density), strict=False):
+        for item, (area, pyramid, layer, _) in zip(self._items, self._areas(density), strict=False):
             left = area.left() if self.mode.name == "side" else 0
             to_screen = self._transform(QSize(pyramid.width, pyramid.height)) * QTransform.fromTranslate(left, 0)
             item.place(pyramid, layer, area, to_screen, density)
 
-    def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None]]:
-        """(area, pyramid, layer of the values) of everything that is displayed; rectangles in physical pixels."""
+    def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None, str]]:
+        """(area in physical pixels, pyramid, layer of the values, name) of everything that is displayed."""
         width, height = round(self.width() * density), round(self.height() * density)
         everything = QRect(0, 0, width, height)
-        left, right = self.left, self.right
-        name = self.mode.name
+        left, right, name = self.left, self.right, self.mode.name
         if name == "difference":
             if self.heat is not None:
-                yield everything, self.heat.pyramid, None
+                yield everything, self.heat.pyramid, None, self.heat.label
             return
-        if not self.mode.needs_both or left is None:
-            if right is not None:
-                yield everything, right.pyramid, right
-            return
-        if name == "blink":
-            shown = left if self.shows_left or right is None else right
-            yield everything, shown.pyramid, shown
-            return
-        if name == "split":
-            cut = round(self.bar * width)
-            halves = QRect(0, 0, cut, height), QRect(cut, 0, width - cut, height)
+        if name in ("split", "side") and left is not None:
+            cut = round(self.bar * width) if name == "split" else round(self._area_width() * density)
+            start = cut if name == "split" else width - cut
+            sides = [(QRect(0, 0, cut, height), left), (QRect(start, 0, width - start, height), right)]
         else:
-            half = round(self._area_width() * density)
-            halves = QRect(0, 0, half, height), QRect(width - half, 0, half, height)
-        for rectangle, layer in zip(halves, (left, right), strict=True):
-            if layer is not None and not rectangle.isEmpty():
-                yield rectangle, layer.pyramid, layer
+            sides = [(everything, left if name == "blink" and self.shows_left and left is not None else right)]
+        for area, layer in sides:
+            if layer is not None and not area.isEmpty():
+                yield area, layer.pyramid, layer, layer.label
 
     def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
         """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
@@ -437,27 +428,14 @@ class Canvas(QGraphicsView):
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.font())
-        left = self.left.label if self.left is not None else ""
-        right = self.right.label if self.right is not None else ""
-        width, height, start = self.width(), self.height(), overlays.MARGIN
-        if self.mode.name == "split":
-            x = round(self.bar * width)
-            painter.setClipRect(0, 0, x, height)
-            overlays.draw_name(painter, left, start)
-            painter.setClipRect(x, 0, width - x, height)
-            overlays.draw_name(painter, right, width - start, from_right=True)
-            painter.setClipping(False)
-            overlays.draw_bar(painter, x, height)
+        width, height, density, split = self.width(), self.height(), self.devicePixelRatioF(), self.mode.name == "split"
+        for area, _, layer, name in self._areas(density):
+            room = QRectF(area.left() / density, 0, area.width() / density, height)
+            overlays.draw_name(painter, name, room, from_right=split and layer is self.right)
+        if split:
+            overlays.draw_bar(painter, round(self.bar * width), height)
         elif self.mode.name == "side":
             half = round(self._area_width())
             painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
-            overlays.draw_name(painter, left, start)
-            overlays.draw_name(painter, right, width - half + start)
-        elif self.mode.name == "blink":
-            overlays.draw_name(painter, left if self.shows_left else right, start)
-        elif self.mode.name == "difference":
-            if self.heat is not None:
-                overlays.draw_name(painter, self.heat.label, start)
-                overlays.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)
-        else:
-            overlays.draw_name(painter, right, start)
+        elif self.mode.name == "difference" and self.heat is not None:
+            overlays.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)

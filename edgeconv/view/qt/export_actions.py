@@ -93,15 +93,10 @@ class ExportActions:
 
         self._tasks.start(work, writes=True)
 
-    def ask_page_of_sides(self) -> None:
-        """Where the page of the two sides is to go."""
+    def ask_page(self, title: str, ending: str, write: Callable[[str], None]) -> None:
+        """Where a page is to go; `ending` closes the name that is offered."""
         if self._model.picture is not None:
-            self._ask(
-                "Export page of the two sides",
-                f"{_stem(self._model.picture)}_diff.html",
-                PAGE_FILTER,
-                self.page_of_sides,
-            )
+            self._ask(title, f"{_stem(self._model.picture)}_{ending}.html", PAGE_FILTER, write)
 
     def page_of_sides(self, path: str) -> None:
         """The page of `edgeconv diff LEFT RIGHT --html PATH`."""
@@ -119,16 +114,6 @@ class ExportActions:
             return lambda: self._frame.notice(diff_job.ending(done))
 
         self._tasks.start(work, writes=True)
-
-    def ask_page_of_methods(self) -> None:
-        """Where the page of every method is to go."""
-        if self._model.picture is not None:
-            self._ask(
-                "Export page of every method",
-                f"{_stem(self._model.picture)}_methods.html",
-                PAGE_FILTER,
-                self.page_of_methods,
-            )
 
     def page_of_methods(self, path: str) -> None:
         """The page of `edgeconv compare PICTURE --html PATH`."""

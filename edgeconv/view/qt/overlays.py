@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from edgeconv.diff.scale import Scale
 
-MARGIN = 10
+MARGIN, PADDING = 10, 8
 PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
 ROUND = 5
 SWATCH = 12
@@ -22,13 +22,14 @@ HANDLE_WIDTH, HANDLE_HEIGHT = 22, 32
 HANDLE_INK = QColor("#44474d")
 
 
-def draw_name(painter: QPainter, text: str, x: float, from_right: bool = False) -> None:
-    """The name of a side at the top; `x` is the plate's left edge, or its right one."""
+def draw_name(painter: QPainter, text: str, room: QRectF, from_right: bool = False) -> None:
+    """The name of a side at the top left of its area, or at the right; shortened where that is narrow."""
+    metrics = painter.fontMetrics()
+    text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(room.width()) - 2 * MARGIN - 2 * PADDING)
     if not text:
         return
-    metrics = painter.fontMetrics()
-    width, height = metrics.horizontalAdvance(text) + 16, metrics.height() + 8
-    plate = QRectF(x - width if from_right else x, MARGIN, width, height)
+    width, height = metrics.horizontalAdvance(text) + 2 * PADDING, metrics.height() + 8
+    plate = QRectF(room.right() - MARGIN - width if from_right else room.left() + MARGIN, MARGIN, width, height)
     _draw_plate(painter, plate)
     painter.setPen(PLATE_TEXT)
     painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, text)

@@ -95,8 +95,12 @@ class ViewWindow(Frame):
             "previous": lambda: self._follow(model.step(-1)),
             "reload": self.reload,
             "save": self.save,
-            "export-diff": export_actions.ask_page_of_sides,
-            "export-methods": export_actions.ask_page_of_methods,
+            "export-diff": partial(
+                export_actions.ask_page, "Export page of the two sides", "diff", export_actions.page_of_sides
+            ),
+            "export-methods": partial(
+                export_actions.ask_page, "Export page of every method", "methods", export_actions.page_of_methods
+            ),
             "quit": self.close,
             "undo": lambda: self._follow(model.undo()),
             "redo": lambda: self._follow(model.redo()),
