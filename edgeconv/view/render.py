@@ -263,7 +263,7 @@ class RenderService(QObject):
         self.cancel(request.generation)
         self.pool.setMaxThreadCount(MAX_THREADS_AT_ONCE)
         self.pool.start(partial(self.serve, request))
-        QTimer.singleShot(round(HELP_SECONDS * 1000), self, partial(self._help, request.generation))
+        QTimer.singleShot(round(HELP_SECONDS * 1000), partial(self._help, request.generation))
 
     def cancel(self, newest: int) -> None:
         """Whatever is older than this generation is not wanted any more."""

@@ -382,7 +382,7 @@ class Canvas(QGraphicsView):
         """Paint, and again where a finer tile is still to be made."""
         super().paintEvent(event)
         if not self.complete:
-            QTimer.singleShot(0, self.viewport(), self.viewport().update)
+            QTimer.singleShot(0, self.viewport().update)
         elif any(item.isVisible() for item in self._items):
             self.painted.emit()
 
