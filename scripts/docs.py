@@ -201,22 +201,6 @@ DIFF: Columns = {
 """Of a pair's name and figures, of scripts/benchmark_diff.py."""
 
 
-def view_cost() -> str:
-    """Openings and stalls of scripts/benchmark_view.py."""
-    opening, stall = (record("view/two-core-epyc")[part] for part in ("opening", "stall"))
-    found = {
-        f"opening, from {words}": (opening[f"{part}_seconds"], opening[f"{part}_goal_seconds"])
-        for part, words in (("process", "the start of the process"), ("application", "its first line"))
-    }
-    for method, seconds in stall["longest_seconds"].items():
-        found[f"longest stall, `{method}`"] = (seconds, stall["goal_seconds"])
-    rows = (
-        [name, seconds_text(median(seconds)), seconds_text(max(seconds)), f"≤ {seconds_text(goal)}"]
-        for name, (seconds, goal) in found.items()
-    )
-    return lines_of(("", "median", "most", "goal"), rows)
-
-
 def reader_fuzz() -> str:
     """What became of damaged pictures in the committed run of `scripts/fuzz.py reader`."""
     found = record("reader_fuzz")
@@ -453,7 +437,6 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/canny.md", "canny-peers", canny_peers),
     ("docs/cpu-engine.md", "forms", lambda: table(FORMS, FORM)),
     ("docs/view.md", "view-keys", lambda: table(listed_keys(), KEYS)),
-    ("docs/view.md", "view-cost", view_cost),
     ("docs/results.md", "run-h200", partial(runs, "h200")),
     ("docs/results.md", "run-cpu", partial(runs, "two-core-epyc")),
     ("docs/results.md", "bench-goals-h200", partial(bench_table, GPU, goals)),

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,16 +142,18 @@ def view(output: Path) -> None:
     os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
     if problem := import_problem("PySide6.QtWidgets"):
         raise stopped(f"{problem}. Use: {install('gui')}")
-    from edgeconv.view.compute import Workshop
+    from PySide6.QtCore import QPointF
+
     from edgeconv.view.parameters import Parameters
     from edgeconv.view.qt.app import open_window
     from edgeconv.view.qt.memory import PLACE_VARIABLE
+    from edgeconv.view.render import RenderService
     from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
     from edgeconv.view.state import find_mode
 
     with tempfile.TemporaryDirectory() as scratch:
         os.environ[PLACE_VARIABLE] = str(Path(scratch) / "settings.ini")
-        window = open_window([str(CHART)], {"device": "cpu"}, Workshop())
+        window = open_window([str(CHART)], {"device": "cpu"}, RenderService())
         window.resize(1280, 800)
 
         def chosen(mode: str, **words: Any) -> None:
@@ -160,11 +161,9 @@ def view(output: Path) -> None:
             window.show_mode(mode)
             settle(window)
 
-        window.set_look("light")
         chosen("split", filter="sobel", channels="luma", method="sliding", threshold=90.0)
         keep(window, output / "threshold.webp", 0.7, quality=22)
 
-        window.set_look("dark")
         other = Path(scratch) / "sobel.png"
         write_image(convolve(read_image(CHART).pixels, "sobel", channels="each", device="cpu"), other)
         window.open_pictures([str(other)])
@@ -173,20 +172,20 @@ def view(output: Path) -> None:
         chosen("difference", filter="prewitt", channels="each")
         keep(window, output / "difference.webp", 0.7, quality=22)
 
-        window.set_look("light")
         window.model.show(find_mode("side"), INPUT, OUTPUT)
         window.tabs.setCurrentWidget(window.history)
         chosen("side", filter="sharpen", channels="each")
         canvas = window.canvas
-        canvas.look(replace(canvas.viewport, centre_x=SEEN[0], centre_y=SEEN[1]).at_zoom(PIXEL_ZOOM))
+        canvas.centre = QPointF(*SEEN)
+        canvas.zoom_to(PIXEL_ZOOM)
         canvas.hovered.emit(SEEN)
         settle(window)
         keep(canvas, output / "pixels.webp", 1, lossless=True, quality=100)
 
         window.tabs.setCurrentWidget(window.speed)
         chosen("single", filter="sobel", channels="each")
-        width = window.side.minimumWidth()
-        window.splitter.setSizes([window.width() - width, width])
+        window.splitter.setSizes([window.width(), 0])  # as narrow as it gets
+        window.side.setSizes([2 * window.height() // 5, window.height()])
         settle(window)
         keep(window.tabs, output / "panel.webp", 1, quality=35)
         window.close()

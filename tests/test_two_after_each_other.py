@@ -32,10 +32,8 @@ from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
-from edgeconv.view import compute as view_work
-from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
+from edgeconv.view.sources import INPUT, OUTPUT
 from edgeconv.view.state import ViewRequest as ViewRequest
 from edgeconv.view.state import find_mode
 
@@ -274,23 +272,26 @@ OTHER_SHOWN: dict[str, Any] = {
 }
 
 
-def layer_of(workshop: view_work.Workshop, path: Path, parameters: Parameters, source: ViewSource = OUTPUT) -> Any:
-    """The pixels of a side and how they were made, or the line that says why there are none."""
+def layer_of(service: Any, path: Path, parameters: Parameters) -> Any:
+    """The pixels of the output and how they were made, or the line that says why there are none."""
     answers: list[Any] = []
-    token = Token()
-    token.wait = lambda seconds: False  # type: ignore[method-assign]  # nothing is measured
-    workshop.serve(ViewRequest(1, str(path), parameters, find_mode("single"), INPUT, source), token, answers.append)
+    service._rested = lambda generation: False  # nothing is measured
+    service.cancel(1)
+    service.answered.connect(answers.append)
+    service.serve(ViewRequest(1, str(path), parameters, find_mode("single"), INPUT, OUTPUT))
+    service.answered.disconnect()
     for answer in answers:
-        if isinstance(answer, view_work.Failed):
+        if hasattr(answer, "message"):
             return answer.message
-        if isinstance(answer, view_work.LayerReady):
-            options = workshop._computed(str(path), parameters, source).filtered.options
+        if hasattr(answer, "layer"):
+            options = service._output(str(path), parameters, OUTPUT, None).filtered.options
             return answer.layer.pixels.tobytes(), answer.layer.pixels.dtype.name, answer.layer.label, options
     raise AssertionError("nothing was answered")
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Parameters)])
 def test_the_window_shows_what_was_asked_last(tmp_path: Path, name: str) -> None:
+    render = pytest.importorskip("edgeconv.view.render", reason="PySide6 is not installed")
     path = tmp_path / "in.png"
     edgeconv.write_image(PICTURE, path)
     base = SHOWN
@@ -309,7 +310,7 @@ def test_the_window_shows_what_was_asked_last(tmp_path: Path, name: str) -> None
         changed = replace(base, kernel_file=str(kernel))
     else:
         changed = replace(base, **{name: OTHER_SHOWN[name]})
-    fresh = [layer_of(view_work.Workshop(), path, parameters) for parameters in (base, changed)]
+    fresh = [layer_of(render.RenderService(), path, parameters) for parameters in (base, changed)]
     assert fresh[0] != fresh[1]
-    workshop = view_work.Workshop()
-    assert [layer_of(workshop, path, each) for each in (base, changed, base, changed)] == [*fresh, *fresh]
+    service = render.RenderService()
+    assert [layer_of(service, path, each) for each in (base, changed, base, changed)] == [*fresh, *fresh]

@@ -26,20 +26,20 @@ def view(
     """
     from edgeconv.errors import UsageError
     from edgeconv.io.files import is_standard_stream
-    from edgeconv.view.background import leave
-    from edgeconv.view.compute import Workshop
     from edgeconv.view.signals import note
 
     if any(map(is_standard_stream, pictures or [])):
         raise UsageError(
             "The window reads a picture again when it saves, and standard input is gone by then: name a file."
         )
-    workshop = Workshop(reading.rules())
-    from edgeconv.view.qt.start import load_bindings, require_qt
+    from edgeconv.view.qt.start import require_parts, require_qt
 
-    load_bindings()
+    require_parts("QtCore")
+    from edgeconv.view.render import RenderService, leave
+
+    service = RenderService(reading.rules())
     if pictures:
-        workshop.begin(pictures[0])  # while Qt is loaded and the window built
+        service.begin(pictures[0])  # while Qt is loaded and the window built
     signals = note()
     require_qt()
     from edgeconv.view.qt.app import run
@@ -47,4 +47,4 @@ def view(
     groups: tuple[object, ...] = (filtering, masking, chaining, choice, method)
     named = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}  # type: ignore[arg-type]
     changes = {name: value for name, value in named.items() if name in given}
-    leave(run(pictures or [], changes, workshop, signals))
+    leave(run(pictures or [], changes, service, signals), service.pool)

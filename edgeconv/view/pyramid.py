@@ -11,6 +11,7 @@ visible at any zoom. Colours and averages are those of diff/maps.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,19 @@ SMALLEST_SIDE = 32
 ROWS_AT_ONCE = 256
 """Rows of level 0 in a band while the kept levels are made: a multiple of their factor."""
 
+_serials = count()
 Tile = tuple[int, int, int]
 """(level, row, column)."""
 
 
 class Pyramid(ABC):
-    """Tiles of one picture or map of `height` × `width` pixels. Reading tiles is safe from any thread."""
+    """Tiles of one picture or map of `height` × `width` pixels. `serial` is its own.
+
+    Reading tiles is safe from any thread.
+    """
 
     def __init__(self, height: int, width: int) -> None:
-        self.height, self.width = height, width
+        self.height, self.width, self.serial = height, width, next(_serials)
         self.levels = 1
         while max(height, width) >> self.levels >= SMALLEST_SIDE:
             self.levels += 1

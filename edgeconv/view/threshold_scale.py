@@ -12,6 +12,8 @@ from edgeconv.core.output import finite_range, full_range, magnitude
 
 FLOAT_POSITIONS = 1000
 """Of outputs that are floats: as fine as a hand moves a slider."""
+FULL_STEP = 4
+"""Sobel's response to a step, in units of the step: 1 + 2 + 1."""
 FLOAT_DIGITS = 4
 """Significant digits of their thresholds, so that what is saved can be read."""
 
@@ -35,6 +37,11 @@ class ThresholdScale:
         if threshold is None:
             return 0
         return max(1, min(self.positions, round(min(threshold / self.most, 1.0) * self.positions)))
+
+
+def scale_of_edges(dtype: np.dtype[Any]) -> ThresholdScale:
+    """The scale for the two thresholds of edges in pictures of `dtype`: up to Sobel's response to a full step."""
+    return ThresholdScale(FULL_STEP * 255, FULL_STEP * full_range(dtype))
 
 
 LEVELS_OF_8_BIT = ThresholdScale(255, 255.0)

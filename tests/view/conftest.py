@@ -14,7 +14,6 @@ from edgeconv.core.timing import Budget
 from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.hardware.device import Roof
 from edgeconv.io.image import write_image
-from edgeconv.view import compute
 
 
 class _WithoutQt(pytest.Module):
@@ -34,8 +33,9 @@ ROOF = Roof(1e10, 1e11, "made up: measuring it takes longer than all the rest of
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No rest before a measurement, few samples, and a roof that is known already."""
-    monkeypatch.setattr(compute, "REST_SECONDS", 0.01)
-    monkeypatch.setattr(compute, "BUDGET", Budget(min_samples=1, max_samples=2))
+    if qt_reason() is None:
+        monkeypatch.setattr("edgeconv.view.render.REST_SECONDS", 0.01)
+        monkeypatch.setattr("edgeconv.view.render.BUDGET", Budget(min_samples=1, max_samples=2))
     monkeypatch.setattr(CpuDevice, "roof", lambda device: ROOF)
 
 

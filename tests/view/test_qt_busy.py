@@ -20,10 +20,9 @@ from edgeconv.api.session import Session
 from edgeconv.core import progress
 from edgeconv.io.image import Picture, write_image
 from edgeconv.methods import reference
-from edgeconv.view.computations import GRACE_SECONDS
-from edgeconv.view.compute import Workshop
 from edgeconv.view.qt import busy
 from edgeconv.view.qt.window import STOPPED, ViewWindow
+from edgeconv.view.render import GRACE_SECONDS, RenderService
 
 PIXELS = random_image(640, 40, np.uint8)
 BANDS = 10
@@ -61,13 +60,13 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     made, values = Gate(), reference.values
 
     def slowly(*words: Any) -> Any:
-        if threading.current_thread().name == "edgeconv-view":
+        if threading.current_thread() is not threading.main_thread():
             made.wait()
         return values(*words)
 
     monkeypatch.setattr(reference, "values", slowly)
     monkeypatch.setattr(busy, "LOOK_MILLISECONDS", 5)
-    monkeypatch.setattr("edgeconv.view.computations.TELL_SECONDS", 0.0)
+    monkeypatch.setattr("edgeconv.view.render.TELL_SECONDS", 0.0)
     yield made
     made.open.set()
 
@@ -125,7 +124,7 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, clock
     qtbot.waitUntil(lambda: gate.begun == 3, timeout=PATIENCE_MILLISECONDS)  # another request may want it
     clock.now += GRACE_SECONDS
     gate.let(BANDS)
-    finish(qtbot)
+    finish(window)
     assert gate.begun < BANDS, "nobody wants it any more"
     window.message.hide()  # which lies over the picture
     assert np.array_equal(drawn(window.canvas), before), "what was there stays"
@@ -140,7 +139,7 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, picture: Path, gate: Gate, clock
 def test_the_timed_run_of_a_slow_method_says_so_and_can_be_stopped(
     qtbot: QtBot, picture: Path, gate: Gate, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edgeconv.view.compute.SLOW_SECONDS", 0.0)
+    monkeypatch.setattr("edgeconv.view.render.SLOW_SECONDS", 0.0)
     window = opened(qtbot, picture, clock=clock, method="opencv")
     runs = len(window.model.runs)
     begin_slowly(qtbot, window, gate)
@@ -154,7 +153,7 @@ def test_the_timed_run_of_a_slow_method_says_so_and_can_be_stopped(
     assert window.settled
     assert not window.message.isVisible()
     gate.open.set()
-    finish(qtbot)
+    finish(window)
     assert len(window.model.runs) == runs
 
 
@@ -170,7 +169,7 @@ def test_a_method_that_does_not_tell_has_a_bar_without_a_share(
     assert window.busy.seconds.text() == "61 s"
     window.stop()
     gate.open.set()
-    finish(qtbot)
+    finish(window)
     assert window.canvas.right is not None
     assert window.canvas.right.label.startswith("laplacian8 by opencv"), "it is too late"
 
@@ -180,13 +179,13 @@ def test_the_area_says_what_becomes_of_the_first_picture(
 ) -> None:
     window = opened(qtbot)
     assert window.canvas.note == ""
-    gate, decode = threading.Event(), Workshop.decode
+    gate, decode = threading.Event(), RenderService.decode
 
-    def slowly(workshop: Workshop, path: str) -> Picture:
+    def slowly(service: RenderService, path: str) -> Picture:
         gate.wait(PATIENCE_MILLISECONDS / 1000)
-        return decode(workshop, path)
+        return decode(service, path)
 
-    monkeypatch.setattr(Workshop, "decode", slowly)
+    monkeypatch.setattr(RenderService, "decode", slowly)
     empty = drawn(window.canvas)
     window.open_pictures([str(picture)])
     assert window.canvas.note == "Loading picture.png …"

@@ -13,12 +13,12 @@ from windows import PATIENCE_MILLISECONDS, drawn
 
 from edgeconv.diff import maps
 from edgeconv.diff.scale import scale_for
-from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid
-from edgeconv.view.qt import tiles
+from edgeconv.view.qt import layer as layers
 from edgeconv.view.qt.canvas import Canvas, Heat
+from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.overlays import MARGIN
-from edgeconv.view.qt.visible_region import nearest
+from edgeconv.view.render import Layer
 from edgeconv.view.sources import INPUT, OUTPUT
 from edgeconv.view.state import find_mode
 
@@ -43,7 +43,7 @@ def canvas(qtbot: QtBot) -> Canvas:
 
 def corner(canvas: Canvas) -> tuple[int, int]:
     """(row, column) on the screen of the picture's first pixel."""
-    x, y = canvas.viewport.to_screen(0, 0)
+    x, y = canvas.to_screen(0, 0).toTuple()
     return nearest(y), nearest(x)
 
 
@@ -59,16 +59,16 @@ def test_at_1_to_1_every_sample_is_where_it_belongs(canvas: Canvas, dtype: str) 
 
 def test_a_small_picture_opens_at_1_to_1_and_a_large_one_fits(canvas: Canvas) -> None:
     canvas.set_layers(None, layer(random_image(10, 10, np.uint8)))
-    assert canvas.viewport.zoom == 1
+    assert canvas.zoom == 1
     canvas.start_afresh()
     canvas.set_layers(None, layer(random_image(960, 100, np.uint8)))
-    assert canvas.viewport.zoom == 0.5
+    assert canvas.zoom == 0.5
 
 
 def test_enlarged_pixels_are_sharp_squares(canvas: Canvas) -> None:
     picture = random_image(20, 20, np.uint8)
     canvas.set_layers(None, layer(picture))
-    canvas.look(canvas.viewport.at_zoom(8))
+    canvas.zoom_to(8)
     top, left = corner(canvas)
     expected = np.repeat(np.repeat(picture, 8, axis=0), 8, axis=1)
     assert np.array_equal(drawn(canvas)[top : top + 160, left : left + 160], expected)
@@ -86,12 +86,12 @@ def test_from_afar_it_is_the_average(canvas: Canvas) -> None:
 def test_values_stand_on_pixels_that_are_large_enough(canvas: Canvas) -> None:
     picture = np.full((8, 8, 3), 130, np.uint8)
     canvas.set_layers(None, layer(picture))
-    canvas.look(canvas.viewport.at_zoom(30))
-    x, y = canvas.viewport.to_screen(4, 4)
+    canvas.zoom_to(30)
+    x, y = canvas.to_screen(4, 4).toTuple()
     inside = np.s_[round(y) + 2 : round(y) + 28, round(x) + 2 : round(x) + 28]
     assert len(np.unique(drawn(canvas)[inside])) == 1
-    canvas.look(canvas.viewport.at_zoom(80))
-    x, y = canvas.viewport.to_screen(4, 4)
+    canvas.zoom_to(80)
+    x, y = canvas.to_screen(4, 4).toTuple()
     inside = np.s_[round(y) + 2 : round(y) + 78, round(x) + 2 : round(x) + 78]
     assert len(np.unique(drawn(canvas)[inside])) > 1
 
@@ -103,14 +103,14 @@ def test_the_bar_parts_the_two_sides_and_follows_the_mouse(canvas: Canvas, qtbot
     row = HEIGHT - 20
     assert (drawn(canvas)[row, [5, 310, 330, 630]] == [[40], [40], [200], [200]]).all()
     start, end = QPoint(320, row), QPoint(160, row)
-    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=start)
-    qtbot.mouseMove(canvas, end)
-    qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=end)
+    qtbot.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(canvas.viewport(), end)
+    qtbot.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, pos=end)
     assert canvas.bar == 0.25
     assert (drawn(canvas)[row, [5, 150, 170, 310]] == [[40], [40], [200], [200]]).all()
     canvas.move_bar(-1)
     assert (drawn(canvas)[row, 5:] == 200).all()
-    qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(1, row))
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(1, row))
     assert canvas.bar == 0.5
 
 
@@ -166,18 +166,18 @@ def test_an_output_of_a_stride_lies_over_its_input(canvas: Canvas) -> None:
 def test_dragging_moves_the_picture(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
     canvas.actual_size()
-    before = canvas.viewport.to_picture(100, 100)
-    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(100, 100))
-    qtbot.mouseMove(canvas, QPoint(150, 90))
-    qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(150, 90))
-    assert canvas.viewport.to_picture(150, 90) == pytest.approx(before)
+    before = canvas.to_picture(100, 100).toTuple()
+    qtbot.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(100, 100))
+    qtbot.mouseMove(canvas.viewport(), QPoint(150, 90))
+    qtbot.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(150, 90))
+    assert canvas.to_picture(150, 90).toTuple() == pytest.approx(before)
 
 
 def test_the_wheel_zooms_at_the_pointer(canvas: Canvas) -> None:
     canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
     place = QPointF(200, 300)
-    held = canvas.viewport.to_picture(200, 300)
-    zoom = canvas.viewport.zoom
+    held = canvas.to_picture(200, 300).toTuple()
+    zoom = canvas.zoom
     for _ in range(3):
         event = QWheelEvent(
             place,
@@ -189,35 +189,35 @@ def test_the_wheel_zooms_at_the_pointer(canvas: Canvas) -> None:
             Qt.ScrollPhase.NoScrollPhase,
             False,
         )
-        QApplication.sendEvent(canvas, event)
-    assert canvas.viewport.zoom == pytest.approx(2 * zoom)
-    assert canvas.viewport.to_picture(200, 300) == pytest.approx(held)
+        QApplication.sendEvent(canvas.viewport(), event)
+    assert canvas.zoom == pytest.approx(2 * zoom)
+    assert canvas.to_picture(200, 300).toTuple() == pytest.approx(held)
 
 
 def test_a_double_click_goes_between_all_of_it_and_1_to_1(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
-    held = canvas.viewport.pixel_at(300, 200)
-    qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(300, 200))
-    assert (canvas.viewport.zoom, canvas.viewport.pixel_at(300, 200)) == (1, held)
-    qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(300, 200))
-    assert canvas.viewport.fitted
+    held = canvas.pixel_at(300, 200)
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(300, 200))
+    assert (canvas.zoom, canvas.pixel_at(300, 200)) == (1, held)
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(300, 200))
+    assert canvas.fitted
 
 
 def test_hovering_names_the_pixel(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
     with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
-        qtbot.mouseMove(canvas, QPoint(left + 7, top + 9))
+        qtbot.mouseMove(canvas.viewport(), QPoint(left + 7, top + 9))
     assert heard.args == [(7, 9)]
 
 
 def test_without_time_a_coarse_picture_comes_first_and_is_refined(canvas: Canvas, qtbot: QtBot, monkeypatch) -> None:
-    monkeypatch.setattr(tiles, "PAINT_SECONDS", 0.0)
+    monkeypatch.setattr(layers, "PAINT_SECONDS", 0.0)
     picture = random_image(480, 640, np.uint8)
     canvas.set_layers(None, layer(picture))
     canvas.grab()
     assert not canvas.complete
-    monkeypatch.setattr(tiles, "PAINT_SECONDS", 1.0)
+    monkeypatch.setattr(layers, "PAINT_SECONDS", 1.0)
     qtbot.waitUntil(lambda: canvas.complete, timeout=PATIENCE_MILLISECONDS)
     assert np.array_equal(drawn(canvas)[CLEAR:], picture[CLEAR:])
 
@@ -226,7 +226,7 @@ def test_without_time_a_coarse_picture_comes_first_and_is_refined(canvas: Canvas
 def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, int]) -> None:
     empty = drawn(canvas)[-1, -1]
     canvas.set_layers(None, layer(np.full((*shape, 3), 255, np.uint8)))
-    assert canvas.viewport.zoom < 0.2
+    assert canvas.zoom < 0.2
     seen = (drawn(canvas)[CLEAR:] != empty).any(axis=2)
     assert seen.sum() >= HEIGHT - CLEAR
 
@@ -234,7 +234,7 @@ def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, in
 def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
-    qtbot.mouseMove(canvas, QPoint(left + 50, top + 50))
+    qtbot.mouseMove(canvas.viewport(), QPoint(left + 50, top + 50))
     with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
         canvas.pan(10, 20)
     assert heard.args == [(40, 30)]
@@ -242,11 +242,10 @@ def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBo
 
 def test_a_screen_of_another_density_keeps_1_to_1(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a window is moved to another screen: the area has other physical pixels, and the zoom stays."""
+    canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     canvas.actual_size()
-    before = canvas.viewport
+    before = canvas.to_screen(50, 50)
     monkeypatch.setattr(Canvas, "devicePixelRatioF", lambda canvas: 2.0)
     QApplication.sendEvent(canvas, QEvent(QEvent.Type.DevicePixelRatioChange))
-    after = canvas.viewport
-    assert (after.area_width, after.area_height) == (2 * before.area_width, 2 * before.area_height)
-    assert after.zoom == before.zoom == 1
-    assert (after.centre_x, after.centre_y) == (before.centre_x, before.centre_y)
+    assert canvas.to_screen(50, 50) == 2 * before, "in the middle, of twice as many pixels"
+    assert canvas.zoom == 1

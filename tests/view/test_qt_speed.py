@@ -11,9 +11,8 @@ from windows import pixels_of
 
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.qt import theme
 from edgeconv.view.qt.history import HistoryPanel
-from edgeconv.view.qt.speed import PhaseBar, SpeedPanel, speed_rows
+from edgeconv.view.qt.speed import COLOURS, PhaseBar, SpeedPanel, speed_rows
 from edgeconv.view.state import MeasuredRun
 
 PHASES = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
@@ -80,7 +79,7 @@ def test_the_bar_is_cut_by_the_phases_shares(qtbot: QtBot) -> None:
     bar.resize(160, PhaseBar.HEIGHT)
     bar.show_phases(PHASES)
     row = pixels_of(bar.grab().toImage())[PhaseBar.HEIGHT // 2]
-    curves = [QColor(colour).getRgb()[:3] for colour in theme.colours().curves[:3]]
+    curves = [QColor(colour).getRgb()[:3] for colour in COLOURS[:3]]
     expected = {5: 0, 18: 0, 22: 1, 58: 1, 62: 2, 158: 2}
     scale = len(row) // 160
     assert {x: tuple(row[x * scale][:3]) for x in expected} == {x: curves[which] for x, which in expected.items()}
@@ -91,6 +90,6 @@ def test_each_cell_of_the_history(qtbot: QtBot, record: RunReport) -> None:
     qtbot.addWidget(panel)
     record.method.name, record.device.kind = "sliding", "cuda"
     panel.show_runs([MeasuredRun(7, "a.png", Parameters(), record)])
-    table = panel.table.model()
+    table = panel.model()
     shown = [table.index(0, column).data() for column in range(table.columnCount())]
     assert shown == ["7", Parameters().summary(), "sliding CUDA", "2.2 ms", "1,235"]

@@ -20,7 +20,7 @@ def test_what_is_being_written_is_counted(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     gates = [threading.Event(), threading.Event()]
     for gate in gates:
-        window.tasks.write(lambda gate=gate: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1])
+        window.tasks.start(lambda gate=gate: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1], writes=True)
     assert window.writing_label.text() == "writing, 1 more to come …"
     gates[0].set()
     qtbot.waitUntil(lambda: window.writing_label.text() == "writing …", timeout=PATIENCE_MILLISECONDS)
@@ -30,14 +30,14 @@ def test_what_is_being_written_is_counted(qtbot: QtBot, picture: Path) -> None:
 
 def test_fit_enlarges_a_small_picture_which_opens_at_its_own_size(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
-    assert window.canvas.viewport.zoom == 1
+    assert window.canvas.zoom == 1
     window.actions_by_name["fit"].trigger()
-    view = window.canvas.viewport
-    assert view.zoom == pytest.approx(min(view.area_width / 120, view.area_height / 90))
-    assert view.zoom > 2
+    zoom = window.canvas.zoom
+    assert zoom == pytest.approx(min(window.canvas.width() / 120, window.canvas.height() / 90))
+    assert zoom > 2
     window.resize(window.width() - 200, window.height() - 100)
-    assert window.canvas.viewport.zoom < view.zoom
-    assert window.canvas.viewport.fitted
+    assert window.canvas.zoom < zoom
+    assert window.canvas.fitted
 
 
 def test_the_panel_can_be_hidden_and_stays_so(qtbot: QtBot, picture: Path) -> None:
@@ -53,6 +53,13 @@ def test_the_panel_can_be_hidden_and_stays_so(qtbot: QtBot, picture: Path) -> No
     assert not again.actions_by_name["panel"].isChecked()
     again.actions_by_name["panel"].trigger()
     qtbot.waitUntil(again.side.isVisible, timeout=PATIENCE_MILLISECONDS)
+
+
+def test_in_a_small_window_the_figures_give_way_to_the_controls(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture, size=(640, 480))
+    controls, figures = window.side.sizes()
+    assert figures == window.tabs.tabBar().height()
+    assert controls > 0.9 * window.side.height()
 
 
 def test_a_fraction_is_a_number_in_the_kernel_editor(qtbot: QtBot, picture: Path) -> None:

@@ -141,4 +141,4 @@ def test_what_is_saved_is_the_commands_mask(qtbot: QtBot, picture: Path, tmp_pat
     assert edgeconv(*words, "-o", "run.png", cwd=tmp_path).code == 0
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "run.png").read_bytes()
     assert np.array_equal(read_image(tmp_path / "saved.png").pixels, mask_of(90))
-    assert window.workshop.output_name(str(picture), window.model.parameters) == "picture_sobel_t90_sliding_s1.png"
+    assert window.service.output_name(str(picture), window.model.parameters) == "picture_sobel_t90_sliding_s1.png"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, use
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
@@ -29,13 +28,13 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, PIXELS, opened, pixels_of, settle, shown
 
 from edgeconv import canny, convolve
-from edgeconv.bench.record import read_record
+from edgeconv.core.chains import automatic_thresholds
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
-from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.qt import actions, export_actions
 from edgeconv.view.qt.window import ViewWindow
+from edgeconv.view.render import LayerReady, RenderService
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 from edgeconv.view.state import MODES
 
@@ -220,7 +219,7 @@ def test_names_are_never_taken_for_markup(qtbot: QtBot, tmp_path: Path) -> None:
     rich = [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText]
     knobs = [label.text() for label in window.controls.findChildren(QLabel)]
     assert [text for text in rich if text not in knobs] == [window.speed.phases_text.text()]
-    tips = window.history.table.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    tips = window.history.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert "&lt;b&gt;a&amp;b.png" in tips
 
 
@@ -255,7 +254,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     cell.selectAll()
     before = window.model.parameters
     qtbot.keyClicks(cell, "-")
-    assert cell.property("wrong")
+    assert cell.styleSheet()
     assert window.model.parameters == before
     assert not window.message.isVisible(), "a sign is the beginning of a number"
     qtbot.keyClicks(cell, "-")
@@ -263,7 +262,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     assert "not a number" in window.message_text.text()
     qtbot.keyClick(cell, Qt.Key.Key_Backspace)
     qtbot.keyClicks(cell, "3")
-    assert not cell.property("wrong")
+    assert not cell.styleSheet()
     assert window.model.parameters.kernel == "-3,1,1;1,-8,1;1,1,1"
 
 
@@ -394,11 +393,20 @@ def test_canny_has_knobs_of_its_own_and_single_filters_have_theirs(qtbot: QtBot,
     controls.filter.textActivated.emit("canny")
     settle(qtbot, window)
     assert [widget.isVisible() for widget in (*of_chains, *of_filters)] == [True] * 3 + [False] * 5
-    assert not controls.kernel.isEnabled()
     assert controls.note.text() == "a chain of stages: sobel, thin, hysteresis"
     assert np.array_equal(shown(window), np.repeat(canny(PIXELS)[:, :, np.newaxis], 3, axis=2))
-    controls.thresholds.setText("50,150")
-    controls.thresholds.editingFinished.emit()
+    found = automatic_thresholds("median", PIXELS)
+    assert (controls.low.value, controls.high.value) == found, "what the rule chose"
+    assert not controls.kernel.isVisible()
+    controls.high.slider.setValue(controls.high.slider.value() + 9)
+    settle(qtbot, window)
+    low, high = map(float, str(window.model.parameters.thresholds).split(","))
+    assert (low, high) == (found[0], controls.high.value)
+    assert np.array_equal(shown(window), np.repeat(canny(PIXELS, low, high)[:, :, np.newaxis], 3, axis=2))
+    controls.low.slider.setValue(controls.high.slider.value() + 1)
+    assert controls.low.value == controls.high.value
+    controls.thresholds.setCurrentText("50,150")
+    controls.thresholds.lineEdit().editingFinished.emit()
     controls.gradient.textActivated.emit("l2")
     controls.blur.textActivated.emit("3")
     settle(qtbot, window)
@@ -406,14 +414,14 @@ def test_canny_has_knobs_of_its_own_and_single_filters_have_theirs(qtbot: QtBot,
     assert " ".join(window.model.parameters.arguments()) == words
     expected = canny(PIXELS, 50, 150, gradient="l2", blur=3)
     assert np.array_equal(shown(window), np.repeat(expected[:, :, np.newaxis], 3, axis=2))
-    controls.thresholds.setText("50")
-    controls.thresholds.editingFinished.emit()
+    controls.thresholds.setCurrentText("50")
+    controls.thresholds.lineEdit().editingFinished.emit()
     assert "--thresholds '50' is not LOW,HIGH" in window.message_text.text()
     controls.filter.setCurrentText("kirsch")
     controls.filter.textActivated.emit("kirsch")
     settle(qtbot, window)
     assert window.model.parameters.arguments() == ["--filter=kirsch", "--device=cpu"]
-    assert controls.kernel.isEnabled()
+    assert controls.kernel.isVisible()
 
 
 def test_a_word_without_meaning_is_refused_in_one_line(qtbot: QtBot, picture: Path) -> None:
@@ -454,17 +462,17 @@ def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path
     window = opened(qtbot, picture, method="opencv")
     go_on, held = threading.Event(), threading.Event()
     served: list[int] = []
-    serve = Workshop.serve
+    serve = RenderService.serve
 
-    def slow_at_first(self: Workshop, request: Any, token: Any, deliver: Any) -> None:
+    def slow_at_first(self: RenderService, request: Any) -> None:
         if request.parameters.filter == "sobel":
             held.set()
             go_on.wait(PATIENCE_MILLISECONDS / 1000)
-            assert token.cancelled, "a newer request was made meanwhile"
-        serve(self, request, token, deliver)
+            assert not self.wants(request.generation), "a newer request was made meanwhile"
+        serve(self, request)
         served.append(request.generation)
 
-    monkeypatch.setattr(Workshop, "serve", slow_at_first)
+    monkeypatch.setattr(RenderService, "serve", slow_at_first)
     labels: list[str] = []
     show = window._show_layer
     monkeypatch.setattr(window, "_show_layer", lambda answer: (labels.append(answer.layer.label), show(answer)))
@@ -584,7 +592,7 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
     away = window.export_actions
-    writers = (away.save, away.page_of_sides, away.page_of_methods, lambda path: away.record({"rows": []}, path))
+    writers = (away.save, away.page_of_sides, away.page_of_methods)
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
     attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
     before = {path: path.read_bytes() for path in (picture, other, kernel)}
@@ -758,19 +766,19 @@ def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path
     assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), convolve(PIXELS, "scharr", device="cpu"))
 
 
-# --- runs and benches -------------------------------------------------------------------------------------------
+# --- runs ------------------------------------------------------------------------------------------------------
 
 
 def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, method="opencv")
     window.set_parameters(window.model.parameters.with_filter("sobel"))
     settle(qtbot, window)
-    table = window.history.table.model()
+    table = window.history.model()
     assert table.rowCount() == 2
     texts = [table.index(0, column).data() for column in range(table.columnCount())]
     assert texts[:3] == ["2", "sobel", "opencv CPU"]
     assert all(texts)
-    window.history.table.activated.emit(table.index(1, 0))
+    window.history.activated.emit(table.index(1, 0))
     settle(qtbot, window)
     assert window.model.parameters.filter == "laplacian8"
     assert table.rowCount() == 2, "what was measured is not measured again"
@@ -778,25 +786,7 @@ def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     assert window.model.parameters.filter == "sobel"
 
 
-def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
-    use(monkeypatch, *(TimedMethod(name, [2e-3], name) for name in ("opencv", "sliding")))
-    window = opened(qtbot, picture)
-    trigger(window, "bench")
-    assert window.bench.running
-    assert window.tabs.currentWidget() is window.bench
-    settle(qtbot, window)
-    rows = window.bench_run.record.rows
-    assert {row.candidate: row.reason for row in rows if row.status != "measured"} == {}
-    assert {line.label for line in window.bench.plot.lines} == {"opencv on CPU", "sliding on CPU"}
-    assert len(np.unique(pixels_of(window.bench.plot.grab().toImage()).reshape(-1, 3), axis=0)) > 10
-    path = tmp_path / "record.json"
-    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(path))
-    window.bench.save.click()
-    settle(qtbot, window)
-    assert read_record(path).complete
-
-
-# --- keyboard, looks, settings, the end -------------------------------------------------------------------------
+# --- keyboard, settings, the end --------------------------------------------------------------------------------
 
 
 def test_every_command_has_an_action_and_no_key_has_two(qtbot: QtBot) -> None:
@@ -804,7 +794,7 @@ def test_every_command_has_an_action_and_no_key_has_two(qtbot: QtBot) -> None:
     assert window.actions_by_name.keys() == {command.name for command in actions.COMMANDS}
     keys = [key for command in actions.COMMANDS for key in command.keys]
     assert len(keys) == len(set(keys))
-    in_menus = {name for _, names in actions.MENUS for name in names.split()} | set(actions.LOOKS)
+    in_menus = {name for _, names in actions.MENUS for name in names.split()}
     assert {command.name for command in actions.COMMANDS} <= in_menus
 
 
@@ -830,11 +820,10 @@ def test_everything_is_reached_by_tab(qtbot: QtBot, picture: Path) -> None:
 def test_window_and_settings_are_remembered(qtbot: QtBot, picture: Path) -> None:
     first = opened(qtbot, picture, filter="sobel", stride=2, size=(1100, 700))
     trigger(first, "split")
-    trigger(first, "look-dark")
     first.close()
     second = opened(qtbot)
     assert second.model.parameters == first.model.parameters
-    assert (second.model.mode.name, second.look, second.model.recent) == ("split", "dark", [str(picture)])
+    assert (second.model.mode.name, second.model.recent) == ("split", [str(picture)])
     second.recent_menu.actions()[0].trigger()
     settle(qtbot, second)
     assert second.model.picture == str(picture)
@@ -842,11 +831,11 @@ def test_window_and_settings_are_remembered(qtbot: QtBot, picture: Path) -> None
 
 def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_path: Path) -> None:
     settings = tmp_path / "nonsense.ini"
-    settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nlook=7\nrecent="{}"\nmode={\ngeometry="[1]"\n')
+    settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nrecent="{}"\nmode={\ngeometry="[1]"\n')
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(settings))
     window = opened(qtbot)
     assert window.model.parameters.arguments() == ["--device=cpu"]
-    assert (window.look, window.model.mode, window.model.recent) == ("system", MODES[0], [])
+    assert (window.model.mode, window.model.recent) == (MODES[0], [])
 
 
 def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
@@ -855,4 +844,3 @@ def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture:
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"
-    assert not window.runner.busy

@@ -12,23 +12,24 @@ from qt_here import qt_reason
 
 LEAVE = """
 import atexit, sys, threading
-from edgeconv.view import background
+from edgeconv.view.render import leave, thread_pool
 began = threading.Event()
 def work():
     began.set()
     if sys.argv[1] == "at work":
         threading.Event().wait()
-background.start(work, "test")
+pool = thread_pool()
+pool.start(work)
 began.wait()
 atexit.register(lambda: sys.stdout.write("cleaned up"))
-background.leave(7)
+leave(7, pool)
 """
 
 CLOSED_AT_WORK = """
 import threading
 from PySide6.QtCore import QTimer
 from edgeconv.view.qt import app
-from edgeconv.view.compute import Workshop
+from edgeconv.view.render import RenderService
 from edgeconv.cli import main
 at_work = threading.Event()
 def serve(*arguments):
@@ -39,7 +40,7 @@ def opened(*arguments):
     at_work.wait()
     QTimer.singleShot(0, window, window.close)
     return window
-open_window, app.open_window, Workshop.serve = app.open_window, opened, serve
+open_window, app.open_window, RenderService.serve = app.open_window, opened, serve
 main()
 """
 
@@ -55,16 +56,15 @@ main()
 """
 
 
+needs_qt = pytest.mark.skipif(qt_reason() is not None, reason=str(qt_reason()))
 OFF_SCREEN = {"QT_QPA_PLATFORM": "offscreen", "QT_LOGGING_RULES": "default.warning=false"}
 
 
+@needs_qt
 @pytest.mark.parametrize("thread", ["over", "at work"])
 def test_leaving_cleans_up_and_waits_for_nobody(thread: str) -> None:
     done = run_program(LEAVE, thread)
     assert (done.returncode, done.stdout, done.stderr) == (7, "cleaned up", "")
-
-
-needs_qt = pytest.mark.skipif(qt_reason() is not None, reason=str(qt_reason()))
 
 
 @needs_qt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from edgeconv.view.compute import Workshop
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.canvas import Canvas
-from edgeconv.view.qt.visible_region import nearest
+from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.window import ViewWindow
+from edgeconv.view.render import RenderService
 
 PATIENCE_MILLISECONDS = 60_000
 """Far more than anything takes, for machines that are busy."""
@@ -34,8 +33,8 @@ def opened(
     **parameters: object,
 ) -> ViewWindow:
     """A window that shows the pictures on the CPU, settled; its clock stands still if none is given."""
-    workshop = Workshop(clock=clock or TurnedClock())
-    window = open_window([str(path) for path in pictures], {"device": "cpu"} | parameters, workshop)
+    service = RenderService(clock=clock or TurnedClock())
+    window = open_window([str(path) for path in pictures], {"device": "cpu"} | parameters, service)
     qtbot.addWidget(window)
     with qtbot.waitExposed(window, timeout=PATIENCE_MILLISECONDS):
         window.resize(*size)
@@ -52,13 +51,9 @@ def settle(qtbot: QtBot, window: ViewWindow) -> None:
     qtbot.waitUntil(at_rest, timeout=PATIENCE_MILLISECONDS)
 
 
-def finish(qtbot: QtBot) -> None:
-    """Wait until every thread that serves a window is over, and what it gave has arrived."""
-
-    def over() -> bool:
-        return not any(thread.name == "edgeconv-view" for thread in threading.enumerate())
-
-    qtbot.waitUntil(over, timeout=PATIENCE_MILLISECONDS)
+def finish(window: ViewWindow) -> None:
+    """Wait until every thread that serves the window is over, and what it gave has arrived."""
+    assert window.service.pool.waitForDone(PATIENCE_MILLISECONDS)
     QApplication.processEvents()
 
 
@@ -74,7 +69,7 @@ def drawn(canvas: Canvas) -> np.ndarray:
 def shown(window: ViewWindow) -> np.ndarray:
     """The right side's pixels as the screen has them at 1:1."""
     window.canvas.actual_size()
-    x, y = (nearest(place) for place in window.canvas.viewport.to_screen(0, 0))
+    x, y = (nearest(place) for place in window.canvas.to_screen(0, 0).toTuple())
     frame = window.canvas.frame
     assert frame is not None
     return drawn(window.canvas)[y : y + frame.height, x : x + frame.width]

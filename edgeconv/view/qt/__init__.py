@@ -5,23 +5,19 @@
     window          the behaviour: connects the model, the workers and the widgets
     frame           its widgets, menus and bars
     actions         every command with its key, in one table
-    canvas          the picture area: five views, zoom, pan, the bar, values of single pixels
-    visible_region  where a layer lies on the screen
+    canvas          the picture area: five views, zoom, pan, the bar
+    layer           a layer as an item of it: tiles, and values of single pixels
     overlays        what is drawn over it
-    tiles           tiles of pictures as QImages, bounded
     controls        the controls for filter, method and rules
     kernel          the 3×3 editor among them
     fields          text, list and number fields of the controls
     rows            figures in two columns; speed is one of them
     history         measured runs
-    bench_panel, plot  a benchmark and its curves
-    tasks           tasks that nothing cancels
     opening         files, and pictures that are pasted or dropped
-    export_actions, bench_actions  save, export, copy; benchmark
+    export_actions  save, export, copy
     plain_text      text that is never interpreted as markup
-    theme           light and dark
-    icons           line icons that follow the theme
+    icons           line icons that follow the palette
     memory          settings that are stored between sessions
 
-Nothing outside this folder imports Qt.
+Outside this folder only render.py imports Qt, for its threads.
 """

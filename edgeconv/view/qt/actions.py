@@ -48,11 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("focus-controls", "Go to the c&ontrols", ("F7",)),
     Command("focus-figures", "Go to the fi&gures", ("F8",)),
     Command("panel", "Controls and figures", ("F9",), None, True),
-    Command("bench", "&Bench this", ("Ctrl+B",)),
     Command("stop", "&Stop what is computed", ("Esc",)),
-    Command("look-system", "As the s&ystem", (), None, True),
-    Command("look-light", "&Light", (), None, True),
-    Command("look-dark", "&Dark", (), None, True),
     Command("keys", "&Keys", ("F1",)),
 )
 
@@ -62,14 +58,12 @@ MENUS: tuple[tuple[str, str], ...] = (
     (
         "&View",
         "single split side blink difference - swap bar-left bar-right - zoom-in zoom-out fit actual - "
-        "panel focus-picture focus-controls focus-figures - look",
+        "panel focus-picture focus-controls focus-figures - stop",
     ),
-    ("&Measure", "bench stop"),
     ("&Help", "keys"),
 )
-"""`-` is a separator; `recent` and `look` are sub-menus."""
+"""`-` is a separator; `recent` is a sub-menu."""
 
-LOOKS = ("look-system", "look-light", "look-dark")
 TOOL_BAR_START = "open save copy-command - undo redo - single split side blink difference"
 TOOL_BAR_END = "zoom-out zoom zoom-in fit actual"
 """`zoom` is the zoom factor between the two buttons."""

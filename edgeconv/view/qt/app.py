@@ -10,9 +10,9 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from edgeconv.errors import EXIT_OK
-from edgeconv.view.compute import Workshop
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.window import ViewWindow, remembered_parameters
+from edgeconv.view.render import RenderService
 from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
 
@@ -28,29 +28,31 @@ def application() -> QApplication:
     existing = QApplication.instance()
     app = existing if isinstance(existing, QApplication) else QApplication(["edgeconv"])
     app.setApplicationDisplayName("")
+    if app.style().objectName() != "fusion":
+        app.setStyle("Fusion")  # the same on every desktop, in the system's palette
     app.setDesktopFileName("edgeconv")
     sys.setswitchinterval(SWITCH_SECONDS)
     return app
 
 
-def open_window(images: Sequence[str], changes: dict[str, Any], workshop: Workshop) -> ViewWindow:
+def open_window(images: Sequence[str], changes: dict[str, Any], service: RenderService) -> ViewWindow:
     """A window with pictures; `changes` are the given parameters, which override those of the last session.
 
     Raises UsageError for parameters without meaning.
     """
     application()
     memory = Memory()
-    model = Model(remembered_parameters(memory).changed(changes), workshop.clock)
+    model = Model(remembered_parameters(memory).changed(changes), service.clock)
     model.open(images)
-    window = ViewWindow(model, workshop, memory)
+    window = ViewWindow(model, service, memory)
     window.show()
     return window
 
 
-def run(images: Sequence[str], changes: dict[str, Any], workshop: Workshop, signals: Noted) -> int:
+def run(images: Sequence[str], changes: dict[str, Any], service: RenderService, signals: Noted) -> int:
     """Open a window and stay until it is closed, or a signal came; returns the exit code."""
     app = application()
-    window = open_window(images, changes, workshop)
+    window = open_window(images, changes, service)
     wake = QTimer()
     wake.timeout.connect(lambda: None if signals.exit_code is None else window.close())
     wake.start(SIGNAL_MILLISECONDS)

@@ -1,37 +1,35 @@
 """The picture area: one of five views of one or two layers, which share zoom and position.
 
-Drawing happens in physical pixels, so that 1:1 is 1:1 on a screen of any density. How a layer is drawn is in
-layer_painter.py; what lies over it, in overlays.py.
+A QGraphicsView, whose scene is the screen's area in logical pixels and holds an item for each layer (layer.py); what
+lies over them is in overlays.py. Zoom and place are in physical pixels, so that 1:1 is 1:1 on a screen of any density.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QColor,
     QKeyEvent,
     QMouseEvent,
     QNativeGestureEvent,
     QPainter,
     QPaintEvent,
+    QPalette,
     QResizeEvent,
+    QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QSizePolicy, QWidget
 
 from edgeconv.diff.scale import Scale
-from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import Pyramid
-from edgeconv.view.qt import overlays, theme
-from edgeconv.view.qt.layer_painter import LayerPainter
-from edgeconv.view.qt.tiles import TileStore
-from edgeconv.view.qt.visible_region import VisibleRegion
+from edgeconv.view.qt import overlays
+from edgeconv.view.qt.layer import LayerItem
+from edgeconv.view.render import Layer
 from edgeconv.view.state import MODES, Mode
-from edgeconv.view.viewport import Viewport
 
 BLINK_MILLISECONDS = 500
 BAR_REACH = 7
@@ -42,8 +40,16 @@ WHEEL_NOTCH = 120
 NOTCHES_PER_DOUBLING = 3
 ZOOM_STEP = math.sqrt(2)
 PAN_STEP = 60
+BACKGROUND = 112
+"""Per cent: how much darker than the window the area round the picture is."""
 GAP = 2
 """Logical pixels between the two areas of the side-by-side view."""
+MAX_ZOOM = 256.0
+"""One pixel then fills a hand's breadth, with room for its values."""
+MAX_FIT = 16.0
+"""To which Fit enlarges a small picture: larger pixels show no more of it."""
+MIN_SHARE = 0.5
+"""The least zoom is this share of what fits, or of 1:1 where the picture is smaller than the area."""
 HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
 
 
@@ -64,7 +70,7 @@ class Heat:
         return f"{self.other} − {self.reference}"
 
 
-class Canvas(QWidget):
+class Canvas(QGraphicsView):
     """Shows layers. The window sets them; the user moves them."""
 
     hovered = Signal(object)
@@ -80,14 +86,21 @@ class Canvas(QWidget):
         self.left: Layer | None = None
         self.right: Layer | None = None
         self.heat: Heat | None = None
-        self.viewport = Viewport(1, 1, 1, 1)
+        self.zoom, self.centre = 1.0, QPointF(0.5, 0.5)
+        """Physical screen pixels per picture pixel, and the point of the picture in the middle of the area."""
+        self.fitted, self.enlarges = True, False
+        """Whether it stays fitted when the area changes, and is enlarged for that as was asked for."""
+        self._size = QSize(1, 1)
         self.note = ""
         """While there is no picture."""
         self.bar = 0.5
         self.shows_left = True
         """Of the blink view: which of the two is displayed now."""
-        self.tiles = TileStore()
-        self._layers = LayerPainter(self.tiles)
+        self._items = LayerItem(), LayerItem()
+        scene = QGraphicsScene(self)
+        for item in self._items:
+            scene.addItem(item)
+        self.setScene(scene)
         self._held: QPointF | None = None
         self._pointer: QPointF | None = None
         self._holds_bar = False
@@ -97,7 +110,11 @@ class Canvas(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
+        self.setAcceptDrops(False)  # the window takes them
         self.setAccessibleName("Picture")
         self.setAccessibleDescription("Arrow keys move, plus and minus zoom, brackets move the bar of the split view.")
 
@@ -131,7 +148,7 @@ class Canvas(QWidget):
         """Say what is awaited."""
         self.note = note
         if self.frame is None:
-            self.update()
+            self.viewport().update()
 
     @property
     def frame(self) -> Pyramid | None:
@@ -147,61 +164,101 @@ class Canvas(QWidget):
         return None if self.right is None else self.right.pyramid
 
     def _follow_frame(self) -> None:
+        """The same part of a frame of another size, such as the output of a stride of 2: it stays where it is."""
         frame = self.frame
         if frame is not None:
-            self._set_area()
-            self.viewport = self.viewport.of_picture(frame.width, frame.height)
-        shown = [layer.pyramid for layer in (self.left, self.right) if layer is not None]
-        self.tiles.keep_only([*shown, self.heat.pyramid] if self.heat is not None else shown)
-        self._changed()
+            x, y = frame.width / self._size.width(), frame.height / self._size.height()
+            self._size = QSize(frame.width, frame.height)
+            self.zoom /= x
+            self.centre = QPointF(self.centre.x() * x, self.centre.y() * y)
+        self._hold()
 
     def start_afresh(self) -> None:
         """The next layer is another picture: show all of it."""
-        self.viewport = Viewport(1, 1, self.viewport.area_width, self.viewport.area_height)
+        self.zoom, self.centre, self.fitted, self.enlarges = 1.0, QPointF(0.5, 0.5), True, False
+        self._size = QSize(1, 1)
         self.left = self.right = self.heat = None
         self._follow_frame()
 
     @property
     def complete(self) -> bool:
         """The last painting had every tile it needed."""
-        return not self._layers.unfinished
+        return not any(item.unfinished for item in self._items if item.isVisible())
 
     # --- zoom and pan -------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
         """All of the picture, enlarged where it is small."""
-        self.look(replace(self.viewport, enlarges=True).fit())
+        self.fitted = self.enlarges = True
+        self._hold()
 
     def actual_size(self) -> None:
         """One physical pixel per picture pixel."""
-        self.look(self.viewport.at_zoom(1.0))
+        self.zoom_to(1.0)
 
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
         """Zoom about a point of the widget, or the middle."""
-        if at is None:
-            self.look(self.viewport.zoomed(factor))
-            return
-        x, y = self._in_area(at)
-        self.look(self.viewport.zoomed(factor, x, y))
+        self.zoom_to(self.zoom * factor, at)
+
+    def zoom_to(self, zoom: float, at: QPointF | None = None) -> None:
+        """The point of the picture at a point of the widget stays there."""
+        area = self._area()
+        x, y = (area.width() / 2, area.height() / 2) if at is None else self._in_area(at)
+        held = self.to_picture(x, y)
+        self.zoom = min(MAX_ZOOM, max(MIN_SHARE * min(1.0, self._fit_zoom()), zoom))
+        self.fitted = False
+        self.centre = held - QPointF(x - area.width() / 2, y - area.height() / 2) / self.zoom
+        self._hold()
 
     def pan(self, dx: float, dy: float) -> None:
         """Move the picture by logical pixels."""
-        density = self.devicePixelRatioF()
-        self.look(self.viewport.panned(dx * density, dy * density))
+        self.fitted = False
+        self.centre -= QPointF(dx, dy) * self.devicePixelRatioF() / self.zoom
+        self._hold()
+
+    def to_picture(self, x: float, y: float) -> QPointF:
+        """The point of the picture at a point of its area, in physical pixels."""
+        inverse, _ = self._transform(self._size).inverted()
+        return inverse.map(QPointF(x, y))
+
+    def to_screen(self, x: float, y: float) -> QPointF:
+        """The point of the area, in physical pixels, of a point of the picture."""
+        return self._transform(self._size).map(QPointF(x, y))
+
+    def pixel_at(self, x: float, y: float) -> tuple[int, int] | None:
+        """(x, y) of the pixel at a point of the area, or None outside the picture."""
+        place = self.to_picture(x, y)
+        inside = 0 <= place.x() < self._size.width() and 0 <= place.y() < self._size.height()
+        return (int(place.x()), int(place.y())) if inside else None
+
+    def _transform(self, size: QSize) -> QTransform:
+        """From pixels of a layer of that size, which is stretched over the frame, to physical pixels of its area."""
+        area = self._area()
+        moved = QTransform.fromTranslate(area.width() / 2, area.height() / 2).scale(self.zoom, self.zoom)
+        moved.translate(-self.centre.x(), -self.centre.y())
+        return moved.scale(self._size.width() / size.width(), self._size.height() / size.height())
+
+    def _fit_zoom(self) -> float:
+        """The zoom at which the whole picture is seen."""
+        area, most = self._area(), MAX_FIT if self.enlarges else 1.0
+        return min(most, area.width() / self._size.width(), area.height() / self._size.height())
+
+    def _hold(self) -> None:
+        """Keep what fits fitted, and the middle of the area on the picture, so that it is never lost."""
+        width, height = self._size.width(), self._size.height()
+        if self.fitted:
+            self.zoom, self.centre = self._fit_zoom(), QPointF(width / 2, height / 2)
+        self.centre = QPointF(min(max(self.centre.x(), 0.0), width), min(max(self.centre.y(), 0.0), height))
+        self._changed()
 
     def move_bar(self, by: float) -> None:
         """Move the bar of the split view by a share of the width."""
         self.bar = min(1.0, max(0.0, self.bar + by))
         self._changed()
 
-    def look(self, viewport: Viewport) -> None:
-        """Change position or zoom."""
-        if self.frame is not None:
-            self.viewport = viewport
-            self._changed()
-
     def _changed(self) -> None:
-        self.update()
+        self._place_items()
+        self.viewport().update()
         self.moved.emit()
         if self._pointer is not None:  # another pixel may be under it now
             self._hover(self._pointer)
@@ -211,12 +268,11 @@ class Canvas(QWidget):
         if place is None or self.frame is None:
             self.hovered.emit(None)
         else:
-            self.hovered.emit(self.viewport.pixel_at(*self._in_area(place)))
+            self.hovered.emit(self.pixel_at(*self._in_area(place)))
 
-    def _set_area(self) -> None:
-        density = self.devicePixelRatioF()
-        width = self._area_width() * density
-        self.viewport = self.viewport.resized(width, self.height() * density)
+    def _area(self) -> QSizeF:
+        """Of a layer, in physical pixels."""
+        return QSizeF(max(1.0, self._area_width()), max(1.0, float(self.height()))) * self.devicePixelRatioF()
 
     def _area_width(self) -> float:
         return (self.width() - GAP) / 2 if self.mode.name == "side" else float(self.width())
@@ -233,8 +289,8 @@ class Canvas(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """See QWidget.resizeEvent."""
-        self._set_area()
-        self._changed()
+        self.setSceneRect(QRectF(self.rect()))
+        self._hold()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """A wheel zooms; a touch pad's pixels pan, and zoom with Ctrl."""
@@ -248,14 +304,19 @@ class Canvas(QWidget):
         event.accept()
 
     def event(self, event: QEvent) -> bool:
-        """A pinch zooms; on a screen of another density 1:1 stays 1:1."""
+        """On a screen of another density 1:1 stays 1:1."""
         if event.type() == QEvent.Type.DevicePixelRatioChange:
-            self._set_area()
-            self._changed()
+            self._hold()
+        return super().event(event)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """A pinch zooms; nothing is under a pointer that has left."""
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
         if isinstance(event, QNativeGestureEvent) and event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture:
             self.zoom_by(1 + event.value(), event.position())
             return True
-        return super().event(event)
+        return super().viewportEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Grab the bar or the picture."""
@@ -290,14 +351,10 @@ class Canvas(QWidget):
         if self._over_bar(event.position()):
             self.bar = 0.5
             self._changed()
-        elif self.viewport.fitted:
-            self.look(self.viewport.at_zoom(1.0, *self._in_area(event.position())))
+        elif self.fitted:
+            self.zoom_to(1.0, event.position())
         else:
             self.fit()
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is under the pointer."""
-        self._hover(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrow keys pan."""
@@ -317,88 +374,68 @@ class Canvas(QWidget):
 
     def _turn(self) -> None:
         self.shows_left = not self.shows_left
-        self.update()
+        self._changed()
 
     # --- painting -----------------------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw everything, in physical pixels."""
-        painter = QPainter(self)
-        ink = theme.colours()
-        painter.fillRect(self.rect(), QColor(ink.canvas))
-        if self.frame is None:
-            painter.setPen(QColor(ink.dim))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self.note or HINT)
-            return
-        density = self.devicePixelRatioF()
-        painter.scale(1 / density, 1 / density)
-        self._layers.begin()
-        areas = list(self._areas(density))
-        for area, pyramid, layer in areas:
-            left = area.left() if self.mode.name == "side" else 0
-            region = VisibleRegion(self.viewport, pyramid, left)
-            self._layers.draw(painter, area, region, layer, self.font(), density)
-        painter.resetTransform()
-        self._draw_overlays(painter, ink)
-        painter.end()
-        if self._layers.unfinished:
-            QTimer.singleShot(0, self.update)
-        elif areas:
+        """Paint, and again where a finer tile is still to be made."""
+        super().paintEvent(event)
+        if not self.complete:
+            QTimer.singleShot(0, self.viewport().update)
+        elif any(item.isVisible() for item in self._items):
             self.painted.emit()
 
-    def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None]]:
-        """(area, pyramid, layer of the values) of everything that is displayed; rectangles in physical pixels."""
+    def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:
+        """What lies round the picture, or in its place."""
+        painter.fillRect(rect, self.palette().color(QPalette.ColorRole.Window).darker(BACKGROUND))
+        if self.frame is None:
+            painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(self.rect(), flags, self.note or HINT)
+
+    def _place_items(self) -> None:
+        density = self.devicePixelRatioF()
+        for item in self._items:
+            item.hide()
+        for item, (area, pyramid, layer, _) in zip(self._items, self._areas(density), strict=False):
+            left = area.left() if self.mode.name == "side" else 0
+            to_screen = self._transform(QSize(pyramid.width, pyramid.height)) * QTransform.fromTranslate(left, 0)
+            item.place(pyramid, layer, area, to_screen, density)
+
+    def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None, str]]:
+        """(area in physical pixels, pyramid, layer of the values, name) of everything that is displayed."""
         width, height = round(self.width() * density), round(self.height() * density)
         everything = QRect(0, 0, width, height)
-        left, right = self.left, self.right
-        name = self.mode.name
+        left, right, name = self.left, self.right, self.mode.name
         if name == "difference":
             if self.heat is not None:
-                yield everything, self.heat.pyramid, None
+                yield everything, self.heat.pyramid, None, self.heat.label
             return
-        if not self.mode.needs_both or left is None:
-            if right is not None:
-                yield everything, right.pyramid, right
-            return
-        if name == "blink":
-            shown = left if self.shows_left or right is None else right
-            yield everything, shown.pyramid, shown
-            return
-        if name == "split":
-            cut = round(self.bar * width)
-            halves = QRect(0, 0, cut, height), QRect(cut, 0, width - cut, height)
+        if name in ("split", "side") and left is not None:
+            cut = round(self.bar * width) if name == "split" else round(self._area_width() * density)
+            start = cut if name == "split" else width - cut
+            sides = [(QRect(0, 0, cut, height), left), (QRect(start, 0, width - start, height), right)]
         else:
-            half = round(self._area_width() * density)
-            halves = QRect(0, 0, half, height), QRect(width - half, 0, half, height)
-        for rectangle, layer in zip(halves, (left, right), strict=True):
-            if layer is not None and not rectangle.isEmpty():
-                yield rectangle, layer.pyramid, layer
+            sides = [(everything, left if name == "blink" and self.shows_left and left is not None else right)]
+        for area, layer in sides:
+            if layer is not None and not area.isEmpty():
+                yield area, layer.pyramid, layer, layer.label
 
-    def _draw_overlays(self, painter: QPainter, ink: theme.Colours) -> None:
+    def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
         """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
+        if self.frame is None:
+            return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.font())
-        left = self.left.label if self.left is not None else ""
-        right = self.right.label if self.right is not None else ""
-        width, height, start = self.width(), self.height(), overlays.MARGIN
-        if self.mode.name == "split":
-            x = round(self.bar * width)
-            painter.setClipRect(0, 0, x, height)
-            overlays.draw_name(painter, left, start)
-            painter.setClipRect(x, 0, width - x, height)
-            overlays.draw_name(painter, right, width - start, from_right=True)
-            painter.setClipping(False)
-            overlays.draw_bar(painter, x, height)
+        width, height, density, split = self.width(), self.height(), self.devicePixelRatioF(), self.mode.name == "split"
+        for area, _, layer, name in self._areas(density):
+            room = QRectF(area.left() / density, 0, area.width() / density, height)
+            overlays.draw_name(painter, name, room, from_right=split and layer is self.right)
+        if split:
+            overlays.draw_bar(painter, round(self.bar * width), height)
         elif self.mode.name == "side":
             half = round(self._area_width())
-            painter.fillRect(half, 0, GAP, height, QColor(ink.line))
-            overlays.draw_name(painter, left, start)
-            overlays.draw_name(painter, right, width - half + start)
-        elif self.mode.name == "blink":
-            overlays.draw_name(painter, left if self.shows_left else right, start)
-        elif self.mode.name == "difference":
-            if self.heat is not None:
-                overlays.draw_name(painter, self.heat.label, start)
-                overlays.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)
-        else:
-            overlays.draw_name(painter, right, start)
+            painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
+        elif self.mode.name == "difference" and self.heat is not None:
+            overlays.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)

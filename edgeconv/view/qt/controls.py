@@ -5,6 +5,7 @@ Those of methods come from the table of method options (methods/options.py): wha
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -17,10 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from edgeconv.core.chains import DEFAULT_RULE
+from edgeconv.core.chains import DEFAULT_RULE, THRESHOLD_RULES, parse_thresholds
 from edgeconv.core.choices import CHAINS
 from edgeconv.core.filters import CUSTOM, Filter
 from edgeconv.core.option import AUTO, Option, options_of
+from edgeconv.core.output import threshold_text
 from edgeconv.errors import EdgeconvError
 from edgeconv.options import MethodOptions
 from edgeconv.view.parameters import CHOICES, KNOWN, Parameters, kernel_cells, kernel_text, value_of
@@ -28,6 +30,7 @@ from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor
 from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.threshold import ThresholdField
+from edgeconv.view.threshold_scale import ThresholdScale
 
 MOST_STRIDE = 999
 MOST_NUMBER = 1024
@@ -35,6 +38,9 @@ MOST_NUMBER = 1024
 MNEMONICS_TAKEN = "clspbortdfevhmguw"
 """Letters of the labels above those of methods, and of the menus."""
 SIDE_MARGIN = 14
+MASK_TIP = "A mask: white where |output| is at least this, else black; saved by --threshold"
+LOW_TIP = "Edges go on along ridges above this that touch one above the upper threshold"
+HIGH_TIP = "Ridges above this are edges"
 
 
 class Controls(QWidget):
@@ -47,7 +53,6 @@ class Controls(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setProperty("role", "panel")
         self._shown = Parameters()
         self.filter = Combo(CHOICES["filter"])
         self.filter.setAccessibleName("Filter")
@@ -56,10 +61,10 @@ class Controls(QWidget):
         self.note.setWordWrap(True)
         self.channels, self.luma = self._combo("channels"), self._combo("luma")
         self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
-        self.threshold = ThresholdField()
-        self.thresholds = LineField()
-        self.thresholds.setPlaceholderText(DEFAULT_RULE)
+        self.threshold = ThresholdField("Threshold", MASK_TIP)
+        self.thresholds = Combo(THRESHOLD_RULES, own=True)
         self.thresholds.setToolTip(KNOWN["thresholds"].help)
+        self.low, self.high = ThresholdField("Low", LOW_TIP, "0"), ThresholdField("High", HIGH_TIP, "0")
         self.gradient, self.blur = self._combo("gradient"), self._combo("blur")
         self.method, self.device = self._combo("method"), self._combo("device")
         self.of_methods = {entry.name: self._field(entry) for entry in options_of(MethodOptions)}
@@ -83,10 +88,12 @@ class Controls(QWidget):
             combo.setCurrentText(str(getattr(parameters, name)))
         self.output_mode.setCurrentText(parameters.output_mode or AUTO)
         self.gradient.setCurrentText(parameters.gradient or AUTO)
-        if self.thresholds.text() != (parameters.thresholds or ""):
-            self.thresholds.setText(parameters.thresholds or "")
+        self.thresholds.setCurrentText(parameters.thresholds or DEFAULT_RULE)
+        given = parse_thresholds(parameters.thresholds)
+        if "low" in given:
+            self._show_hysteresis(**given)
         of_filters = (self.channels, self.stride, self.padding, self.border, self.output_mode, self.threshold)
-        for row in (*of_filters, self.thresholds, self.gradient, self.blur):
+        for row in (*of_filters, self.thresholds, self.low, self.high, self.gradient, self.blur):
             self._rules.setRowVisible(row, (row in of_filters) != parameters.has_chain)
         self._rules.setRowVisible(self.luma, parameters.channels == "luma" and not parameters.has_chain)
         self.threshold.show_threshold(parameters.threshold)
@@ -99,7 +106,7 @@ class Controls(QWidget):
     def _show_filter(self, parameters: Parameters) -> None:
         if parameters.has_chain:
             stages = parameters.chain or ", ".join(CHAINS[parameters.filter])
-            self.kernel.setEnabled(False)
+            self.kernel.setVisible(False)
             self.note.setText(f"a chain of stages: {stages}")
             return
         try:
@@ -107,6 +114,7 @@ class Controls(QWidget):
         except EdgeconvError as error:  # a kernel file that has gone since
             self.note.setText(str(error))
             return
+        self.kernel.setVisible(True)
         self.kernel.show_cells(kernel_cells(chosen))
         self.kernel.setEnabled(not chosen.is_full_set)
         self.note.setText(_filter_note(parameters, chosen))
@@ -152,7 +160,9 @@ class Controls(QWidget):
             ("&Border", self.border),
             ("&Output", self.output_mode),
             ("Th&reshold", self.threshold),
-            ("Lo&w, high", self.thresholds),
+            ("Thresholds", self.thresholds),
+            ("Lo&w", self.low),
+            ("High", self.high),
             ("&Gradient", self.gradient),
             ("Bl&ur", self.blur),
         )
@@ -187,14 +197,39 @@ class Controls(QWidget):
         self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
         self.threshold.turned.connect(lambda value: self._turn("threshold", value))
         self.threshold.complained.connect(self.complained)
-        self.thresholds.editingFinished.connect(self._turn_thresholds)
+        for field in (self.low, self.high):
+            field.turned.connect(partial(self._turn_one, field))
+            field.complained.connect(self.complained)
+        self.thresholds.textActivated.connect(self._turn_thresholds)
         self.padding.textActivated.connect(lambda word: self._turn("padding", word))
-        line = self.padding.lineEdit()
-        assert line is not None  # a number may be typed
-        line.editingFinished.connect(lambda: self._turn("padding", line.text().strip()))
+        for combo, turn in ((self.padding, partial(self._turn, "padding")), (self.thresholds, self._turn_thresholds)):
+            line = combo.lineEdit()
+            assert line is not None  # a number may be typed
+            line.editingFinished.connect(lambda line=line, turn=turn: turn(line.text().strip()))
 
-    def _turn_thresholds(self) -> None:
-        self._turn("thresholds", self.thresholds.text().strip() or None)
+    def show_hysteresis(self, scale: ThresholdScale, low: float, high: float) -> None:
+        """The thresholds of the edges that are displayed, given or as the rule chose them in this picture."""
+        self.low.show_scale(scale)
+        self.high.show_scale(scale)
+        self._show_hysteresis(low, high)
+
+    def _show_hysteresis(self, low: float, high: float) -> None:
+        self.low.show_threshold(low or None)
+        self.high.show_threshold(high or None)
+
+    def _turn_thresholds(self, text: str) -> None:
+        self._turn("thresholds", None if text in ("", DEFAULT_RULE) else text)
+
+    def _turn_one(self, field: ThresholdField, value: float | None) -> None:
+        """Move one of the two thresholds, and the other as far as it is in the way."""
+        low, high = self.low.value, self.high.value
+        if field is self.low:
+            low = value or 0.0
+            high = max(low, high)
+        else:
+            high = value or 0.0
+            low = min(low, high)
+        self._turn("thresholds", f"{threshold_text(low)},{threshold_text(high)}")
 
     def _choose_filter(self, name: str) -> None:
         if name != CUSTOM:

@@ -1,6 +1,6 @@
-"""Saving, exporting and copying: pictures with their reports, pages, records, and the clipboard.
+"""Saving, exporting and copying: pictures with their reports, pages, and the clipboard.
 
-Files are written by the code of the commands (`run`, `diff`, `compare`, `bench`), so they are the commands' files.
+Files are written by the code of the commands (`run`, `diff`, `compare`), so they are the commands' files.
 Before something is replaced the user is asked, by the system's dialog or, about the report beside a picture, here; an
 input never is. What only some of this needs is imported when it is needed: the window opens sooner.
 """
@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -20,32 +19,27 @@ from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
+from edgeconv.io.files import is_same_file, read_own_json
 from edgeconv.io.formats import SUFFIXES, WRITTEN
 from edgeconv.run import whole
 from edgeconv.run.job import Job
-from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt.frame import Frame
-from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.render import After, RenderService, Tasks
 from edgeconv.view.state import Model, ViewRequest
-
-if TYPE_CHECKING:
-    from edgeconv.bench.record import BenchRecord
 
 OPEN_FILTER, PICTURE_FILTER = (
     f"Pictures ({' '.join('*' + suffix for suffix in suffixes)});;All files (*)" for suffixes in (SUFFIXES, WRITTEN)
 )
 PAGE_FILTER = "Pages (*.html)"
-RECORD_FILTER = "Records (*.json)"
 
 
 class ExportActions:
     """`ask_...` opens a dialog; the others write to a path on a separate thread, replacing an existing file."""
 
-    def __init__(self, frame: Frame, model: Model, workshop: Workshop, tasks: Tasks) -> None:
-        self._frame, self._model, self._workshop, self._tasks = frame, model, workshop, tasks
+    def __init__(self, frame: Frame, model: Model, service: RenderService, tasks: Tasks) -> None:
+        self._frame, self._model, self._service, self._tasks = frame, model, service, tasks
 
     def ask_save(self) -> None:
         """Where the picture is to go; the name that is offered is the command's."""
@@ -54,7 +48,7 @@ class ExportActions:
             return
 
         def work() -> After:
-            name = self._workshop.output_name(source, parameters)
+            name = self._service.output_name(source, parameters)
             return lambda: self._ask("Save picture and report", name, PICTURE_FILTER, self._save_if_report_may)
 
         self._tasks.start(work)
@@ -91,23 +85,18 @@ class ExportActions:
                     output=path,
                     overwrite=True,
                     options=parameters.options(),
-                    rules=self._workshop.rules,
+                    rules=self._service.rules,
                 )
             )
             picture = record.output.file
             return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
 
-        self._tasks.write(work)
+        self._tasks.start(work, writes=True)
 
-    def ask_page_of_sides(self) -> None:
-        """Where the page of the two sides is to go."""
+    def ask_page(self, title: str, ending: str, write: Callable[[str], None]) -> None:
+        """Where a page is to go; `ending` closes the name that is offered."""
         if self._model.picture is not None:
-            self._ask(
-                "Export page of the two sides",
-                f"{_stem(self._model.picture)}_diff.html",
-                PAGE_FILTER,
-                self.page_of_sides,
-            )
+            self._ask(title, f"{_stem(self._model.picture)}_{ending}.html", PAGE_FILTER, write)
 
     def page_of_sides(self, path: str) -> None:
         """The page of `edgeconv diff LEFT RIGHT --html PATH`."""
@@ -120,21 +109,11 @@ class ExportActions:
             from edgeconv.diff import results as diff_job
 
             protect(inputs, path)
-            left, right = self._workshop.comparison_inputs(request)
+            left, right = self._service.comparison_inputs(request)
             done = diff_job.run(left, [right], diff_job.Wanted(html=path, overwrite=True))
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.write(work)
-
-    def ask_page_of_methods(self) -> None:
-        """Where the page of every method is to go."""
-        if self._model.picture is not None:
-            self._ask(
-                "Export page of every method",
-                f"{_stem(self._model.picture)}_methods.html",
-                PAGE_FILTER,
-                self.page_of_methods,
-            )
+        self._tasks.start(work, writes=True)
 
     def page_of_methods(self, path: str) -> None:
         """The page of `edgeconv compare PICTURE --html PATH`."""
@@ -149,29 +128,12 @@ class ExportActions:
 
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)
-            rules = self._workshop.rules
+            rules = self._service.rules
             request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
             done = methods.run(source, request, parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.write(work)
-
-    def ask_record(self, record: BenchRecord) -> None:
-        """Where the record of a bench is to go."""
-        self._ask("Save record", "bench.json", RECORD_FILTER, lambda path: self.record(record, path))
-
-    def record(self, record: BenchRecord, path: str) -> None:
-        """As `edgeconv report` reads it."""
-        inputs = self._model.inputs()
-
-        def work() -> After:
-            from edgeconv.bench.record import to_json
-
-            protect(inputs, path)
-            write_bytes_atomically(path, to_json(record))
-            return lambda: self._frame.notice(f"wrote {path}")
-
-        self._tasks.write(work)
+        self._tasks.start(work, writes=True)
 
     def copy_picture(self, shown: Pyramid | None) -> None:
         """A side, or the map of differences, as it is shown, to the clipboard."""
@@ -188,7 +150,7 @@ class ExportActions:
 
     def copy_command(self, is_pasted: bool) -> None:
         """The command line that computes what `output` shows."""
-        command = self._model.command(self._workshop.rules)
+        command = self._model.command(self._service.rules)
         if command is None:
             return
         if not is_text(command):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QPalette
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -24,8 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from edgeconv.core.timing import Clock
-from edgeconv.view.qt import actions, icons, theme
-from edgeconv.view.qt.bench_panel import BenchPanel
+from edgeconv.view.qt import actions, icons
 from edgeconv.view.qt.busy import BusyIndicator
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
@@ -62,14 +61,13 @@ class Frame(QMainWindow):
         self.canvas = Canvas()
         self.controls = Controls()
         self.speed, self.difference, self.history = SpeedPanel(), DifferencePanel(), HistoryPanel()
-        self.bench = BenchPanel()
         self.actions_by_name: dict[str, QAction] = {}
-        self.look = "system"
         self._busy_text = ""
 
     def build(self, does: Mapping[str, Callable[[], Any]]) -> None:
         """Put it all together."""
         self._make_actions(does)
+        self._draw_icons()
         self._make_menus()
         self._make_tool_bar()
         self._make_status_bar()
@@ -107,16 +105,17 @@ class Frame(QMainWindow):
             "" if not files else "writing …" if files == 1 else f"writing, {files - 1} more to come …"
         )
 
-    def set_look(self, look: str) -> None:
-        """`system`, `light` or `dark`."""
-        self.look = look if look in theme.SCHEMES else "system"
-        theme.apply(self.look)
-        self.actions_by_name[f"look-{self.look}"].setChecked(True)
-        ink = theme.colours()
+    def changeEvent(self, event: QEvent) -> None:
+        """Icons have the colour of the text, which follows the system between light and dark."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self.actions_by_name:
+            self._draw_icons()
+
+    def _draw_icons(self) -> None:
+        colour = self.palette().color(QPalette.ColorRole.ButtonText)
         for command in actions.COMMANDS:
             if command.icon is not None:
-                self.actions_by_name[command.name].setIcon(icons.icon(command.icon, ink.text, ink.on_accent))
-        self.canvas.update()
+                self.actions_by_name[command.name].setIcon(icons.icon(command.icon, colour))
 
     def restore_places(self, memory: Memory) -> None:
         """Restore size, position and splits of the last session, or use defaults."""
@@ -154,24 +153,19 @@ class Frame(QMainWindow):
             action.triggered.connect(lambda checked=False, do=does[command.name]: do())
             self.addAction(action)
             self.actions_by_name[command.name] = action
-        for names in ([mode.name for mode in MODES], actions.LOOKS):
-            group = QActionGroup(self)
-            for name in names:
-                group.addAction(self.actions_by_name[name])
+        group = QActionGroup(self)
+        for mode in MODES:
+            group.addAction(self.actions_by_name[mode.name])
 
     def _make_menus(self) -> None:
         self.recent_menu = QMenu("Open &recent", self)
-        look_menu = QMenu("&Look", self)
-        for name in actions.LOOKS:
-            look_menu.addAction(self.actions_by_name[name])
-        submenus = {"recent": self.recent_menu, "look": look_menu}
         for title, names in actions.MENUS:
             menu = self.menuBar().addMenu(title)
             for name in names.split():
                 if name == "-":
                     menu.addSeparator()
-                elif name in submenus:
-                    menu.addMenu(submenus[name])
+                elif name == "recent":
+                    menu.addMenu(self.recent_menu)
                 else:
                     menu.addAction(self.actions_by_name[name])
 
@@ -218,9 +212,11 @@ class Frame(QMainWindow):
 
     def _make_message_bar(self) -> None:
         self.message = QFrame()
-        self.message.setObjectName("message")
+        self.message.setAutoFillBackground(True)
+        self.message.setBackgroundRole(QPalette.ColorRole.ToolTipBase)
         self.message_text = plain_label()
         self.message_text.setWordWrap(True)
+        self.message_text.setForegroundRole(QPalette.ColorRole.ToolTipText)
         self.message_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.message_text.setAccessibleName("Message")
         close = QToolButton()
@@ -263,19 +259,20 @@ class Frame(QMainWindow):
             ("Speed", self.speed),
             ("Difference", self.difference),
             ("History", self.history),
-            ("Bench", self.bench),
         ):
             self.tabs.addTab(panel, title)
         self.side = QSplitter(Qt.Orientation.Vertical)
         self.side.addWidget(scroll)
         self.side.addWidget(self.tabs)
         self.side.setMinimumWidth(LEAST_PANEL_WIDTH)
+        self.side.setStretchFactor(1, 1)  # where there is little room, the figures give way, not the controls
+        self.tabs.setMinimumHeight(self.tabs.tabBar().sizeHint().height())
         middle = QWidget()
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.canvas, 1)
-        over = QVBoxLayout(self.canvas)  # a message lies over the picture, and does not move it
+        over = QVBoxLayout(self.canvas.viewport())  # a message lies over the picture, and does not move it
         over.setContentsMargins(0, 0, 0, 0)
         over.addWidget(self.message)
         over.addStretch(1)

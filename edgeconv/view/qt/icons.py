@@ -37,19 +37,14 @@ FRAME = (
 )
 
 
-def icon(name: str, colour: str, on_accent: str) -> QIcon:
-    """An icon; `on_accent` is its colour while its button is checked."""
+def icon(name: str, colour: QColor) -> QIcon:
+    """An icon in the colour of the text, and fainter while its command is disabled."""
     made = QIcon()
     faded = QColor(colour)
     faded.setAlphaF(0.35)
-    states = (
-        (QIcon.Mode.Normal, QIcon.State.Off, QColor(colour)),
-        (QIcon.Mode.Normal, QIcon.State.On, QColor(on_accent)),
-        (QIcon.Mode.Disabled, QIcon.State.Off, faded),
-    )
-    for mode, state, ink in states:
+    for mode, ink in ((QIcon.Mode.Normal, colour), (QIcon.Mode.Disabled, faded)):
         for density in DENSITIES:
-            made.addPixmap(_drawn(PATHS[name], ink, density), mode, state)
+            made.addPixmap(_drawn(PATHS[name], ink, density), mode)
     return made
 
 

@@ -14,6 +14,8 @@ from edgeconv.view.parameters import LONGEST_CELL, same_number
 from edgeconv.view.qt.fields import LineField
 
 CELL_HEIGHT = 27
+WRONG = "border: 1px solid #c7362b"
+"""Of a cell that holds no number."""
 
 
 class KernelEditor(QWidget):
@@ -84,9 +86,7 @@ class _Cell(LineField):
         if self._right == right:
             return
         self._right = right
-        self.setProperty("wrong", not right)
-        self.style().unpolish(self)
-        self.style().polish(self)
+        self.setStyleSheet("" if right else WRONG)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and Down leave the cell."""

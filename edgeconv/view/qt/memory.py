@@ -1,4 +1,4 @@
-"""Settings that are stored between sessions: geometry of the window, controls, mode, recent pictures, look."""
+"""Settings that are stored between sessions: geometry of the window, controls, mode, recent pictures."""
 
 from __future__ import annotations
 

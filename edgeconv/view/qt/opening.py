@@ -12,7 +12,7 @@ from PySide6.QtCore import QMimeData
 from PySide6.QtGui import QImage
 
 from edgeconv.errors import EdgeconvError
-from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.render import After, Tasks
 from edgeconv.view.state import Model
 
 

@@ -5,15 +5,14 @@ Plates are dark in light and in dark, so that they can be read over any picture.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from edgeconv.diff.scale import Scale
-from edgeconv.view.qt.visible_region import VisibleRegion
 
-MARGIN = 10
+MARGIN, PADDING = 10, 8
 PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
 ROUND = 5
 SWATCH = 12
@@ -23,13 +22,14 @@ HANDLE_WIDTH, HANDLE_HEIGHT = 22, 32
 HANDLE_INK = QColor("#44474d")
 
 
-def draw_name(painter: QPainter, text: str, x: float, from_right: bool = False) -> None:
-    """The name of a side at the top; `x` is the plate's left edge, or its right one."""
+def draw_name(painter: QPainter, text: str, room: QRectF, from_right: bool = False) -> None:
+    """The name of a side at the top left of its area, or at the right; shortened where that is narrow."""
+    metrics = painter.fontMetrics()
+    text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(room.width()) - 2 * MARGIN - 2 * PADDING)
     if not text:
         return
-    metrics = painter.fontMetrics()
-    width, height = metrics.horizontalAdvance(text) + 16, metrics.height() + 8
-    plate = QRectF(x - width if from_right else x, MARGIN, width, height)
+    width, height = metrics.horizontalAdvance(text) + 2 * PADDING, metrics.height() + 8
+    plate = QRectF(room.right() - MARGIN - width if from_right else room.left() + MARGIN, MARGIN, width, height)
     _draw_plate(painter, plate)
     painter.setPen(PLATE_TEXT)
     painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, text)
@@ -80,15 +80,15 @@ def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], width: 
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, scale.labels[index])
 
 
-def draw_grid(painter: QPainter, region: VisibleRegion, part: QRect) -> None:
-    """Lines between the pixels of `part`, in screen pixels."""
+def draw_grid(painter: QPainter, target: Callable[[QRect], QRectF], part: QRect) -> None:
+    """Lines between the pixels of `part`; `target` gives the place of a part on the screen."""
     painter.setPen(QPen(GRID, 1))
-    area = region.target(part)
+    area = target(part)
     for x in range(part.left(), part.left() + part.width() + 1):
-        place = region.target(QRect(x, part.top(), 1, 1)).left()
+        place = target(QRect(x, part.top(), 1, 1)).left()
         painter.drawLine(QPointF(place, area.top()), QPointF(place, area.bottom()))
     for y in range(part.top(), part.top() + part.height() + 1):
-        place = region.target(QRect(part.left(), y, 1, 1)).top()
+        place = target(QRect(part.left(), y, 1, 1)).top()
         painter.drawLine(QPointF(area.left(), place), QPointF(area.right(), place))
 
 

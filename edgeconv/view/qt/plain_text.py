@@ -5,15 +5,25 @@ from __future__ import annotations
 from html import escape
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QLabel
+
+FIGURE_SIZE = 1.7
+"""Of the usual letters."""
 
 
 def plain_label(role: str = "", text: str = "") -> QLabel:
-    """A label; `role` is that of the style sheet."""
+    """A label; `role` is `heading`, `dim`, `figure` (large) or nothing."""
     label = QLabel(text)
     label.setTextFormat(Qt.TextFormat.PlainText)
-    if role:
-        label.setProperty("role", role)
+    if role == "dim":
+        label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+    elif role:
+        font = label.font()
+        font.setBold(True)
+        if role == "figure":
+            font.setPointSizeF(FIGURE_SIZE * font.pointSizeF())
+        label.setFont(font)
     return label
 
 

@@ -23,7 +23,6 @@ class Rows(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.head = QVBoxLayout()
         self._body = QWidget()
-        self._body.setProperty("role", "panel")
         column = QVBoxLayout(self._body)
         column.setContentsMargins(MARGIN, 10, MARGIN, 10)
         column.setSpacing(8)

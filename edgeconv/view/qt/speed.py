@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.run.report_text import NOTHING_TO_CHECK
-from edgeconv.view.qt import theme
 from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.rows import Rows
 from edgeconv.view.state import MeasuredRun
 
 if TYPE_CHECKING:
     from edgeconv.api.figures import Check, Phase, RunFigures
+
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F52A0", "#A6761D")
+"""Of the phases: Okabe and Ito's palette, which is seen on light and dark and by colour-blind people."""
 
 
 class SpeedPanel(Rows):
@@ -32,22 +35,14 @@ class SpeedPanel(Rows):
         self.phases_text = plain_label()
         self.phases_text.setTextFormat(Qt.TextFormat.RichText)
         self.phases_text.setWordWrap(True)
-        self._run: MeasuredRun | None = None
         # The phases before anything that grows as the panel narrows, and over all of its width: never out of sight.
         for widget in (self.gflops, self.phases, self.phases_text, self.method):
             self.head.addWidget(widget)
         self.phases.hide()
         self.phases_text.hide()
 
-    def changeEvent(self, event: QEvent) -> None:
-        """The squares follow light and dark."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and self._run is not None:
-            self.show_run(self._run)
-
     def show_run(self, run: MeasuredRun) -> None:
         """Show a measured run."""
-        self._run = run
         record = run.record
         speed = record.speed
         rates = record.throughput
@@ -101,10 +96,7 @@ def _error_text(check: Check) -> str:
 
 def phases_text(phases_seconds: Mapping[Phase, float]) -> str:
     """Each phase behind a square in its colour of the bar."""
-    ink = theme.colours()
-    squares = (
-        f"<span style='color: {ink.curves[index % len(ink.curves)]}'>■</span>" for index in range(len(phases_seconds))
-    )
+    squares = (f"<span style='color: {COLOURS[index % len(COLOURS)]}'>■</span>" for index in range(len(phases_seconds)))
     phases = (f"{name.replace('_', ' ')} {seconds_text(value)}" for name, value in phases_seconds.items())
     return "&nbsp; ".join(
         f"{square}&nbsp;{phase.replace(' ', '&nbsp;')}" for square, phase in zip(squares, phases, strict=True)
@@ -142,9 +134,9 @@ class PhaseBar(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        ink, x = theme.colours(), 0.0
+        x = 0.0
         for index, value in enumerate(self._phases.values()):
             width = value / total * self.width()
-            painter.setBrush(QColor(ink.curves[index % len(ink.curves)]))
+            painter.setBrush(QColor(COLOURS[index % len(COLOURS)]))
             painter.drawRect(QRectF(x, 0, width, self.height()))
             x += width

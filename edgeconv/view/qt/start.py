@@ -10,7 +10,7 @@ import ctypes
 import os
 import re
 import sys
-from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 from edgeconv.core.optional import install
@@ -18,57 +18,28 @@ from edgeconv.errors import UnavailableError
 
 NEED = "edgeconv view needs"
 
-DEBIAN_PACKAGES = {
-    "libEGL.so.1": "libegl1",
-    "libGL.so.1": "libgl1",
-    "libX11-xcb.so.1": "libx11-xcb1",
-    "libX11.so.6": "libx11-6",
-    "libdbus-1.so.3": "libdbus-1-3",
-    "libfontconfig.so.1": "libfontconfig1",
-    "libfreetype.so.6": "libfreetype6",
-    "libglib-2.0.so.0": "libglib2.0-0",
-    "libgthread-2.0.so.0": "libglib2.0-0",
-    "libwayland-client.so.0": "libwayland-client0",
-    "libwayland-cursor.so.0": "libwayland-cursor0",
-    "libwayland-egl.so.1": "libwayland-egl1",
-    "libxcb-cursor.so.0": "libxcb-cursor0",
-    "libxcb-icccm.so.4": "libxcb-icccm4",
-    "libxcb-image.so.0": "libxcb-image0",
-    "libxcb-keysyms.so.1": "libxcb-keysyms1",
-    "libxcb-randr.so.0": "libxcb-randr0",
-    "libxcb-render-util.so.0": "libxcb-render-util0",
-    "libxcb-render.so.0": "libxcb-render0",
-    "libxcb-shape.so.0": "libxcb-shape0",
-    "libxcb-shm.so.0": "libxcb-shm0",
-    "libxcb-sync.so.1": "libxcb-sync1",
-    "libxcb-util.so.1": "libxcb-util1",
-    "libxcb-xfixes.so.0": "libxcb-xfixes0",
-    "libxcb-xinput.so.0": "libxcb-xinput0",
-    "libxcb-xkb.so.1": "libxcb-xkb1",
-    "libxcb.so.1": "libxcb1",
-    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
-    "libxkbcommon.so.0": "libxkbcommon0",
-}
-"""Debian's and Ubuntu's package of each library that Qt's wheel does not bring."""
+PACKAGES = {"libglib-2.0.so.0": "libglib2.0-0", "libgthread-2.0.so.0": "libglib2.0-0"}
+"""Debian's and Ubuntu's packages of libraries that are not named by their rule."""
 
 
-def load_bindings() -> None:
-    """Load what goes through `sys.modules` while it is loaded, and ends the process where another thread imports.
+def require_parts(*parts: str) -> None:
+    """Raise UnavailableError with what to install where a part of PySide6 cannot be imported.
 
-    So before any other thread begins. What is missing is for `require_qt` to say.
+    Qt's bindings go through `sys.modules` while the first part is loaded, and end the process where another thread
+    imports meanwhile: so before any other thread begins.
     """
-    with suppress(ImportError):
-        import PySide6  # noqa: F401
-
-
-def require_qt() -> None:
-    """Raise UnavailableError with what to install where a window cannot be opened here."""
     try:
-        from PySide6 import QtGui, QtSvg, QtWidgets  # noqa: F401  # only whether they can be imported
+        for part in parts:
+            import_module(f"PySide6.{part}")
     except ModuleNotFoundError:
         raise UnavailableError(f"{NEED} PySide6: {install('gui')}.") from None
     except ImportError as error:
         raise UnavailableError(f"{NEED} {missing_library(str(error))}.") from None
+
+
+def require_qt() -> None:
+    """Raise UnavailableError with what to install where a window cannot be opened here."""
+    require_parts("QtCore", "QtGui", "QtSvg", "QtWidgets")
     if _gives_back_too_much():
         from PySide6 import __version__
 
@@ -99,9 +70,9 @@ def missing_library(loader_words: str) -> str:
     if found is None:
         return f"a Qt that can be loaded: {' '.join(loader_words.split())}"
     library = found[1]
-    package = DEBIAN_PACKAGES.get(library)
-    way = f"apt install {package}" if package else "install the system package that has it"
-    return f"the system library {library}: {way}"
+    name, _, version = library.partition(".so.")
+    by_rule = f"{name.lower()}{'-' if name[-1].isdigit() else ''}{version}"
+    return f"the system library {library}: apt install {PACKAGES.get(library, by_rule)}"
 
 
 def _platform_reason() -> str | None:

@@ -17,33 +17,38 @@ OFF = "off"
 
 
 class ThresholdField(QWidget):
-    """`turned` brings a threshold, or None: the slider at its left end, an empty number."""
+    """`turned` brings a threshold, or None: the slider at its left end, an empty number. `off` says what that means."""
 
     turned = Signal(object)
     complained = Signal(str)
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, tip: str, off: str = OFF) -> None:
         super().__init__()
-        self._scale = LEVELS_OF_8_BIT
+        self._scale, self._name, self._off = LEVELS_OF_8_BIT, name, off
         self._shown: float | None = None
         self.slider = _Slider(Qt.Orientation.Horizontal)
         self.slider.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.slider.setAccessibleName("Threshold")
+        self.slider.setAccessibleName(name)
         self.number = LineField()
-        self.number.setPlaceholderText(OFF)
+        self.number.setPlaceholderText(off)
         self.number.setMinimumWidth(LEAST_NUMBER_WIDTH)
         self.number.setMaximumWidth(NUMBER_WIDTH)
-        self.number.setAccessibleName("Threshold as a number")
+        self.number.setAccessibleName(f"{name} as a number")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         row.addWidget(self.slider, 2)
         row.addWidget(self.number, 1)
         self.setFocusProxy(self.slider)
-        self.setToolTip("A mask: white where |output| is at least this, else black; saved by --threshold")
+        self.setToolTip(tip)
         self.slider.valueChanged.connect(self._on_slider)
         self.number.editingFinished.connect(self._on_number)
         self.show_scale(self._scale)
+
+    @property
+    def value(self) -> float:
+        """What is shown; 0 for none."""
+        return self._shown or 0.0
 
     def show_scale(self, scale: ThresholdScale) -> None:
         """The output that is displayed has other values."""
@@ -71,9 +76,9 @@ class ThresholdField(QWidget):
     def _on_number(self) -> None:
         text = self.number.text().strip()
         try:
-            threshold = None if text in ("", OFF) else float(text)
+            threshold = None if text in ("", self._off) else float(text)
         except ValueError:
-            self.complained.emit(f"Threshold '{text}' is not a number above 0.")
+            self.complained.emit(f"{self._name} '{text}' is not a number above 0.")
             self.show_threshold(self._shown)
             return
         if threshold != self._shown:

@@ -1,8 +1,7 @@
 """The window's behaviour: passes user actions to the model, its requests to the workers, and results to the widgets.
 
-Nothing is computed here and nothing blocks. Live requests go to a runner that serves only the newest
-(latest_request.py); saving, exporting (export_actions.py) and benchmarks (bench_actions.py) are tasks that no newer
-request cancels.
+Nothing is computed here and nothing blocks. Requests go to the render service, which serves only the
+newest (render.py); saving and exporting (export_actions.py) are tasks that no newer request cancels.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
@@ -20,62 +19,54 @@ from edgeconv.core.option import AUTO
 from edgeconv.diff.inputs import layout_text
 from edgeconv.diff.record import number
 from edgeconv.errors import EdgeconvError
-from edgeconv.view.compute import (
-    Computed,
-    DifferenceReady,
-    Failed,
-    Layer,
-    LayerReady,
-    PictureRead,
-    RequestDone,
-    RunMeasured,
-    ScaleKnown,
-    UnderWay,
-    Workshop,
-)
-from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
-from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
 from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.opening import Opening
 from edgeconv.view.qt.plain_text import tip
-from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.render import (
+    After,
+    Answer,
+    DifferenceReady,
+    Failed,
+    Layer,
+    LayerReady,
+    PictureRead,
+    RenderService,
+    RequestDone,
+    RunMeasured,
+    ScaleKnown,
+    ShareDone,
+    Tasks,
+)
 from edgeconv.view.sources import ViewSource, labels
-from edgeconv.view.state import MODES, Model, ViewRequest, find_mode
+from edgeconv.view.state import MODES, Model, find_mode
 
 MEASURING = "measuring …"
 STOPPED = "Stopped. F5 computes it again."
+NONE_WANTED = -1
+"""A generation that no request has."""
 KERNEL_FILTER = "Kernels (*.json *.csv *.npy)"
 
 
-class _Post(QObject):
-    """Delivers the workers' results to the interface thread."""
-
-    answered = Signal(object)
-
-
 class ViewWindow(Frame):
-    """One window. Tests and scripts may look at `model`, `workshop` and `runner`."""
+    """One window. Tests and scripts may look at `model`, `service` and `tasks`."""
 
     first_view = Signal()
     """An output is on the screen for the first time."""
 
-    def __init__(self, model: Model, workshop: Workshop, memory: Memory) -> None:
-        super().__init__(workshop.clock)
-        self.model, self.workshop, self.memory = model, workshop, memory
+    def __init__(self, model: Model, service: RenderService, memory: Memory) -> None:
+        super().__init__(service.clock)
+        self.model, self.service, self.memory = model, service, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
         self.tasks.changed.connect(self.show_writing)
         self.opening = Opening(model, self.tasks, self._follow, self._show_state)
-        self.export_actions = ExportActions(self, model, workshop, self.tasks)
-        self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
-        self._post = _Post()
-        self._post.answered.connect(self._on_answer)
-        self.runner: LatestRequestRunner[ViewRequest] = LatestRequestRunner(self._serve, "edgeconv-view")
+        self.export_actions = ExportActions(self, model, service, self.tasks)
+        service.answered.connect(self._on_answer)
         self._left: Layer | None = None
         self._right: Layer | None = None
         self._notes: tuple[str, ...] = ()
@@ -104,8 +95,12 @@ class ViewWindow(Frame):
             "previous": lambda: self._follow(model.step(-1)),
             "reload": self.reload,
             "save": self.save,
-            "export-diff": export_actions.ask_page_of_sides,
-            "export-methods": export_actions.ask_page_of_methods,
+            "export-diff": partial(
+                export_actions.ask_page, "Export page of the two sides", "diff", export_actions.page_of_sides
+            ),
+            "export-methods": partial(
+                export_actions.ask_page, "Export page of every method", "methods", export_actions.page_of_methods
+            ),
             "quit": self.close,
             "undo": lambda: self._follow(model.undo()),
             "redo": lambda: self._follow(model.redo()),
@@ -124,11 +119,9 @@ class ViewWindow(Frame):
             "focus-controls": self.controls.filter.setFocus,
             "focus-figures": lambda: self.tabs.tabBar().setFocus(),
             "panel": lambda: self.show_panel(self.actions_by_name["panel"].isChecked()),
-            "bench": self._show_and_bench,
             "stop": self.stop,
             "keys": self._show_keys,
             **{mode.name: partial(self.show_mode, mode.name) for mode in MODES},
-            **{name: partial(self.set_look, name.removeprefix("look-")) for name in actions.LOOKS},
         }
 
     def _listen(self) -> None:
@@ -139,13 +132,11 @@ class ViewWindow(Frame):
         self.controls.replaced.connect(self.set_parameters)
         self.controls.complained.connect(self.complain)
         self.history.chosen.connect(lambda run: self._follow(self.model.restore(run)))
-        self.bench.saved.connect(self._save_bench)
         self.busy.stop.clicked.connect(self.stop)
         self.left_box.activated.connect(lambda index: self._show_source("left", self.left_box.itemData(index)))
         self.right_box.activated.connect(lambda index: self._show_source("right", self.right_box.itemData(index)))
 
     def _restore(self) -> None:
-        self.set_look(str(self.memory.load("look") or "system"))
         recent = self.memory.load("recent")
         self.model.recent = [path for path in recent if isinstance(path, str)] if isinstance(recent, list) else []
         self.restore_places(self.memory)
@@ -185,7 +176,7 @@ class ViewWindow(Frame):
     def reload(self) -> None:
         """Read every picture anew."""
         for path in self.model.pictures:
-            self.workshop.forget(path)
+            self.service.forget(path)
         self.refresh()
 
     def stop(self) -> None:
@@ -193,8 +184,8 @@ class ViewWindow(Frame):
         if not self._busy_text:
             return
         measuring = self._busy_text == MEASURING
-        self.runner.cancel()
         self.model.abandon()
+        self.service.cancel(self.model.generation)
         self._settled_generation = self.model.generation
         self.show_busy("")
         self.canvas.set_note(STOPPED)
@@ -269,11 +260,11 @@ class ViewWindow(Frame):
             self.picture_label.setText("")
             self.difference.show_comparisons(None)
             self._show_doing("")
-            self.runner.cancel()
+            self.service.cancel(self.model.generation)
             return
         self.busy.end()  # another request, another second
         self._show_doing(f"loading {os.path.basename(request.picture)} …")
-        self.runner.submit(request)
+        self.service.submit(request)
 
     def _show_doing(self, what: str) -> None:
         """In the status bar, and in the middle of an area that shows no picture yet."""
@@ -292,10 +283,9 @@ class ViewWindow(Frame):
             "bar-left": model.mode.name == "split",
             "bar-right": model.mode.name == "split",
         }
-        needing = ("save", "copy-command", "copy-picture", "export-diff", "export-methods", "bench", "reload")
+        needing = ("save", "copy-command", "copy-picture", "export-diff", "export-methods", "reload")
         for name, may in (enabled | dict.fromkeys(needing, model.picture is not None)).items():
             self.actions_by_name[name].setEnabled(may)
-        self.bench.button.setEnabled(model.picture is not None)
         for part in self.left_parts:
             part.setVisible(model.mode.needs_both)
         self.left_label.setText(model.mode.sides[0])
@@ -343,16 +333,7 @@ class ViewWindow(Frame):
             action.setData(path)
         self.recent_menu.setEnabled(bool(self.model.recent))
 
-    def _serve(self, request: ViewRequest, token: Token) -> None:
-        """On a worker's thread."""
-        self.workshop.serve(request, token, self._deliver)
-
-    def _deliver(self, answer: Computed) -> None:
-        """On a worker's thread, which may outlive the window."""
-        if not self._closed:
-            self._post.answered.emit(answer)
-
-    def _on_answer(self, answer: Computed) -> None:
+    def _on_answer(self, answer: Answer) -> None:
         if self._closed or not self.model.accepts(answer.generation):
             return
         if isinstance(answer, PictureRead):
@@ -362,12 +343,15 @@ class ViewWindow(Frame):
             self._show_recent()
         elif isinstance(answer, LayerReady):
             self._show_layer(answer)
-        elif isinstance(answer, UnderWay):
+        elif isinstance(answer, ShareDone):
             if answer.measuring and self._busy_text != MEASURING:
                 self.show_busy(MEASURING)
             self.busy.show_share(answer.share)
         elif isinstance(answer, ScaleKnown):
-            self.controls.threshold.show_scale(answer.scale)
+            if answer.hysteresis is None:
+                self.controls.threshold.show_scale(answer.scale)
+            else:
+                self.controls.show_hysteresis(answer.scale, *answer.hysteresis)
         elif isinstance(answer, DifferenceReady):
             self._show_difference(answer)
         elif isinstance(answer, RunMeasured):
@@ -419,7 +403,7 @@ class ViewWindow(Frame):
     def _show_failure(self, answer: Failed) -> None:
         if answer.unreadable is not None:
             self.model.forget(answer.unreadable)
-            self.workshop.forget(answer.unreadable)
+            self.service.forget(answer.unreadable)
             self.refresh()  # back to what can be shown; the message comes after, so that it stays
         elif self.model.mode.name == "difference":
             self.canvas.set_heat(None)
@@ -446,7 +430,7 @@ class ViewWindow(Frame):
             self._grey_out(box)
 
     def _show_zoom(self) -> None:
-        zoom = self.canvas.viewport.zoom
+        zoom = self.canvas.zoom
         self.zoom_label.setText("" if self.canvas.frame is None else f"{zoom:.0%}" if zoom < 10 else f"{zoom:.4g}×")
 
     def _show_values(self, place: tuple[int, int] | None) -> None:
@@ -471,14 +455,6 @@ class ViewWindow(Frame):
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
-    def _show_and_bench(self) -> None:
-        self.tabs.setCurrentWidget(self.bench)
-        self.bench_run.start()
-
-    def _save_bench(self) -> None:
-        if self.bench_run.record is not None:
-            self.export_actions.ask_record(self.bench_run.record)
-
     def _show_keys(self) -> None:
         rows = ((words, " or ".join(keys)) for words, keys in actions.listed_keys())
         lines = (f"<tr><td>{words}&nbsp;&nbsp;</td><td><b>{keys}</b></td></tr>" for words, keys in rows)
@@ -491,8 +467,7 @@ class ViewWindow(Frame):
         """Store the settings and cancel all computations, but finish what is being written."""
         self._remember()
         self._closed = True
-        self.runner.close()
-        self.bench_run.stop()
+        self.service.cancel(NONE_WANTED)
         self.hide()
         self.tasks.join()
         self.opening.remove_pasted()
@@ -500,7 +475,6 @@ class ViewWindow(Frame):
         QApplication.quit()
 
     def _remember(self) -> None:
-        self.memory.keep("look", self.look)
         self.memory.keep("recent", [path for path in self.model.recent if not self.opening.is_pasted(path)])
         self.memory.keep("mode", self.model.mode.name)
         self.memory.keep("parameters", vars(self.model.parameters))

@@ -1,4 +1,4 @@
-"""Which computations are still wanted, by a clock that the test turns."""
+"""How far a method is, and that it stops where nobody wants it any more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from meet import TurnedClock
 from problems import random_image
 from selection import pairs_then_slow
 
@@ -15,34 +14,6 @@ import edgeconv
 from edgeconv.core import progress
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.hardware.pool import run_pieces
-from edgeconv.view.computations import GRACE_SECONDS, Computations, Waiting
-from edgeconv.view.latest_request import Token
-
-
-def test_what_nobody_waits_for_stops_after_a_while() -> None:
-    clock = TurnedClock()
-    under_way = Computations(clock)
-    listen = under_way.listener("key")
-    waiting, later = (Waiting(Token(), lambda share: None) for _ in range(2))
-    with under_way.by("key", waiting):
-        listen(0.1)
-        waiting.token.cancel()
-        listen(0.2)
-        clock.now += GRACE_SECONDS / 2
-        listen(0.3)
-        with under_way.by("key", later):
-            clock.now += GRACE_SECONDS
-            listen(0.4)
-        listen(0.5)
-        clock.now += GRACE_SECONDS
-        with pytest.raises(Stopped):
-            listen(0.6)
-    with under_way.by("another key", later):
-        listen = under_way.listener("key")
-        listen(0.0)
-        clock.now += GRACE_SECONDS
-        with pytest.raises(Stopped):
-            listen(0.1)
 
 
 @pytest.mark.parametrize(
