@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from script_options import PROJECT, Arguments
 
-from edgeconv.diff.metrics import compare
+from edgeconv.difference.figures import compare
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image, write_image
@@ -45,9 +45,9 @@ SMALL_SIDE = 16
 PEAK_BYTES = """
 import re, sys
 from pathlib import Path
-from edgeconv.diff.inputs import FileInput
-from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.record import compare_all
+from edgeconv.difference.inputs import FileInput
+from edgeconv.difference.figures import Allowance
+from edgeconv.difference.record import compare_all
 compare_all(FileInput(sys.argv[1]), [FileInput(sys.argv[2])], Allowance())
 print(1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]))
 """

@@ -16,8 +16,8 @@ from problems import random_image
 
 from edgeconv.core.filters import filter_bank
 from edgeconv.core.request import make_request
-from edgeconv.diff import methods, results
-from edgeconv.diff.metrics import Allowance
+from edgeconv.difference import methods, results
+from edgeconv.difference.figures import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image

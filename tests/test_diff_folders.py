@@ -14,8 +14,8 @@ import pytest
 from command import edgeconv
 from jsonschema import Draft202012Validator
 
-from edgeconv.diff.folders import run
-from edgeconv.diff.results import Wanted
+from edgeconv.difference.folders import run
+from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import write_image

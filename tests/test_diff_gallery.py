@@ -11,8 +11,8 @@ from browser import Browser
 from command import edgeconv
 from picture_files import smooth_image
 
-from edgeconv.diff.html import Page
-from edgeconv.diff.html.gallery import GalleryEntry, alone, thumbnail
+from edgeconv.difference.gallery import GalleryEntry, alone, thumbnail
+from edgeconv.difference.page import Page
 from edgeconv.io.image import decode_image, write_image
 
 LISTED = "[...document.querySelectorAll('.pair .name')].map((e) => e.textContent)"

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator
 from picture_files import smooth_image
 from problems import random_image
 
-from edgeconv.diff import metrics
-from edgeconv.diff.metrics import Allowance, Box, compare
-from edgeconv.diff.regions import RegionFinder
+from edgeconv.difference import figures
+from edgeconv.difference.figures import Allowance, Box, compare
+from edgeconv.difference.regions import RegionFinder
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import write_image
@@ -49,7 +49,7 @@ def test_figures_are_those_of_plain_numpy_without_the_regions(
     for box in boxes:
         inside[box.top : box.bottom + 1, box.left : box.right + 1] = True
     judged &= ~inside
-    monkeypatch.setattr(metrics, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
+    monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
     found = compare(reference, other, Allowance(ignore_border=margin, ignored_regions=boxes))
 
     difference = np.subtract(other, reference, dtype=np.float64)

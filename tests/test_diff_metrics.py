@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from problems import AWKWARD_SHAPES, random_image
 
-from edgeconv.diff import metrics
-from edgeconv.diff.metrics import Allowance, compare, ulp_distance
-from edgeconv.diff.record import share
-from edgeconv.diff.regions import Region, RegionFinder
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import figures
+from edgeconv.difference.figures import Allowance, compare, ulp_distance
+from edgeconv.difference.record import share
+from edgeconv.difference.regions import Region, RegionFinder
+from edgeconv.difference.scale import scale_for
 from edgeconv.errors import UsageError
 
 DTYPES = ("uint8", "uint16", "float16", "float32")
@@ -71,7 +71,7 @@ def test_the_figures_do_not_depend_on_how_the_picture_is_cut(
     allowance = Allowance(ignore_border=ignore_border)
     whole = compare(reference, other, allowance)
     assert (whole.first.y, whole.first.x) == (6, 4)
-    monkeypatch.setattr(metrics, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * 11 * 3))
+    monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * 11 * 3))
     cut = compare(reference, other, allowance)
     for one, two in ((cut.whole, whole.whole), (cut.interior, whole.interior), (cut.border, whole.border)):
         assert (one.mean, one.mean_abs, one.rmse) == pytest.approx((two.mean, two.mean_abs, two.rmse), rel=1e-9)

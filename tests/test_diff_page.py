@@ -9,9 +9,9 @@ import pytest
 from browser import Browser
 from diff_page import Shown, make_page
 
-from edgeconv.diff import maps, results
-from edgeconv.diff.inputs import ArrayInput
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import maps, results
+from edgeconv.difference.inputs import ArrayInput
+from edgeconv.difference.scale import scale_for
 from edgeconv.errors import UsageError
 
 HEIGHT, WIDTH = 300, 520

@@ -11,7 +11,7 @@ from browser import Browser
 from diff_page import Shown, make_page
 from picture_files import smooth_image
 
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference.scale import scale_for
 
 HEIGHT, WIDTH = 300, 520
 SPOT = (120, 300)

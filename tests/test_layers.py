@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("options",),
     ("run",),
     ("api",),
-    ("batch", "diff", "bench"),
+    ("batch", "difference", "bench"),
     ("export",),
     ("view", "cli"),
 )

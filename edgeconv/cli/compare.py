@@ -39,7 +39,7 @@ def compare(
     Those that work here filter the picture. Unless told otherwise, outputs of exact methods must be equal, others
     agree within their error bounds. Exit code 0: all agree; 1: one does not; 2 to 5: errors.
     """
-    from edgeconv.diff import methods
+    from edgeconv.difference import methods
 
     wanted = comparing.wanted(accepting, showing, reading, replacing)
     request, by_rule = filtering.request(bank.filters, chaining=chaining), accepting.atol is None

@@ -9,16 +9,16 @@ import typer
 from edgeconv.cli.printing import say_lines
 
 if TYPE_CHECKING:
-    from edgeconv.diff.results import DiffOutcome, Wanted
+    from edgeconv.difference.results import DiffOutcome, Wanted
     from edgeconv.options import Accepting, Reading, Replacing, Showing
 
 
 def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
     """What is judged, and what is made of it. Raises UsageError."""
     from edgeconv.core.units import parse_bytes
-    from edgeconv.diff import results
-    from edgeconv.diff.ignored import NO_REGIONS, read_ignored
-    from edgeconv.diff.metrics import Allowance
+    from edgeconv.difference import results
+    from edgeconv.difference.figures import Allowance
+    from edgeconv.difference.ignored import NO_REGIONS, read_ignored
 
     return results.Wanted(
         allowance=Allowance(
@@ -37,7 +37,7 @@ def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: 
 
 def finish(done: DiffOutcome, json_only: bool) -> None:
     """Print what was found and written, and leave with the exit code that it calls for."""
-    from edgeconv.diff import results
+    from edgeconv.difference import results
 
     say_lines(results.to_json(done) if json_only else done.text)
     if done.written:

@@ -23,7 +23,7 @@ def diff(
     Exact figures first; differences are other − reference.
     Exit code 0: same; 1: differs; 2: error; 3: sizes, channels or types differ.
     """
-    from edgeconv.diff.request import run_request
+    from edgeconv.difference.request import run_request
 
     wanted = comparing.wanted(accepting, showing, reading, replacing)
     done = run_request(inputs, against.reference, against.convert, against.update, wanted)

@@ -2,7 +2,7 @@
 
     right side (and left)  ── LayerReady ──>  difference  ── DifferenceReady ──>  rest  ── RunMeasured ──>  Done
 
-Pixels, figures and maps come from the code of `edgeconv run` (run/whole.py) and `edgeconv diff` (diff/). The
+Pixels, figures and maps come from the code of `edgeconv run` (run/whole.py) and `edgeconv diff` (difference/). The
 measurement waits until no control was changed for `REST_SECONDS`, so that it never delays what is displayed. Between
 steps the token is checked; an error becomes one `Failed` with its message.
 """
@@ -24,10 +24,10 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Clock, Stopwatch
-from edgeconv.diff import maps, record
-from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
-from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.record import Comparisons
+from edgeconv.difference import maps, record
+from edgeconv.difference.figures import Allowance
+from edgeconv.difference.inputs import ArrayInput, FileInput, Input, require_same_layout
+from edgeconv.difference.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, one_line_with_class
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image

@@ -12,7 +12,7 @@ import pytest
 from problems import random_image
 
 from edgeconv import canny, convolve
-from edgeconv.diff import metrics
+from edgeconv.difference import figures
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import Plan
@@ -114,7 +114,7 @@ def test_the_difference_has_the_figures_of_diff(picture: Path) -> None:
     found = answers(work.Workshop(), request_for(picture, mode="difference"))
     left, right = (layer.pixels for layer in layers(found))
     (comparison,) = only(found, work.DifferenceReady).comparisons.each
-    assert comparison.figures == metrics.compare(left, right)
+    assert comparison.figures == figures.compare(left, right)
 
 
 def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from edgeconv.diff.scale import Scale
+from edgeconv.difference.scale import Scale
 from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays, theme

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from edgeconv.diff.scale import Scale
+from edgeconv.difference.scale import Scale
 from edgeconv.view.qt.visible_region import VisibleRegion
 
 MARGIN = 10

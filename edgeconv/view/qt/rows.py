@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from edgeconv.diff.record import Comparisons, rows
+from edgeconv.difference.record import Comparisons, rows
 from edgeconv.view.qt.plain_text import plain_label
 
 MARGIN = 14

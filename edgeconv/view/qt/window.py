@@ -17,8 +17,8 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplicat
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
 from edgeconv.core.option import AUTO
-from edgeconv.diff.inputs import layout_text
-from edgeconv.diff.record import number
+from edgeconv.difference.inputs import layout_text
+from edgeconv.difference.record import number
 from edgeconv.errors import EdgeconvError
 from edgeconv.view.compute import (
     Computed,
@@ -433,7 +433,7 @@ class ViewWindow(Frame):
         self._reasons = {}
 
         def ask() -> After:
-            from edgeconv.diff.methods import not_runnable
+            from edgeconv.difference.methods import not_runnable
 
             found = {ViewSource("method", name, device): reason for name, device, reason in not_runnable()}
             return lambda: self._show_reasons(found)

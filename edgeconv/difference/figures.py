@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
-from edgeconv.diff.regions import Region, RegionFinder
-from edgeconv.diff.scale import magnitude_of, scale_for
+from edgeconv.difference.regions import Region, RegionFinder
+from edgeconv.difference.scale import magnitude_of, scale_for
 from edgeconv.errors import UsageError
 
 STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18, 8: 2**18}

@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.core.safe_text import markup, visible
-from edgeconv.diff import maps
-from edgeconv.diff.html import tables
-from edgeconv.diff.html.gallery import GalleryEntry, without_script
-from edgeconv.diff.html.tiles import TILE, TileWriter
-from edgeconv.diff.metrics import CHANNEL_NAMES
-from edgeconv.diff.record import Comparisons
-from edgeconv.diff.scale import Scale, scale_for
+from edgeconv.difference import maps, tables
+from edgeconv.difference.figures import CHANNEL_NAMES
+from edgeconv.difference.gallery import GalleryEntry, without_script
+from edgeconv.difference.record import Comparisons
+from edgeconv.difference.scale import Scale, scale_for
+from edgeconv.difference.tiles import TILE, TileWriter
 from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8
 
@@ -208,7 +207,7 @@ def viewer_script() -> str:
 
 
 def _text(name: str) -> str:
-    return files("edgeconv.diff.html").joinpath(name).read_text(encoding="utf-8")
+    return files("edgeconv.difference").joinpath(name).read_text(encoding="utf-8")
 
 
 def _filled(frame: str, parts: dict[str, str]) -> bytes:

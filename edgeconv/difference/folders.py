@@ -23,12 +23,12 @@ from typing import Annotated, Literal, get_args
 
 from edgeconv.core.records import Natural, Part, keyed_by
 from edgeconv.core.safe_text import visible
-from edgeconv.diff import record
-from edgeconv.diff.html import Page, PictureSet, gallery
-from edgeconv.diff.inputs import FileInput
-from edgeconv.diff.outputs import Outputs
-from edgeconv.diff.record import Comparisons, DiffRecord
-from edgeconv.diff.results import DiffOutcome, Wanted
+from edgeconv.difference import gallery, record
+from edgeconv.difference.inputs import FileInput
+from edgeconv.difference.outputs import Outputs
+from edgeconv.difference.page import Page, PictureSet
+from edgeconv.difference.record import Comparisons, DiffRecord
+from edgeconv.difference.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
     EXIT_OK,

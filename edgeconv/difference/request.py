@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeconv.diff import folders, results
-from edgeconv.diff.inputs import FileInput, parse_conversions
+from edgeconv.difference import folders, results
+from edgeconv.difference.inputs import FileInput, parse_conversions
 from edgeconv.errors import UsageError
 
 

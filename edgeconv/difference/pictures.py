@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.diff import maps
-from edgeconv.diff.record import Comparisons
-from edgeconv.diff.scale import Colour, Scale
+from edgeconv.difference import maps
+from edgeconv.difference.record import Comparisons
+from edgeconv.difference.scale import Colour, Scale
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw, ImageFont

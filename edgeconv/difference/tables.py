@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from edgeconv.core.safe_text import markup
-from edgeconv.diff import record
-from edgeconv.diff.record import Comparison, Comparisons, number, share
+from edgeconv.difference import record
+from edgeconv.difference.record import Comparison, Comparisons, number, share
 
 COLUMNS = (
     "input",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from edgeconv.core.records import Meta, Natural, Part
-from edgeconv.diff.metrics import Box
+from edgeconv.difference.figures import Box
 from edgeconv.errors import UsageError
 from edgeconv.io.records import read_record
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from edgeconv.core.records import to_json as record_json
 from edgeconv.core.safe_text import visible
-from edgeconv.diff import pictures, record
-from edgeconv.diff.html import Page, PictureSet, tables
-from edgeconv.diff.ignored import NO_REGIONS, IgnoredRegions
-from edgeconv.diff.inputs import Input
-from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.outputs import Outputs
-from edgeconv.diff.record import Comparisons
+from edgeconv.difference import pictures, record, tables
+from edgeconv.difference.figures import Allowance
+from edgeconv.difference.ignored import NO_REGIONS, IgnoredRegions
+from edgeconv.difference.inputs import Input
+from edgeconv.difference.outputs import Outputs
+from edgeconv.difference.page import Page, PictureSet
+from edgeconv.difference.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules

@@ -30,9 +30,9 @@ from edgeconv.core.records import Meta, Part, fields_of
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series
 from edgeconv.core.units import counted, seconds_text
-from edgeconv.diff import results
-from edgeconv.diff.inputs import ArrayInput
-from edgeconv.diff.record import Compared, DiffRecord
+from edgeconv.difference import results
+from edgeconv.difference.inputs import ArrayInput
+from edgeconv.difference.record import Compared, DiffRecord
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import pictures_of, read_image

@@ -14,11 +14,11 @@ from typing import Annotated, Literal
 from edgeconv.core.records import Amount, Meta, Natural, Part, Share, finite
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted
-from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
-from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
-from edgeconv.diff.regions import Region
-from edgeconv.diff.scale import Scale, scale_for
-from edgeconv.diff.ssim import mean_ssim
+from edgeconv.difference.figures import Allowance, Figures, PartFigures, Spot, compare
+from edgeconv.difference.inputs import Input, labels_of, layout_text, require_same_layout
+from edgeconv.difference.regions import Region
+from edgeconv.difference.scale import Scale, scale_for
+from edgeconv.difference.ssim import mean_ssim
 from edgeconv.run.report import RecordHead, header
 
 REGIONS_SHOWN = 5

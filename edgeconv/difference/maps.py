@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
-from edgeconv.diff.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
+from edgeconv.difference.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
 
 ROWS_AT_ONCE = 64
 

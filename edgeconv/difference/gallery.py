@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.safe_text import visible
-from edgeconv.diff import maps
-from edgeconv.diff.html import tables
-from edgeconv.diff.record import Comparisons
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import maps, tables
+from edgeconv.difference.record import Comparisons
+from edgeconv.difference.scale import scale_for
 
 THUMBNAIL = 128
 QUALITY = 80
