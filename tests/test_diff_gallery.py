@@ -11,7 +11,7 @@ from browser import Browser
 from command import edgeconv
 from picture_files import smooth_image
 
-from edgeconv.difference.gallery import GalleryEntry, alone, thumbnail
+from edgeconv.difference.gallery import GalleryEntry, alone
 from edgeconv.difference.page import Page
 from edgeconv.io.image import decode_image, write_image
 
@@ -137,8 +137,3 @@ def test_five_thousand_pairs_are_made_as_they_come_into_view(browser: Browser, t
     for letter in "0007":
         browser.key(letter)
     assert browser.run(LISTED) == ["0007.png"]
-
-
-def test_a_thumbnail_is_small() -> None:
-    shown = decode_image(thumbnail(np.zeros((1000, 3000, 3), np.uint8), 0, 255), "thumbnail").pixels
-    assert max(shown.shape) <= 128

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.safe_text import visible
 from edgeconv.difference import maps, tables
-from edgeconv.difference.record import Comparisons
+from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import scale_for
 
 THUMBNAIL = 128
@@ -36,7 +36,7 @@ class GalleryEntry:
     status: str
     detail: str
     amount: float
-    """What it is sorted by: the share of pixels that differ, and 2 where nothing can be compared."""
+    """What it is sorted by: the RMSE as a share of the peak, and 2 where nothing can be compared."""
     sets: tuple[int, ...] = ()
     """Numbers of the sets that the viewer opens for it; none where the page has not its pictures."""
     thumbnails: Thumbnails = ()
@@ -60,9 +60,9 @@ class GalleryEntry:
         }
 
 
-def changed_thumbnails(comparisons: Comparisons) -> Thumbnails:
+def changed_thumbnails(reference: Input, new: Input) -> Thumbnails:
     """The reference, the new picture, and where they differ."""
-    before, after = comparisons.reference.load().pixels, comparisons.each[0].source.load().pixels
+    before, after = reference.load().pixels, new.load().pixels
     classes = maps.class_map(before, after)
     factor = _factor(classes.shape)
     heat = maps.heat(maps.shrunk_map(classes, factor), scale_for(before.dtype))

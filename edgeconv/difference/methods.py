@@ -31,8 +31,8 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series
 from edgeconv.core.units import counted, seconds_text
 from edgeconv.difference import results
+from edgeconv.difference.compare import Compared, DiffRecord
 from edgeconv.difference.inputs import ArrayInput
-from edgeconv.difference.record import Compared, DiffRecord
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import pictures_of, read_image

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from edgeconv import __version__
 from edgeconv.core.safe_text import markup, visible
 from edgeconv.difference import maps, tables
+from edgeconv.difference.compare import Compared
 from edgeconv.difference.figures import CHANNEL_NAMES
 from edgeconv.difference.gallery import GalleryEntry, without_script
-from edgeconv.difference.record import Comparisons
+from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import Scale, scale_for
 from edgeconv.difference.tiles import TILE, TileWriter
 from edgeconv.errors import UsageError
@@ -51,14 +52,6 @@ SCRIPTS = (
 Rows = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class PictureSet:
-    """Comparisons to show, and what to call them."""
-
-    name: str
-    comparisons: Comparisons
-
-
 class Page:
     """Gathers sets, then `encode`s the page. `limit_bytes` bounds what the pictures take."""
 
@@ -76,23 +69,21 @@ class Page:
         """How many sets it has; the number of the next one."""
         return len(self._sets)
 
-    def add(self, shown: PictureSet) -> bool:
-        """Take a set into the page; False, and nothing added, where it does not fit under the limit."""
+    def add(self, name: str, record: Compared, reference: Input, others: Sequence[Input]) -> bool:
+        """Take a set with its name into the page; False, and nothing added, where it does not fit under the limit."""
         number = len(self._sets)
-        comparisons = shown.comparisons
         tiles = TileWriter(number, self._limit - self._bytes)
-        reference = comparisons.reference.load().pixels
-        low, high = maps.display_range(reference)
-        fits = tiles.add_reference(reference, low, high) and all(
-            tiles.add_input(index, comparison.source.load().pixels)
-            for index, comparison in enumerate(comparisons.each, 1)
+        pixels = reference.load().pixels
+        low, high = maps.display_range(pixels)
+        fits = tiles.add_reference(pixels, low, high) and all(
+            tiles.add_input(index, other.load().pixels) for index, other in enumerate(others, 1)
         )
         if not fits:
             return False
         self._blocks += tiles.blocks
         self._bytes += tiles.written_bytes
-        self._sets.append(_describe(shown, reference.shape, low, high, tiles))
-        self._sections.append(tables.figures(shown.name, number, comparisons))
+        self._sets.append(_set(name, record, pixels.shape, low, high, tiles))
+        self._sections.append(tables.figures(name, number, record))
         return True
 
     def add_alone(self, name: str, label: str, pixels: NDArray[Any]) -> bool:
@@ -117,9 +108,9 @@ class Page:
         self._blocks += blocks
         self._bytes += needed
 
-    def require(self, shown: PictureSet) -> None:
-        """The same; raises UsageError where it does not fit."""
-        if not self.add(shown):
+    def require(self, name: str, record: Compared, reference: Input, others: Sequence[Input]) -> None:
+        """The same as `add`; raises UsageError where it does not fit."""
+        if not self.add(name, record, reference, others):
             raise UsageError(
                 f"The page would be larger than --page-limit ({self._limit / 2**20:.4g} MiB): raise it, or compare "
                 "fewer or smaller pictures."
@@ -146,28 +137,19 @@ class Page:
         return _filled(before, parts) + b"\n".join(self._blocks) + _filled(after, parts)
 
 
-def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float, tiles: TileWriter) -> dict[str, Any]:
+def _set(
+    name: str, record: Compared, shape: tuple[int, ...], low: float, high: float, tiles: TileWriter
+) -> dict[str, Any]:
     """What the viewer must know of a set."""
-    comparisons = shown.comparisons
-    inputs = [
-        {
-            "name": visible(comparison.label),
-            "same": comparison.figures.same,
-            "regionCount": comparison.figures.region_count,
-            "regions": [
-                [region.left, region.top, region.right, region.bottom, region.pixels]
-                for region in comparison.figures.regions
-            ],
-        }
-        for comparison in comparisons.each
-    ]
-    pictures: list[dict[str, Any]] = [{"name": visible(comparisons.reference_label)}, *inputs]
-    channels = comparisons.each[0].figures.channels
-    ignored = [[box.left, box.top, box.right, box.bottom] for box in comparisons.allowance.ignored_regions]
-    return _facts(shown.name, shape, low, high, tiles, channels, comparisons.scale, pictures) | {
-        "picture": shown.name,
-        "ignored": ignored,
-    }
+    reference_label, *labels = map(visible, record.labels)
+    pictures: list[dict[str, Any]] = [{"name": reference_label}]
+    for label, found in zip(labels, record.comparisons, strict=True):
+        boxes = [[box.left, box.top, box.right, box.bottom, box.pixels] for box in found.regions]
+        pictures.append({"name": label, "same": found.same, "regionCount": found.region_count, "regions": boxes})
+    channels = list(record.comparisons[0].channels)
+    ignored = [[box.left, box.top, box.right, box.bottom] for box in record.allowed.ignored_regions]
+    facts = _facts(name, shape, low, high, tiles, channels, record.scale, pictures)
+    return facts | {"picture": name, "ignored": ignored}
 
 
 def _facts(

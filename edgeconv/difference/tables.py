@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from edgeconv.core.safe_text import markup
-from edgeconv.difference import record
-from edgeconv.difference.record import Comparison, Comparisons, number, share
+from edgeconv.difference import text
+from edgeconv.difference.compare import Compared, Comparison
+from edgeconv.difference.text import number, share
 
-COLUMNS = (
-    "input",
-    "verdict",
-    "differing samples",
-    "share",
-    "pixels",
-    "largest",
-    "mean",
-    "mean absolute",
-    "RMSE",
-    "PSNR dB",
-    "ULP",
-    "border",
-    "interior",
-    "regions",
-)
+COLUMNS: dict[str, Callable[[Comparison], str]] = {
+    "verdict": lambda found: "same" if found.same else "differs",
+    "differing samples": lambda found: f"{found.judged.differing_samples:,}",
+    "share": lambda found: share(found.judged),
+    "largest": lambda found: number(found.judged.max_abs),
+    "RMSE": lambda found: f"{found.judged.rmse:.4g}",
+    "PSNR dB": lambda found: "infinite" if found.judged.rmse == 0 else f"{found.judged.psnr_db:.2f}",
+    "ULP": lambda found: f"{found.judged.max_ulp:,}",
+    "regions": lambda found: f"{found.region_count:,}",
+    "SSIM": lambda found: f"{found.ssim:.6g}",
+}
+"""By name; ULP is of floats alone, SSIM only where it was asked for. Each comparison's details have every figure."""
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -39,24 +36,29 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) ->
     )
 
 
-def figures(name: str, set_number: int, comparisons: Comparisons) -> str:
+def figures(name: str, set_number: int, record: Compared) -> str:
     """One section for a set: all inputs in one table, then every figure of each."""
+    reference_label, *labels = record.labels
     caption = (
-        f"Against {comparisons.reference_label}, {comparisons.layout}; difference = input − reference"
-        f"{record.allowed_text(comparisons.allowance)}"
+        f"Against {reference_label}, {record.reference.layout}; difference = input − reference"
+        f"{text.allowed_text(record.allowed)}"
     )
-    columns, rows = list(COLUMNS), [_row(comparison) for comparison in comparisons.each]
-    if comparisons.each[0].ssim is not None:
-        columns.append("SSIM")
-        for row, comparison in zip(rows, comparisons.each, strict=True):
-            row.append(f"{comparison.ssim:.6g}")
+    columns = dict(COLUMNS)
+    if record.comparisons[0].judged.max_ulp is None:
+        del columns["ULP"]
+    if record.comparisons[0].ssim is None:
+        del columns["SSIM"]
+    rows = [
+        [label, *(shown(found) for shown in columns.values())]
+        for label, found in zip(labels, record.comparisons, strict=True)
+    ]
     details = "\n".join(
-        f"<details><summary>Every figure of {markup(comparison.label)}</summary>"
-        f"{table(comparison.label, ('figure', 'value'), record.rows(comparisons, comparison))}</details>"
-        for comparison in comparisons.each
+        f"<details><summary>Every figure of {markup(label)}</summary>"
+        f"{table(label, ('figure', 'value'), text.rows(record, index))}</details>"
+        for index, label in enumerate(labels)
     )
     heading = f"<h3>{markup(name)}</h3>" if name else ""
-    main = table(caption, columns, rows)
+    main = table(caption, ["input", *columns], rows)
     return f'<section class="set" data-set="{set_number}">{heading}\n{main}\n{details}\n</section>'
 
 
@@ -64,24 +66,3 @@ def remarks(lines: Sequence[str]) -> str:
     """A list, or nothing."""
     items = "".join(f"<li>{markup(line)}</li>" for line in lines)
     return f'<ul class="hint">{items}</ul>' if items else ""
-
-
-def _row(comparison: Comparison) -> list[str]:
-    found = comparison.figures
-    part = found.judged
-    return [
-        comparison.label,
-        "same" if found.same else "differs",
-        f"{part.differing_samples:,}",
-        share(part),
-        f"{found.differing_pixels:,}",
-        number(part.max_abs),
-        f"{part.mean:+.4g}",
-        f"{part.mean_abs:.4g}",
-        f"{part.rmse:.4g}",
-        "infinite" if part.rmse == 0 else f"{part.psnr_db:.2f}",
-        "" if part.max_ulp is None else f"{part.max_ulp:,}",
-        f"{found.border.differing_samples:,}",
-        f"{found.interior.differing_samples:,}",
-        f"{found.region_count:,}",
-    ]

@@ -24,10 +24,9 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Clock, Stopwatch
-from edgeconv.difference import maps, record
-from edgeconv.difference.figures import Allowance
+from edgeconv.difference import maps
+from edgeconv.difference.compare import DiffRecord, compare
 from edgeconv.difference.inputs import ArrayInput, FileInput, Input, require_same_layout
-from edgeconv.difference.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, one_line_with_class
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
@@ -118,7 +117,7 @@ class DifferenceReady(Computed):
     """Map and figures of right − left."""
 
     pyramid: Pyramid
-    comparisons: Comparisons
+    comparisons: DiffRecord
 
 
 @dataclass(frozen=True)
@@ -308,9 +307,7 @@ class Workshop:
 
     def _difference(self, generation: int, left: Layer, right: Layer) -> DifferenceReady:
         require_same_layout(left.label, left.pixels, right.label, right.pixels)
-        comparisons = record.compare_all(
-            ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)], Allowance()
-        )
+        comparisons = compare(ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)])
         classes = maps.class_map(left.pixels, right.pixels)
         return DifferenceReady(generation, HeatPyramid(classes, comparisons.scale), comparisons)
 

@@ -12,7 +12,7 @@ import numpy as np
 from PySide6.QtCore import QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 
-from edgeconv.difference.record import number
+from edgeconv.difference.text import number
 from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import TILE
 from edgeconv.view.qt import overlays

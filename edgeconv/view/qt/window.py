@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
 from edgeconv.core.option import AUTO
 from edgeconv.difference.inputs import layout_text
-from edgeconv.difference.record import number
+from edgeconv.difference.text import number
 from edgeconv.errors import EdgeconvError
 from edgeconv.view.compute import (
     Computed,
@@ -403,10 +403,10 @@ class ViewWindow(Frame):
             self.picture_label.setText(f"{answer.layer.label} · {layout_text(answer.layer.pixels)}{notes}")
 
     def _show_difference(self, answer: DifferenceReady) -> None:
-        (comparison,) = answer.comparisons.each
-        counts = comparison.figures.judged.histogram
+        (comparison,) = answer.comparisons.comparisons
+        counts = comparison.judged.histogram
         legend = tuple(index for index, count in enumerate(counts) if count)
-        names = answer.comparisons.reference.name, comparison.source.name
+        names = answer.comparisons.reference.file, comparison.file
         self.canvas.set_heat(Heat(answer.pyramid, answer.comparisons.scale, legend, *names))
         self.difference.show_comparisons(answer.comparisons)
 
