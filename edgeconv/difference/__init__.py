@@ -7,7 +7,7 @@
     maps        pictures and maps of classes as 8-bit RGB
     text        the result for a person
     pictures    heat, signed, side by side, overlay
-    page        one self-contained page; tiles, tables and gallery are parts of it, viewer/ is its script
+    page        one self-contained page; tiles and gallery are parts of it, viewer/ is its script
     results     what a comparison writes
     folders     pairs by relative name, and accepting a new baseline
     methods     every convolution method that runs here against the reference

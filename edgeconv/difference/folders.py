@@ -273,7 +273,7 @@ def _page(baseline: Path, new: Path, pairs: Sequence[Pair], conversions: tuple[s
     page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
     for pair in sorted(pairs, key=lambda pair: STATUSES.index(pair.status)):
         page.list_pair(_entry(page, baseline, new, pair, conversions, wanted.rules))
-    return page.encode(counts_text(pairs))
+    return page.encode(counts_text(pairs), all(pair.status == "same" for pair in pairs))
 
 
 def _entry(
@@ -289,7 +289,7 @@ def _entry(
     if pair.status == "changed" and pair.diff is not None:
         (found,) = pair.diff.comparisons
         amount = 1.0 if found.judged.unbounded_samples else found.judged.rmse / (found.peak or 1)
-        thumbnails = gallery.changed_thumbnails(before, after)
+        thumbnails = gallery.changed_thumbnails(before, after, found.regions)
         fits = page.add(pair.name, pair.diff, before, [after])
         shown = int(fits)
     elif pair.status == "same":

@@ -131,6 +131,7 @@ def run(
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
         remarks=[*picture.notes, *order, *map(_time_text, (reference, *others)), *not_run(failed)],
         protect=(source,),
+        can_ignore=False,
         follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.ssim)),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives

@@ -1,11 +1,10 @@
 """One self-contained page that shows where pictures differ: no network, no framework, opens from disk.
 
-    page.html   the frame, with a place for each part
-    page.css    light and dark
+    page.html   the template, on the frame that all pages share (page/base.html)
+    page.css    the style of the viewer and the gallery
     viewer/     the script in parts (SCRIPTS), joined when a page is written: decodes tiles, draws, zooms, reacts to
                 mouse, touch and keyboard
     tiles.py    pictures as compressed tiles of exact values, with a pyramid for the view from afar
-    tables.py   the figures as HTML, which need no script
     gallery.py  the pairs of two folders with thumbnails
 
 The page holds one or more sets, a reference and its inputs each: one for some pictures, several for folders.
@@ -14,24 +13,26 @@ The page holds one or more sets, a reference and its inputs each: one for some p
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from edgeconv import __version__
-from edgeconv.core.safe_text import markup, visible
-from edgeconv.difference import maps, tables
-from edgeconv.difference.compare import Compared
+from edgeconv.core.safe_text import visible
+from edgeconv.difference import maps, text
+from edgeconv.difference.compare import Compared, Comparison
 from edgeconv.difference.figures import CHANNEL_NAMES
-from edgeconv.difference.gallery import GalleryEntry, without_script
+from edgeconv.difference.gallery import GalleryEntry
 from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import Scale, scale_for
+from edgeconv.difference.text import number, share
 from edgeconv.difference.tiles import TILE, TileWriter
 from edgeconv.errors import UsageError
-from edgeconv.io.files import utf8
+from edgeconv.page import page
 
 SCRIPTS = (
     "state",
@@ -49,7 +50,38 @@ SCRIPTS = (
 )
 """The parts of the viewer, in the order in which they are joined: each uses what stands before it when it starts."""
 
-Rows = Sequence[tuple[str, str]]
+COLUMNS: dict[str, Callable[[Comparison], str]] = {
+    "verdict": lambda found: "same" if found.same else "differs",
+    "differing samples": lambda found: f"{found.judged.differing_samples:,}",
+    "share": lambda found: share(found.judged),
+    "largest": lambda found: number(found.judged.max_abs),
+    "RMSE": lambda found: f"{found.judged.rmse:.4g}",
+    "PSNR dB": lambda found: "infinite" if found.judged.rmse == 0 else f"{found.judged.psnr_db:.2f}",
+    "ULP": lambda found: f"{found.judged.max_ulp:,}",
+    "regions": lambda found: f"{found.region_count:,}",
+    "SSIM": lambda found: f"{found.ssim:.6g}",
+}
+"""By name; ULP is of floats alone, SSIM only where it was asked for. Each comparison's details have every figure."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows of text, as page/tables.html draws them."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    most: ClassVar[int] = 12
+
+    @property
+    def kinds(self) -> list[str]:
+        """Words in every column."""
+        return ["short"] * len(self.header)
+
+    @staticmethod
+    def tone(first: str) -> str:
+        """No row is coloured."""
+        return ""
 
 
 class Page:
@@ -60,7 +92,7 @@ class Page:
         self._limit = limit_bytes
         self._blocks: list[bytes] = []
         self._sets: list[dict[str, Any]] = []
-        self._sections: list[str] = []
+        self._sections: list[dict[str, Any]] = []
         self._bytes = 0
         self._pairs: list[GalleryEntry] = []
 
@@ -83,7 +115,7 @@ class Page:
         self._blocks += tiles.blocks
         self._bytes += tiles.written_bytes
         self._sets.append(_set(name, record, pixels.shape, low, high, tiles))
-        self._sections.append(tables.figures(name, number, record))
+        self._sections.append(_section(name, record))
         return True
 
     def add_alone(self, name: str, label: str, pixels: NDArray[Any]) -> bool:
@@ -116,25 +148,60 @@ class Page:
                 "fewer or smaller pictures."
             )
 
-    def encode(self, verdict: str, remarks: str = "") -> bytes:
-        """The whole page as UTF-8; `remarks` is HTML that stands with the figures."""
-        content = {"tile": TILE, "sets": self._sets, "pairs": [entry.record() for entry in self._pairs]}
+    def encode(self, verdict: str, same: bool, remarks: Sequence[str] = (), can_ignore: bool = True) -> bytes:
+        """The whole page as UTF-8; `remarks` stand with the figures.
+
+        `can_ignore` offers to draw regions that are then not judged, where something differs.
+        """
+        from markupsafe import Markup
+
+        content = {
+            "tile": TILE,
+            "sets": self._sets,
+            "pairs": [entry.record() for entry in self._pairs],
+            "canIgnore": can_ignore,
+        }
         # JSON reads back what `visible` escapes, so that a picture's own name stands in it and no terminal obeys it.
         data = visible(json.dumps(content, ensure_ascii=False)).replace("<", "\\u003c")
-        parts = {
-            "TITLE": markup(self._title),
-            "VERDICT": markup(verdict),
-            "STYLE": _text("page.css"),
-            "PAIRS": without_script(self._pairs) if self._pairs else "",
-            "REMARKS": remarks,
-            "FIGURES": "\n".join(self._sections),
-            "VERSION": markup(__version__),
-            "DATA": data,
-            "SCRIPT": viewer_script(),
-        }
-        frame = _text("page.html")
-        before, after = frame.split("<!--TILES-->")
-        return _filled(before, parts) + b"\n".join(self._blocks) + _filled(after, parts)
+        frame = page(
+            "difference/page.html",
+            title=self._title,
+            verdict=re.sub("^(same|differs): ", "", verdict).replace(" %", "\N{NO-BREAK SPACE}%"),
+            same=same,
+            pairs=_Table("Pairs", ("picture", "status", "what"), [_cells(entry) for entry in self._pairs]),
+            remarks=remarks,
+            sets=self._sections,
+            version=__version__,
+            data=Markup(data),
+            script=Markup(viewer_script()),
+        )
+        before, after = frame.split(b"<!--TILES-->")
+        return before + b"\n".join(self._blocks) + after
+
+
+def _cells(entry: GalleryEntry) -> tuple[str, ...]:
+    return entry.name, entry.status, entry.detail
+
+
+def _section(name: str, record: Compared) -> dict[str, Any]:
+    """The figures of a set: all inputs in one table, then every figure of each."""
+    reference_label, *labels = record.labels
+    columns = dict(COLUMNS)
+    if record.comparisons[0].judged.max_ulp is None:
+        del columns["ULP"]
+    if record.comparisons[0].ssim is None:
+        del columns["SSIM"]
+    rows = [
+        (label, *(shown(found) for shown in columns.values()))
+        for label, found in zip(labels, record.comparisons, strict=True)
+    ]
+    allowed = text.allowed_text(record.allowed)
+    return {
+        "name": name,
+        "about": f"Against {reference_label}, {record.reference.layout}; difference = input − reference{allowed}",
+        "table": _Table(f"{name} against {reference_label}".lstrip(), ("input", *columns), rows),
+        "details": [_Table(label, ("figure", "value"), text.rows(record, index)) for index, label in enumerate(labels)],
+    }
 
 
 def _set(
@@ -145,11 +212,15 @@ def _set(
     pictures: list[dict[str, Any]] = [{"name": reference_label}]
     for label, found in zip(labels, record.comparisons, strict=True):
         boxes = [[box.left, box.top, box.right, box.bottom, box.pixels] for box in found.regions]
-        pictures.append({"name": label, "same": found.same, "regionCount": found.region_count, "regions": boxes})
+        worst = None if found.worst is None else [found.worst.x, found.worst.y]
+        facts = {"same": found.same, "worst": worst, "regionCount": found.region_count, "regions": boxes}
+        pictures.append({"name": label, **facts})
     channels = list(record.comparisons[0].channels)
     ignored = [[box.left, box.top, box.right, box.bottom] for box in record.allowed.ignored_regions]
-    facts = _facts(name, shape, low, high, tiles, channels, record.scale, pictures)
-    return facts | {"picture": name, "ignored": ignored}
+    return _facts(name, shape, low, high, tiles, channels, record.scale, pictures) | {
+        "picture": name,
+        "ignored": ignored,
+    }
 
 
 def _facts(
@@ -175,6 +246,7 @@ def _facts(
         "pictures": pictures,
         "scale": {
             "lower": [bound if bound != float("inf") else None for bound in scale.lower_bounds],
+            "unit": scale.unit,
             "labels": scale.labels,
             "heat": scale.colours,
             "plus": signed[1].tolist(),
@@ -190,13 +262,3 @@ def viewer_script() -> str:
 
 def _text(name: str) -> str:
     return files("edgeconv.difference").joinpath(name).read_text(encoding="utf-8")
-
-
-def _filled(frame: str, parts: dict[str, str]) -> bytes:
-    """`frame` with each `<!--NAME-->` replaced; one pass, so that no part is searched for another's name."""
-    pieces = frame.split("<!--")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, closing, rest = piece.partition("-->")
-        filled.append(parts[name] + rest if closing and name in parts else f"<!--{piece}")
-    return utf8("".join(filled))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgeconv.core.safe_text import visible
 from edgeconv.core.text_rows import TextRow
-from edgeconv.difference import pictures, tables, text
+from edgeconv.difference import pictures, text
 from edgeconv.difference.compare import Compared, compare
 from edgeconv.difference.figures import Allowance
 from edgeconv.difference.ignored import NO_REGIONS, IgnoredRegions
@@ -74,11 +74,13 @@ def run(
     remarks: Sequence[str] = (),
     protect: Sequence[str] = (),
     follows_from: str | None = None,
+    can_ignore: bool = True,
 ) -> DiffOutcome:
     """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
 
     `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
     inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
+    `can_ignore`: whether the page offers to draw regions for --ignore.
     """
     outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from)
     for path in (wanted.html, wanted.junit):
@@ -92,7 +94,7 @@ def run(
     if wanted.html is not None:
         page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
         page.require("", record, reference, others)
-        outputs.add(Path(wanted.html), page.encode(text.summary(record), tables.remarks(remarks)))
+        outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))
     if wanted.pictures is not None:
         for name, png in pictures.comparison_pictures(record, reference, others):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
