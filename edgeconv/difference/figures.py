@@ -80,7 +80,7 @@ class Allowance:
     atol: float = 0.0
     rtol: float = 0.0
     ulp: int = 0
-    """Floats only: accepted as well where at most so many representable numbers apart."""
+    """Floats only: accepted as well where at most N representable numbers apart."""
     max_count: int = 0
     """Number of differing samples that is tolerated."""
     ignore_border: int = 0

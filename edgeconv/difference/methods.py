@@ -4,7 +4,7 @@ The default tolerance follows from core/exactness.py. Two outputs whose values a
 
     0                   where both are exact: outputs must be equal
     b₁ + b₂             floats, each bound with what storing the value adds
-    ⌊b₁ + b₂⌋ + 1       whole numbers, in levels: values that lie so near to each other may be rounded apart
+    ⌊b₁ + b₂⌋ + 1       integers, in levels: values that lie so near to each other may be rounded apart
 
 with b₁ of the reference and b₂ the largest of the other methods. In addition, whole rows of each output are checked
 against the float64 oracle, each sample by its own bound; what is right is then timed.
@@ -78,7 +78,7 @@ class MethodRun:
     output: NDArray[Any]
     check: verify.Check
     bound: float
-    """The largest error of a value of `output`, of floats once it is stored, of whole numbers before it is rounded."""
+    """The largest error of a value of `output`, of floats once it is stored, of integers before it is rounded."""
     kernel: Series | None
     """None where the check failed."""
 

@@ -3,7 +3,7 @@
 Classes depend on the type alone, never on the two pictures, so that the same colour means the same difference in
 every map ever made of that type.
 
-    whole numbers   0, 1, 2, 3, 4 to 7, 8 to 15, ... up to the largest value of the type
+    integers        0, 1, 2, 3, 4 to 7, 8 to 15, ... up to the largest value of the type
     floats          0, below 1e-9, then one class a decade, 1000 and more, and one for NaN and infinity
 
 Colours run dark to light (from Matplotlib's inferno, by van der Walt and Smith, CC0). From one to the next the contrast
@@ -67,11 +67,11 @@ class Scale:
 def scale_for(dtype: Any) -> Scale:
     """The classes of a type of sample."""
     kind = np.dtype(dtype)
-    return _whole_numbers(int(np.iinfo(kind).max)) if kind.kind == "u" else _floats()
+    return _integers(int(np.iinfo(kind).max)) if kind.kind == "u" else _floats()
 
 
 def magnitude_of(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """|other − reference|: int32 for whole numbers, float64 for floats; exact, but for the one rounding of float64.
+    """|other − reference|: int32 for integers, float64 for floats; exact, but for the one rounding of float64.
 
     NaN against NaN and an infinity against itself are 0; NaN or an infinity against anything else is infinite.
     """
@@ -87,7 +87,7 @@ def magnitude_of(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     return magnitude
 
 
-def _whole_numbers(largest: int) -> Scale:
+def _integers(largest: int) -> Scale:
     bounds = [0, 1, 2, 3]
     while bounds[-1] < largest:
         bounds.append(4 if bounds[-1] == 3 else bounds[-1] * 2)
