@@ -443,7 +443,7 @@ class Accepting:
     ulp: int = option(0, "Floats: also accept up to so many representable numbers apart.")
     max_count: int = option(0, "Accept up to so many differing samples.")
     ignore_border: int = option(0, "Do not judge this many pixels along each side.")
-    ignore: Path | None = option(None, "Do not judge the regions in this file, as the page of --html saves them.")
+    ignore: str | None = option(None, "Do not judge 'x,y,w,h;…', or the regions in a file that the page saved.")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from script_options import PROJECT, Arguments
 
 from edgeconv.core.records import header
-from edgeconv.diff.metrics import compare
+from edgeconv.difference.figures import of_pair
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image, write_image
@@ -46,10 +46,9 @@ SMALL_SIDE = 16
 PEAK_BYTES = """
 import re, sys
 from pathlib import Path
-from edgeconv.diff.inputs import FileInput
-from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.record import compare_all
-compare_all(FileInput(sys.argv[1]), [FileInput(sys.argv[2])], Allowance())
+from edgeconv.difference.inputs import FileInput
+from edgeconv.difference.compare import compare
+compare(FileInput(sys.argv[1]), [FileInput(sys.argv[2])])
 print(1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]))
 """
 """Run in a process of its own, on Linux. (getrusage would give the parent's peak where that was higher.)"""
@@ -69,7 +68,7 @@ def seconds_of(pair: tuple[Path, Path]) -> tuple[float, float]:
     started = time.perf_counter()
     reference, other = (read_image(path).pixels for path in pair)
     decoded = time.perf_counter()
-    compare(reference, other)
+    of_pair(reference, other)
     return decoded - started, time.perf_counter() - decoded
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from browser import Browser
 
-from edgeconv.diff import results
-from edgeconv.diff.inputs import ArrayInput
+from edgeconv.difference import results
+from edgeconv.difference.inputs import ArrayInput
 
 
 def make_page(path: Path, *pictures: np.ndarray) -> None:

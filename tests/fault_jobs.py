@@ -30,9 +30,9 @@ from problems import random_image
 from edgeconv.batch import ledger
 from edgeconv.bench import runner
 from edgeconv.core.request import make_request
-from edgeconv.diff import folders
-from edgeconv.diff import results as diff_job
-from edgeconv.diff.inputs import FileInput
+from edgeconv.difference import folders
+from edgeconv.difference import results as diff_job
+from edgeconv.difference.inputs import FileInput
 from edgeconv.errors import EdgeconvError
 from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image

@@ -19,7 +19,7 @@ from problems import random_image
 from edgeconv.batch import ledger
 from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.core.request import make_request
-from edgeconv.diff import folders
+from edgeconv.difference import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
 from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.image import write_image

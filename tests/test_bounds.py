@@ -14,8 +14,8 @@ from picture_files import noisy, png
 import edgeconv
 from edgeconv.batch.plan import parse_shard
 from edgeconv.core.request import make_request
-from edgeconv.diff.methods import middle_square
-from edgeconv.diff.metrics import Allowance, compare
+from edgeconv.difference.figures import Allowance, of_pair
+from edgeconv.difference.methods import middle_square
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.encoding import parse_format, parse_png_level, parse_quality
 from edgeconv.io.image import decode_image, encode_image
@@ -54,7 +54,7 @@ def _encoder(format: str) -> Callable[[tuple[int, int]], object]:
 
 def _ignoring(border: int) -> object:
     picture = np.zeros((9, 7, 3), np.uint8)
-    return compare(picture, picture, Allowance(ignore_border=border))
+    return of_pair(picture, picture, Allowance(ignore_border=border))
 
 
 def _filtered(rules: tuple[tuple[int, int], int, int]) -> object:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from browser import Browser
@@ -15,9 +16,8 @@ from jsonschema import Draft202012Validator
 from picture_files import smooth_image
 from problems import random_image
 
-from edgeconv.diff import metrics
-from edgeconv.diff.metrics import Allowance, Box, compare
-from edgeconv.diff.regions import RegionFinder
+from edgeconv.difference import figures
+from edgeconv.difference.figures import Allowance, Box, of_pair
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import write_image
@@ -49,8 +49,8 @@ def test_figures_are_those_of_plain_numpy_without_the_regions(
     for box in boxes:
         inside[box.top : box.bottom + 1, box.left : box.right + 1] = True
     judged &= ~inside
-    monkeypatch.setattr(metrics, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
-    found = compare(reference, other, Allowance(ignore_border=margin, ignored_regions=boxes))
+    monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
+    found = of_pair(reference, other, Allowance(ignore_border=margin, ignored_regions=boxes))
 
     difference = np.subtract(other, reference, dtype=np.float64)
     unequal = reference != other
@@ -59,13 +59,11 @@ def test_figures_are_those_of_plain_numpy_without_the_regions(
     assert found.judged.max_abs == np.abs(difference[judged]).max()
     assert found.judged.mean == pytest.approx(difference[judged].mean())
     assert found.ignored is not None
-    assert (found.ignored.samples, found.ignored.differing_samples) == (3 * inside.sum(), unequal[inside].sum())
+    assert (found.ignored.samples, found.ignored.differing_samples) == (3 * (~judged).sum(), unequal[~judged].sum())
     assert found.whole.differing_samples == unequal.sum()
-    assert found.border.samples + found.interior.samples + found.ignored.samples == found.whole.samples == unequal.size
+    assert found.judged.samples + found.ignored.samples == found.whole.samples == unequal.size
     pixels = unequal.any(axis=2) & judged
-    finder = RegionFinder(width)
-    finder.add(pixels)
-    assert (found.region_count, found.regions) == finder.finish()
+    assert found.region_count == cv2.connectedComponents(pixels.view(np.uint8))[0] - 1
     assert found.differing_pixels == pixels.sum()
     assert found.first is not None
     assert (found.first.y, found.first.x) == tuple(np.argwhere(pixels)[0])
@@ -85,9 +83,9 @@ def pair() -> tuple[np.ndarray, np.ndarray]:
 def test_what_cannot_be_ignored_is_refused() -> None:
     for box in (Box(0, 0, WIDTH, 5), Box(5, 0, 4, 5), Box(0, HEIGHT, 1, HEIGHT)):
         with pytest.raises(UsageError, match=r"--ignore: the region x .* is not within 320×200 pixels"):
-            compare(*pair(), Allowance(ignored_regions=(box,)))
+            of_pair(*pair(), Allowance(ignored_regions=(box,)))
     with pytest.raises(UsageError, match="leaves no pixel to judge"):
-        compare(*pair(), Allowance(ignored_regions=(Box(0, 0, 199, HEIGHT - 1), Box(150, 0, WIDTH - 1, HEIGHT - 1))))
+        of_pair(*pair(), Allowance(ignored_regions=(Box(0, 0, 199, HEIGHT - 1), Box(150, 0, WIDTH - 1, HEIGHT - 1))))
 
 
 def region(y: int, x: int, **more: str) -> dict[str, object]:
@@ -117,17 +115,19 @@ def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> N
         assert (done.code, found["judged"]["differing_samples"]) == (code, differing)
         assert found["whole"]["differing_samples"] == 600
         assert found["ignored"]["samples"] == 300 * len(regions)
-    assert "2 ignored regions" in edgeconv("diff", "old.png", "new.png", "--ignore", "ignored.json", cwd=folder).text
+    done = edgeconv("diff", "old.png", "new.png", "--ignore", "60,40,10,10;250,150,10,10", cwd=folder)
+    assert (done.code, "(allowed: 2 ignored regions)" in done.text) == (0, True)
     write_regions(folder / "ignored.json", one, region(*SPOTS[1], picture=ODD))
     done = edgeconv("diff", "old", "new", "--ignore", "ignored.json", cwd=folder)
     assert done.code == 1
-    assert done.text.splitlines()[0].startswith("changed     one.png")
-    assert done.text.splitlines()[-1] == "1 same; 1 changed"
+    assert done.text.splitlines()[0].split()[:2] == ["changed", "one.png"]
+    assert done.text.splitlines()[-1].endswith("  1 same; 1 changed")
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
+        ("1,2,0,4", "--ignore 1,2,0,4 is an empty region"),
         ("[", "'ignored.json' is not JSON"),
         ("{}", "'ignored.json' is not a record of edgeconv ignored_regions"),
         ('{"kind": "ignored_regions", "schema_version": 1, "regions": [{"left": -1}]}', "is damaged"),
@@ -141,8 +141,9 @@ def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> N
 )
 def test_a_file_that_cannot_be_used_is_one_line(folder: Path, content: str, says: str) -> None:
     (folder / "ignored.json").write_text(content, encoding="utf-8")
+    regions = content if content[0].isdigit() else "ignored.json"
     for names in (("old.png", "new.png"), ("old", "new")):
-        done = edgeconv("diff", *names, "--ignore", "ignored.json", "--html", "page.html", cwd=folder)
+        done = edgeconv("diff", *names, "--ignore", regions, "--html", "page.html", cwd=folder)
         assert (done.code, done.out, len(done.error_lines)) == (2, b"", 1)
         assert says in done.err
         assert not (folder / "page.html").exists()
@@ -189,6 +190,8 @@ def test_what_is_drawn_with_the_mouse_is_saved_and_then_not_judged(shown: Shown,
     again = edgeconv("diff", "old.png", "new.png", "--ignore", "saved/ignored.json", "--html", "b.html", cwd=folder)
     assert again.code == 0, again.text
     shown.browser.open(folder / "b.html")
+    done = edgeconv("diff", "old.png", "new.png", "--ignore", "60,40,10,10;250,150,10,10", cwd=folder)
+    assert (done.code, "(allowed: 2 ignored regions)" in done.text) == (0, True)
     assert "2 ignored regions" in shown.browser.run("document.getElementById('verdict').innerText")
     assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from problems import AWKWARD_SHAPES, random_image
 
-from edgeconv.diff import metrics
-from edgeconv.diff.metrics import Allowance, compare, ulp_distance
-from edgeconv.diff.record import share
-from edgeconv.diff.regions import Region, RegionFinder
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import figures
+from edgeconv.difference.figures import Allowance, Region, of_pair, ulp_distance
+from edgeconv.difference.scale import scale_for
+from edgeconv.difference.text import share
 from edgeconv.errors import UsageError
 
 DTYPES = ("uint8", "uint16", "float16", "float32")
@@ -35,7 +34,7 @@ def hand_made() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
-    figures = compare(*hand_made())
+    figures = of_pair(*hand_made())
     whole = figures.whole
     assert (whole.samples, whole.unequal_samples, whole.differing_samples) == (144, 3, 3)
     assert figures.differing_pixels == 3
@@ -44,11 +43,12 @@ def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
     assert whole.mean_abs == pytest.approx((1 + 7 + 2) / 144)
     assert whole.rmse == pytest.approx(math.sqrt((1 + 49 + 4) / 144))
     assert whole.psnr_db == pytest.approx(20 * math.log10(255 / math.sqrt(54 / 144)))
-    assert [part.differing_samples for part in figures.by_channel] == [1, 1, 1]
-    assert [part.max_abs for part in figures.by_channel] == [1, 7, 2]
+    assert [part.differing_samples for part in figures.channels.values()] == [1, 1, 1]
+    assert [part.max_abs for part in figures.channels.values()] == [1, 7, 2]
     # The ring of 8×6 pixels has 2·8 + 2·4 = 24 of them, so 72 samples; one of them changed.
-    assert (figures.border.samples, figures.border.differing_samples, figures.border.max_abs) == (72, 1, 1)
-    assert (figures.interior.samples, figures.interior.differing_samples, figures.interior.max_abs) == (72, 2, 7)
+    inside = of_pair(*hand_made(), Allowance(ignore_border=1))
+    assert (inside.ignored.samples, inside.ignored.differing_samples, inside.ignored.max_abs) == (72, 1, 1)
+    assert (inside.judged.samples, inside.judged.differing_samples, inside.judged.max_abs) == (72, 2, 7)
     classes = dict(zip(scale_for("uint8").labels, whole.histogram, strict=True))
     assert {label: count for label, count in classes.items() if count} == {"0": 141, "1": 1, "2": 1, "4–7": 1}
     assert not figures.same
@@ -69,16 +69,17 @@ def test_the_figures_do_not_depend_on_how_the_picture_is_cut(
     for y, x, channel in ((6, 4, 1), (6, 5, 0), (9, 9, 2), (16, 3, 1)):
         other[y, x, channel] = 1 if dtype.startswith("f") else 255 - other[y, x, channel]
     allowance = Allowance(ignore_border=ignore_border)
-    whole = compare(reference, other, allowance)
+    whole = of_pair(reference, other, allowance)
     assert (whole.first.y, whole.first.x) == (6, 4)
-    monkeypatch.setattr(metrics, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * 11 * 3))
-    cut = compare(reference, other, allowance)
-    for one, two in ((cut.whole, whole.whole), (cut.interior, whole.interior), (cut.border, whole.border)):
+    monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * 11 * 3))
+    cut = of_pair(reference, other, allowance)
+    for one, two in ((cut.whole, whole.whole), (cut.judged, whole.judged)):
         assert (one.mean, one.mean_abs, one.rmse) == pytest.approx((two.mean, two.mean_abs, two.rmse), rel=1e-9)
-    exact = ("differing_pixels", "first", "worst", "region_count", "regions", "same", "ring", "peak")
+    exact = ("differing_pixels", "first", "worst", "region_count", "regions", "same", "peak")
     assert {name: getattr(cut, name) for name in exact} == {name: getattr(whole, name) for name in exact}
     assert cut.judged.histogram == whole.judged.histogram
-    assert [part.differing_samples for part in cut.by_channel] == [part.differing_samples for part in whole.by_channel]
+    for name, part in cut.channels.items():
+        assert part.differing_samples == whole.channels[name].differing_samples
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -91,13 +92,16 @@ def test_figures_are_those_of_plain_numpy(dtype: str, height: int, width: int, a
     changed = rng.random(reference.shape) < 0.1
     other[changed] = (other[changed] + rng.integers(1, 5, int(changed.sum()))).astype(dtype)
 
-    figures = compare(reference, other, allowance)
+    figures = of_pair(reference, other, allowance)
     difference = other.astype(np.float64) - reference
     beyond = np.abs(difference) > allowance.atol + allowance.rtol * np.abs(reference.astype(np.float64))
     assert figures.whole.unequal_samples == np.count_nonzero(difference)
     assert figures.whole.differing_samples == np.count_nonzero(beyond)
-    assert figures.interior.differing_samples == np.count_nonzero(beyond[1:-1, 1:-1])
-    assert figures.border.samples + figures.interior.samples == reference.size
+    assert figures.whole.samples == reference.size
+    if min(height, width) > 2:
+        inside = of_pair(reference, other, replace(allowance, ignore_border=1))
+        assert inside.judged.differing_samples == np.count_nonzero(beyond[1:-1, 1:-1])
+        assert inside.ignored.samples + inside.judged.samples == reference.size
     assert figures.whole.max_abs == np.abs(difference).max()
     assert figures.whole.mean == pytest.approx(difference.mean())
     assert figures.whole.rmse == pytest.approx(np.sqrt((difference**2).mean()))
@@ -108,20 +112,26 @@ def test_figures_are_those_of_plain_numpy(dtype: str, height: int, width: int, a
         assert [figures.first.y, figures.first.x] == np.argwhere(beyond.any(axis=2))[0].tolist()
 
 
-@pytest.mark.parametrize("band_rows", [1, 3, 64])
-def test_regions_do_not_depend_on_how_the_picture_is_cut(band_rows: int) -> None:
-    differs = np.random.default_rng(5).random((64, 41)) < 0.4
-    finder = RegionFinder(41, listed=10_000, band_rows=band_rows)
-    finder.add(differs)
-    count, found = finder.finish()
+def drawn(differs: np.ndarray) -> tuple[int, tuple[Region, ...]]:
+    """How many regions a mask has, and those that are listed."""
+    pixels = differs.astype(np.uint8)[:, :, None]
+    found = of_pair(np.zeros_like(pixels), pixels)
+    return found.region_count, found.regions
+
+
+def test_regions_are_those_of_a_label_image_of_the_whole_picture() -> None:
+    differs = np.pad(np.random.default_rng(5).random((64, 41)) < 0.1, ((9, 0), (3, 0)))
+    count, found = drawn(differs)
     _, _, boxes, _ = cv2.connectedComponentsWithStats(differs.view(np.uint8), connectivity=8)
-    whole = {Region(left, top, left + w - 1, top + h - 1, size) for left, top, w, h, size in boxes[1:].tolist()}
+    whole = [Region(left, top, left + w - 1, top + h - 1, size) for left, top, w, h, size in boxes[1:].tolist()]
     assert count == len(whole)
-    assert set(found) == whole
+    assert len(found) == min(count, figures.MAX_LISTED)
+    assert all(region in whole for region in found)
 
 
-@pytest.mark.parametrize("band_rows", [None, 1, 2, 3])
-def test_the_largest_first_and_those_of_one_size_from_the_top_and_then_from_the_left(band_rows: int | None) -> None:
+def test_the_largest_first_and_those_of_one_size_from_the_top_and_then_from_the_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = [
         ".......##.#",
         "....##.....",
@@ -141,9 +151,8 @@ def test_the_largest_first_and_those_of_one_size_from_the_top_and_then_from_the_
         Region(10, 0, 10, 0, 1),
     )
     for listed in (10, 3):
-        finder = RegionFinder(len(rows[0]), listed, band_rows)
-        finder.add(np.array([[letter == "#" for letter in row] for row in rows]))
-        assert finder.finish() == (7, expected[:listed])
+        monkeypatch.setattr(figures, "MAX_LISTED", listed)
+        assert drawn(np.array([[letter == "#" for letter in row] for row in rows])) == (7, expected[:listed])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -167,10 +176,10 @@ def test_float64_is_compared_as_it_is() -> None:
     reference = np.ones((4, 5, 1))
     other = reference.copy()
     other[1, 2, 0] = np.nextafter(1.0, 2.0)
-    figures = compare(reference, other, Allowance())
+    figures = of_pair(reference, other, Allowance())
     assert (figures.differing_pixels, figures.whole.max_abs, figures.whole.max_ulp) == (1, 2.0**-52, 1)
     other[1, 2, 0] = -1e300
-    whole = compare(reference, other, Allowance()).whole
+    whole = of_pair(reference, other, Allowance()).whole
     assert whole.rmse == pytest.approx(1e300 / np.sqrt(20))
     assert np.isfinite(whole.psnr_db)
     largest = np.full((1, 1, 1), np.finfo(np.float64).max)
@@ -180,10 +189,10 @@ def test_float64_is_compared_as_it_is() -> None:
 def test_nan_equals_nan_and_an_infinity_itself_but_neither_equals_anything_else() -> None:
     reference, other = flat("float32", 1), flat("float32", 1)
     reference[0, 0], other[0, 0] = (np.nan, np.inf, -np.inf), (np.nan, np.inf, -np.inf)
-    assert compare(reference, other, Allowance()).whole.unequal_samples == 0
+    assert of_pair(reference, other, Allowance()).whole.unequal_samples == 0
     other[0, 0] = (1, -np.inf, 3e38)
     other[2, 2, 0] = 1.5
-    whole = compare(reference, other, Allowance(atol=1e38, rtol=1)).whole
+    whole = of_pair(reference, other, Allowance(atol=1e38, rtol=1)).whole
     assert (whole.unequal_samples, whole.unbounded_samples, whole.differing_samples) == (4, 3, 3)
     assert whole.max_abs == math.inf
     assert whole.mean_abs == pytest.approx(0.5 / 141)
@@ -195,18 +204,14 @@ def test_ulp_is_a_way_to_be_accepted() -> None:
     other = reference.copy()
     other[1, 1, 0] = np.nextafter(np.float32(1), np.float32(2))
     other[4, 4, 0] = 1.001
-    figures = compare(reference, other, Allowance(ulp=1))
+    figures = of_pair(reference, other, Allowance(ulp=1))
     assert (figures.whole.unequal_samples, figures.whole.differing_samples) == (2, 1)
     assert figures.first is not None
     assert (figures.first.x, figures.first.y) == (4, 4)
     assert figures.whole.max_ulp == figures.first.ulp == round(0.001 * 2**23)
-
-
-def test_no_number_is_as_far_from_a_number_as_ulp_allows() -> None:
-    reference, other = flat("float32", 1), flat("float32", 1)
-    other[2, 3, 1] = np.nan
+    other[4, 4, 0] = np.nan  # no number is as far from a number as ULP allows
     for one, two in ((reference, other), (other, reference)):
-        assert compare(one, two, Allowance(ulp=2**31)).whole.differing_samples == 1
+        assert of_pair(one, two, Allowance(ulp=2**31)).whole.differing_samples == 1
 
 
 @pytest.mark.parametrize(
@@ -223,7 +228,7 @@ def test_no_number_is_as_far_from_a_number_as_ulp_allows() -> None:
     ],
 )
 def test_what_is_allowed_decides(allowance: Allowance, same: bool) -> None:
-    assert compare(*hand_made(), allowance).same is same
+    assert of_pair(*hand_made(), allowance).same is same
 
 
 @pytest.mark.parametrize(
@@ -231,22 +236,16 @@ def test_what_is_allowed_decides(allowance: Allowance, same: bool) -> None:
 )
 def test_an_allowance_without_meaning_is_refused(allowance: Allowance) -> None:
     with pytest.raises(UsageError):
-        compare(*hand_made(), allowance)
+        of_pair(*hand_made(), allowance)
 
 
-@pytest.mark.parametrize(
-    ("differing", "shown"),
-    [
-        (0, "0.0000 %"),
-        (1, "2e-06 %"),
-        (50_000, "0.1000 %"),
-        (49_999_999, "99.999998 %"),
-        (50_000_000, "100.0000 %"),
-    ],
-)
-def test_a_share_is_never_rounded_to_none_or_all(differing: int, shown: str) -> None:
-    part = replace(compare(*hand_made()).whole, samples=50_000_000, differing_samples=differing)
-    assert share(part) == shown
+def test_a_share_is_never_rounded_to_none_or_all() -> None:
+    part = of_pair(*hand_made()).whole
+    part.samples = 50_000_000
+    shown = {0: "0 %", 1: "0.000002 %", 50_000: "0.1 %", 49_999_999: "over 99 %", 50_000_000: "100 %"}
+    for part.differing_samples, expected in shown.items():
+        part.differing_share = part.differing_samples / part.samples
+        assert share(part) == expected
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -257,6 +256,10 @@ def test_every_magnitude_has_its_class(dtype: str) -> None:
     below = np.nextafter(bounds[1:], -np.inf)
     assert scale.classes(below).tolist() == list(range(len(bounds) - 1))
     assert len(scale.labels) == len(scale.colours) == len(bounds)
+    linear = (np.array(scale.colours[: len(bounds) - dtype.startswith("f")]) / 255) ** 2.2
+    contrast = linear @ (0.2126, 0.7152, 0.0722) + 0.05  # WCAG 2.2, with one power for its two pieces
+    steps = contrast[1:] / contrast[:-1]
+    assert np.all((steps > 1.49) | (steps == 1) & (np.arange(len(steps)) > 0)), steps
     if dtype != "float32":
         largest = np.iinfo(dtype).max if dtype.startswith("u") else math.inf
         assert scale.classes(np.array([largest])) == [len(bounds) - 1]
@@ -268,16 +271,13 @@ def test_one_difference_anywhere_is_judged_just_where_it_is_not_ignored(dtype: s
     """Every place of a picture that is not square, so that no side is taken for another."""
     height, width = 9, 7
     reference = np.zeros((height, width, 3), dtype)
-    ring = ignored or 1
     for y in range(height):
         for x in range(width):
             other = reference.copy()
             other[y, x, (y + x) % 3] = 1
-            found = compare(reference, other, Allowance(ignore_border=ignored))
-            inside = ring <= y < height - ring and ring <= x < width - ring
-            judged = inside or not ignored
+            found = of_pair(reference, other, Allowance(ignore_border=ignored))
+            judged = ignored <= y < height - ignored and ignored <= x < width - ignored
             place = f"y {y}, x {x}"
-            assert (found.border.differing_samples, found.interior.differing_samples) == (not inside, inside), place
             assert found.judged.differing_samples == judged, place
             assert (found.same, found.differing_pixels) == (not judged, judged), place
             assert found.region_count == judged, place

@@ -9,9 +9,9 @@ import pytest
 from browser import Browser
 from diff_page import Shown, make_page
 
-from edgeconv.diff import maps, results
-from edgeconv.diff.inputs import ArrayInput
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import maps, results
+from edgeconv.difference.inputs import ArrayInput
+from edgeconv.difference.scale import scale_for
 from edgeconv.errors import UsageError
 
 HEIGHT, WIDTH = 300, 520
@@ -43,16 +43,14 @@ def shown(browser: Browser, tmp_path: Path) -> Shown:
     return Shown(browser, reference, tuple(others))
 
 
-def centre_pixel() -> tuple[int, int]:
-    """Where the cursor starts: x, y."""
-    return WIDTH // 2, HEIGHT // 2
-
-
 def test_it_opens_from_disk_and_asks_for_nothing_else(shown: Shown, tmp_path: Path) -> None:
     assert shown.browser.requests == [(tmp_path / "page.html").as_uri()]
     assert shown.browser.problems == []
-    assert "1 of 2" not in shown.browser.run("document.getElementById('verdict').innerText")
-    assert "2 of 2 differ" in shown.browser.run("document.getElementById('verdict').innerText")
+    assert shown.browser.run("document.getElementById('verdict').innerText").startswith("Differs 2 of 2 differ")
+    assert shown.browser.run("document.getElementById('mode-overlay').checked")
+    assert shown.browser.run("document.getElementById('legend').innerText").startswith("levels of 255")
+    largest = np.abs(shown.others[0].astype(int) - shown.reference).max(axis=2)
+    shown.values(*np.unravel_index(int(largest.argmax()), largest.shape)[::-1])
     assert shown.browser.run("document.querySelectorAll('section.set table').length") == 3
 
 
@@ -62,13 +60,15 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(shown: Shown, tmp_path: Pa
 )
 def test_the_cursor_shows_the_exact_values(browser: Browser, tmp_path: Path, dtype: str, channels: int) -> None:
     all_three = pictures(dtype, channels)
-    x, y = centre_pixel()
+    x, y = WIDTH // 2, HEIGHT // 2
     if dtype.startswith("f"):
         all_three[0][y, x + 1, 0] = np.nan
         all_three[1][y, x + 1, 0] = np.inf
     make_page(tmp_path / "page.html", *all_three)
     browser.open(tmp_path / "page.html")
     shown = Shown(browser, all_three[0], all_three[1:])
+    shown.keys("o")
+    x, y = shown.pixel_at(0.5, 0.5)
     # Across the edge of a tile: 256 is the first pixel of the second.
     steps = [("ArrowRight", 1, 0), *[("ArrowLeft", -1, 0)] * 6, ("ArrowDown", 0, 1)]
     for key, dx, dy in steps:
@@ -95,7 +95,7 @@ ZOOM_IN = ("1", "+", "+", "+", "+")
 
 @pytest.mark.slow
 def test_side_by_side_shows_the_same_place_of_every_picture(shown: Shown) -> None:
-    shown.keys(*ZOOM_IN)
+    shown.keys("d", *ZOOM_IN)
     columns = columns_of(shown)
     rows = -(-3 // columns)
     places = [((index % columns + 0.41) / columns, (index // columns + 0.37) / rows) for index in range(3)]
@@ -205,21 +205,13 @@ def test_dragging_moves_every_pane(shown: Shown) -> None:
 
 
 @pytest.mark.slow
-def test_light_and_dark_follow_the_system_and_the_choice(shown: Shown) -> None:
-    def paper() -> str:
-        return shown.browser.run("getComputedStyle(document.body).backgroundColor")
-
-    found = {}
+def test_light_and_dark_follow_the_system(shown: Shown) -> None:
+    found = set()
     for scheme in ("light", "dark"):
         shown.browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        found[scheme] = paper()
-    assert found["light"] != found["dark"]
-    shown.browser.run(
-        "(() => { const theme = document.getElementById('theme'); theme.value = 'light';"
-        "theme.dispatchEvent(new Event('change')); })()"
-    )
-    assert paper() == found["light"]
+        found.add(shown.browser.run("getComputedStyle(document.body).backgroundColor"))
     shown.browser.send("Emulation.setEmulatedMedia", features=[])
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize(
@@ -240,7 +232,7 @@ def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path
     browser.problems.clear()
     browser.open(page)
     shown = Shown(browser, picture, ())
-    shown.values(2, 2)
+    shown.values(0, 0)
     for key in ("]", "s", "n"):
         shown.keys(key)
     assert browser.run("document.title") == name

@@ -11,7 +11,7 @@ from browser import Browser
 from diff_page import Shown, make_page
 from picture_files import smooth_image
 
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference.scale import scale_for
 
 HEIGHT, WIDTH = 300, 520
 SPOT = (120, 300)
@@ -120,7 +120,7 @@ def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selector", ["#zoom-in", "#mode-swipe", "#only", "summary", "body", "#theme-label a, .skip"])
+@pytest.mark.parametrize("selector", ["#zoom-in", "#mode-swipe", "#only", "summary", "body", ".skip"])
 def test_keys_work_wherever_the_focus_is(shown: Shown, selector: str) -> None:
     shown.browser.run(f"(document.querySelector({selector!r}) ?? document.body).focus()")
     before = zoom(shown)
@@ -131,7 +131,7 @@ def test_keys_work_wherever_the_focus_is(shown: Shown, selector: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selector", ["#theme", "#input", "#mix", "#rate"])
+@pytest.mark.parametrize("selector", ["#input", "#mix", "#rate"])
 def test_keys_in_fields_are_the_fields_own(shown: Shown, selector: str) -> None:
     shown.keys("s" if selector == "#mix" else "b")
     shown.browser.run(f"document.querySelector({selector!r}).focus()")

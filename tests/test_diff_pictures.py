@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from command import edgeconv
 
-from edgeconv.diff import maps
-from edgeconv.diff.pictures import LINE_PIXELS, MARGIN
-from edgeconv.diff.scale import SAME_COLOUR, scale_for
+from edgeconv.difference import maps
+from edgeconv.difference.pictures import LINE_PIXELS, MARGIN
+from edgeconv.difference.scale import SAME_COLOUR, scale_for
 from edgeconv.io.image import read_image, write_image
 
 SIDE = 400

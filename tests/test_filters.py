@@ -22,7 +22,7 @@ from edgeconv.core.filters import (
     weight_set,
 )
 from edgeconv.core.problem import make_problem
-from edgeconv.diff.inputs import CONVERSIONS
+from edgeconv.difference.inputs import CONVERSIONS
 from edgeconv.errors import UsageError
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.methods.options import Options

@@ -19,8 +19,8 @@ from picture_files import Piped, noisy, png_head, saved, tiff
 
 from edgeconv.batch.stores import store_of
 from edgeconv.core.request import make_request
-from edgeconv.diff.folders import compare_folders
-from edgeconv.diff.results import Wanted
+from edgeconv.difference.folders import compare_folders
+from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats import FORMATS, format_of
 from edgeconv.io.image import longest_side, read_image, read_pages

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("options",),
     ("api", "page"),
     ("run",),
-    ("batch", "diff", "bench"),
+    ("batch", "difference", "bench"),
     ("export",),
     ("view", "cli"),
 )

@@ -13,7 +13,7 @@ from edgeconv.api import doctor
 from edgeconv.batch.engines.dask_worker import maker_here
 from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
-from edgeconv.diff.ssim import mean_ssim
+from edgeconv.difference.compare import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled import sources

@@ -149,7 +149,6 @@ Control = tuple[tuple[str, ...], str, str | None]
 
 VIEWER: dict[str, Control] = {
     ".skip": ((), "document.activeElement.getAttribute('href')", "#stage"),
-    "#theme": (("ArrowDown",), VALUE.format("theme"), "light"),
     "[name=mode]": (
         ("ArrowRight", "ArrowLeft"),
         "document.querySelector('[name=mode]:checked').dataset.walked > 0",
@@ -175,7 +174,8 @@ VIEWER: dict[str, Control] = {
     "#ignore-difference": (("Enter",), VALUE.format("ignored-count"), "1 ignored"),
     "#remove-region": (("Enter",), VALUE.format("ignored-count"), "none ignored"),
     "#save-regions": ((), "!document.activeElement.disabled", None),
-    ".scroll": (("ArrowRight",), "document.activeElement.ariaLabel.length > 0", None),
+    "th button": (("Enter",), "document.activeElement.closest('th').ariaSort", "ascending"),
+    ".wide": (("ArrowRight",), "document.activeElement.ariaLabel.length > 0", None),
     "summary": (("Enter",), "document.activeElement.parentElement.open", None),
 }
 """Of each control: what is pressed, what is then asked of the page, and the answer; None: that it is true."""

@@ -25,8 +25,8 @@ from edgeconv.batch.summary import Summary
 from edgeconv.cli.verify import verify
 from edgeconv.core.records import plain
 from edgeconv.core.request import make_request
-from edgeconv.diff import folders
-from edgeconv.diff.results import Wanted
+from edgeconv.difference import folders
+from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically

@@ -151,7 +151,7 @@ def ab(
     from edgeconv.bench.ab_cases import GUARD, chosen
     from edgeconv.bench.record import to_json
     from edgeconv.bench.rules import parse_share
-    from edgeconv.diff.outputs import Outputs
+    from edgeconv.difference.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import ab as shown
     from edgeconv.io.records import read_record
@@ -212,7 +212,7 @@ def _climb(
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
     from importlib import import_module
 
-    from edgeconv.diff.outputs import Outputs
+    from edgeconv.difference.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
     from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
     from edgeconv.io.resize import parse_sizes

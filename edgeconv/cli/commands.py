@@ -19,7 +19,7 @@ COMMANDS: dict[str, str] = {
     "run": "edgeconv.cli.run:run",
     "batch": "edgeconv.cli.batch:batch",
     "verify": "edgeconv.cli.verify:verify",
-    "compare": "edgeconv.cli.compare:compare",
+    "compare": "edgeconv.cli.diff:compare",
     "view": "edgeconv.view.command:view",
     "diff": "edgeconv.cli.diff:diff",
     "bench": "edgeconv.cli.bench:COMMANDS",

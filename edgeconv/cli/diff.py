@@ -1,12 +1,33 @@
-"""`edgeconv diff`: whether pictures or folders are the same, and where and by how much they are not."""
+"""`edgeconv diff`: are pictures or folders the same, and where not? `edgeconv compare`: do all methods agree?"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from edgeconv.cli import comparing
+import typer
+
+from edgeconv.cli.printing import say, say_lines, say_rows
 from edgeconv.core.option import Positional
-from edgeconv.options import Accepting, DiffInput, Printing, Reading, Replacing, Showing
+from edgeconv.errors import UsageError
+from edgeconv.options import (
+    PICTURE_HELP,
+    Accepting,
+    Bank,
+    Chaining,
+    Cropping,
+    DiffInput,
+    Filtering,
+    MethodOptions,
+    Printing,
+    Reading,
+    Replacing,
+    Showing,
+)
+
+if TYPE_CHECKING:
+    from edgeconv.difference.results import DiffOutcome, Wanted
 
 
 def diff(
@@ -23,8 +44,89 @@ def diff(
     Exact figures first; differences are other − reference.
     Exit code 0: same; 1: differs; 2: error; 3: sizes, channels or types differ.
     """
-    from edgeconv.diff.request import run_request
+    from edgeconv.difference import folders, results
+    from edgeconv.difference.inputs import FileInput, parse_conversions
 
-    wanted = comparing.wanted(accepting, showing, reading, replacing)
-    done = run_request(inputs, against.reference, against.convert, against.update, wanted)
-    comparing.finish(done, printing.json_only)
+    wanted = _wanted(accepting, showing, reading, replacing)
+    conversions = parse_conversions(against.convert)
+    if any(map(os.path.isdir, inputs)):
+        if len(inputs) != 2 or against.reference is not None or not all(map(os.path.isdir, inputs)):
+            raise UsageError("A folder is compared with one other folder: name two, without --reference.")
+        done = folders.run(Path(inputs[0]), Path(inputs[1]), conversions, wanted, against.update)
+    else:
+        if against.update:
+            raise UsageError("--update is for two folders: name a baseline folder and a new one.")
+        names = list(inputs) if against.reference is None else [against.reference, *inputs]
+        if len(names) < 2:
+            raise UsageError("One picture alone cannot be compared: name another, or a --reference.")
+        if names.count("-") > 1:
+            raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
+        first, *others = (FileInput(name, conversions, wanted.rules, all_pages=True) for name in names)
+        done = results.run(first, others, wanted)
+    _finish(done, printing.json_only)
+
+
+def compare(
+    picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
+    filtering: Filtering,
+    bank: Bank,
+    chaining: Chaining,
+    cropping: Cropping,
+    method: MethodOptions,
+    accepting: Accepting,
+    showing: Showing,
+    reading: Reading,
+    replacing: Replacing,
+    printing: Printing,
+) -> None:
+    """Compare every method with the float64 reference.
+
+    Those that work here filter the picture. Unless told otherwise, outputs of exact methods must be equal, others
+    agree within their error bounds. Exit code 0: all agree; 1: one does not; 2 to 5: errors.
+    """
+    from edgeconv.difference import methods
+
+    wanted = _wanted(accepting, showing, reading, replacing)
+    request, by_rule = filtering.request(bank.filters, chaining=chaining), accepting.atol is None
+    rules = reading.rules()
+    done = methods.run(picture, request, method.options(), wanted, crop=cropping.crop, by_rule=by_rule, rules=rules)
+    _finish(done, printing.json_only)
+
+
+def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
+    """What is judged, and what is made of it. Raises UsageError."""
+    from edgeconv.core.units import parse_bytes
+    from edgeconv.difference import results
+    from edgeconv.difference.figures import Allowance
+    from edgeconv.difference.ignored import NO_REGIONS, read_ignored
+
+    return results.Wanted(
+        allowance=Allowance(
+            accepting.atol or 0.0, accepting.rtol, accepting.ulp, accepting.max_count, accepting.ignore_border
+        ),
+        ssim=showing.ssim,
+        html=showing.html,
+        junit=showing.junit,
+        pictures=showing.pictures,
+        page_limit_bytes=parse_bytes(showing.page_limit, "--page-limit"),
+        rules=reading.rules(),
+        overwrite=replacing.overwrite,
+        ignored=NO_REGIONS if accepting.ignore is None else read_ignored(accepting.ignore),
+    )
+
+
+def _finish(done: DiffOutcome, json_only: bool) -> None:
+    """Print what was found and written, and leave with the exit code that it calls for."""
+    from edgeconv.difference import results
+    from edgeconv.difference.compare import to_json
+
+    if json_only:
+        say_lines(to_json(done.record))
+    else:
+        for number, paragraph in enumerate(done.shown):
+            if number:
+                say("")
+            say_rows(paragraph)
+    if done.written:
+        say_lines(results.ending(done), err=json_only)
+    raise typer.Exit(done.exit_code)

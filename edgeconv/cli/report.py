@@ -36,7 +36,7 @@ def report(
     into a pipe.
     """
     from edgeconv.core.records import to_json
-    from edgeconv.diff.outputs import Outputs
+    from edgeconv.difference.outputs import Outputs
     from edgeconv.errors import UsageError
     from edgeconv.export import find_exporter
     from edgeconv.export.schemas import read, schema

@@ -29,7 +29,7 @@ def broken(rows: list[TextRow], columns: int | None) -> list[tuple[TextRow, list
     The first line begins with the label, padded to the longest one; further lines are indented to the text. A word that
     is longer than a line (a path) is not cut, so that it can be copied.
     """
-    widest = max(len(visible(row.label)) for row in rows) + 2
+    widest = max((len(visible(row.label)) + 2 for row in rows if row.label), default=0)
     shown = []
     for row in rows:
         text = visible(row.text)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.diff import maps
-from edgeconv.diff.html.gallery import thumbnail
+from edgeconv.difference import maps
+from edgeconv.difference.gallery import thumbnail
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.export.rows import labels
 from edgeconv.io.image import decode_image, read_picture_bytes

@@ -14,10 +14,10 @@ from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import Part, schema_of
-from edgeconv.diff.folders import FoldersRecord
-from edgeconv.diff.ignored import IgnoredRegions
-from edgeconv.diff.methods import CompareRecord
-from edgeconv.diff.record import DiffRecord
+from edgeconv.difference.compare import DiffRecord
+from edgeconv.difference.folders import FoldersRecord
+from edgeconv.difference.ignored import IgnoredRegions
+from edgeconv.difference.methods import CompareRecord
 from edgeconv.errors import UsageError
 from edgeconv.io.records import read_record
 from edgeconv.run.report import RunReport

@@ -25,7 +25,7 @@ function sortBy(table, column, heading) {
   table.tBodies[0].append(...rows);
 }
 
-for (const table of document.querySelectorAll("table")) {
+for (const table of document.querySelectorAll(".tabled table")) {
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";

@@ -5,7 +5,7 @@
     level 2 and on  1/4, 1/8, ... of the sides, stored: together a twelfth of an 8-bit picture's bytes
 
 Pictures are reduced by averaging; difference maps by the maximum of each block, so that a single differing pixel is
-visible at any zoom. Colours and averages are those of diff/maps.py.
+visible at any zoom. Colours and averages are those of difference/maps.py.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
-from edgeconv.diff import maps
-from edgeconv.diff.scale import Scale
+from edgeconv.difference import maps
+from edgeconv.difference.scale import Scale
 
 TILE = 256
 """Pixels of a tile's side, on every level."""

@@ -32,10 +32,9 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Listener, Stopped, listening
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Clock, Stopwatch
-from edgeconv.diff import maps, record
-from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
-from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.record import Comparisons
+from edgeconv.difference import maps
+from edgeconv.difference.compare import DiffRecord, compare
+from edgeconv.difference.inputs import ArrayInput, FileInput, Input, require_same_layout
 from edgeconv.errors import EdgeconvError, ImageReadError, one_line_with_class
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
@@ -133,7 +132,7 @@ class DifferenceReady(Answer):
     """Map and figures of right − left."""
 
     pyramid: Pyramid
-    comparisons: Comparisons
+    comparisons: DiffRecord
 
 
 @dataclass(frozen=True)
@@ -485,9 +484,7 @@ class RenderService(QObject):
 
 def _difference(generation: int, left: Layer, right: Layer) -> DifferenceReady:
     require_same_layout(left.label, left.pixels, right.label, right.pixels)
-    comparisons = record.compare_all(
-        ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)], Allowance()
-    )
+    comparisons = compare(ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)])
     classes = maps.class_map(left.pixels, right.pixels)
     return DifferenceReady(generation, HeatPyramid(classes, comparisons.scale), comparisons)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from edgeconv.diff.inputs import labels_of
+from edgeconv.difference.inputs import labels_of
 from edgeconv.methods import all_methods, find
 from edgeconv.methods.options import special_options
 from edgeconv.view.parameters import Parameters

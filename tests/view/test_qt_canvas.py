@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn
 
-from edgeconv.diff import maps
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import maps
+from edgeconv.difference.scale import scale_for
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid
 from edgeconv.view.qt import layer as layers
 from edgeconv.view.qt.canvas import Canvas, Heat

@@ -18,7 +18,8 @@ from pytestqt.qtbot import QtBot
 
 from edgeconv import canny, convolve
 from edgeconv.core.progress import Stopped
-from edgeconv.diff import metrics
+from edgeconv.core.records import fields_of
+from edgeconv.difference import figures
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import Plan
@@ -107,7 +108,7 @@ def test_grey_is_shown_and_filtered_as_one_channel(tmp_path: Path, dtype: str) -
         assert np.array_equal(left, pixels)
         assert pixels.shape[2] == channels
         assert np.array_equal(right, convolve(pixels, "sobel", "reference", channels="each"))
-        assert only(found, work.DifferenceReady).comparisons.each
+        assert only(found, work.DifferenceReady).comparisons.comparisons
 
 
 def test_a_kernel_file_that_becomes_a_bank_of_one_is_computed_again(tmp_path: Path, picture: Path) -> None:
@@ -124,8 +125,9 @@ def test_a_kernel_file_that_becomes_a_bank_of_one_is_computed_again(tmp_path: Pa
 def test_the_difference_has_the_figures_of_diff(picture: Path) -> None:
     found = answers(work.RenderService(), request_for(picture, mode="difference"))
     left, right = (layer.pixels for layer in layers(found))
-    (comparison,) = only(found, work.DifferenceReady).comparisons.each
-    assert comparison.figures == metrics.compare(left, right)
+    (comparison,) = only(found, work.DifferenceReady).comparisons.comparisons
+    expected = fields_of(figures.of_pair(left, right))
+    assert {name: getattr(comparison, name) for name in expected} == expected
 
 
 def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:

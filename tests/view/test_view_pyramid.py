@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from problems import random_image
 
-from edgeconv.diff import maps
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import maps
+from edgeconv.difference.scale import scale_for
 from edgeconv.view.pyramid import KEPT_FROM, TILE, HeatPyramid, PicturePyramid, Pyramid
 
 SHAPES = ((1, 1), (3, 700), (TILE, TILE), (TILE + 1, 2 * TILE - 1), (1030, 517))

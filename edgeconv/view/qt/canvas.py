@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QSizePolicy, QWidget
 
-from edgeconv.diff.scale import Scale
+from edgeconv.difference.scale import Scale
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays
 from edgeconv.view.qt.layer import LayerItem

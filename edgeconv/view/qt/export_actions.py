@@ -106,7 +106,7 @@ class ExportActions:
         inputs = self._model.inputs()
 
         def work(request: ViewRequest = request) -> After:
-            from edgeconv.diff import results as diff_job
+            from edgeconv.difference import results as diff_job
 
             protect(inputs, path)
             left, right = self._service.comparison_inputs(request)
@@ -123,8 +123,8 @@ class ExportActions:
         inputs = self._model.inputs()
 
         def work() -> After:
-            from edgeconv.diff import methods
-            from edgeconv.diff import results as diff_job
+            from edgeconv.difference import methods
+            from edgeconv.difference import results as diff_job
 
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)

@@ -15,7 +15,7 @@ from PySide6.QtCore import QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QPixmap, QPixmapCache, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from edgeconv.diff.record import number
+from edgeconv.difference.text import number
 from edgeconv.view.pyramid import TILE, Pyramid, Tile
 from edgeconv.view.qt import overlays
 from edgeconv.view.render import Layer

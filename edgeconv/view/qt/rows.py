@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from edgeconv.diff.record import Comparisons, rows
+from edgeconv.difference.compare import DiffRecord
+from edgeconv.difference.text import rows
 from edgeconv.view.qt.plain_text import plain_label
 
 MARGIN = 14
@@ -62,11 +63,10 @@ class Rows(QScrollArea):
 class DifferencePanel(Rows):
     """The figures of `edgeconv diff`."""
 
-    def show_comparisons(self, comparisons: Comparisons | None) -> None:
+    def show_comparisons(self, comparisons: DiffRecord | None) -> None:
         """Show the figures; for None, how to get them."""
         if comparisons is None:
             self.show_rows([("", "Press 5 to compare the two sides.")])
             return
-        (comparison,) = comparisons.each
-        lines = [("reference", comparisons.reference_label), ("other", comparison.label)]
-        self.show_rows([*lines, *rows(comparisons, comparison)])
+        lines = list(zip(("reference", "other"), comparisons.labels, strict=True))
+        self.show_rows([*lines, *rows(comparisons, 0)])

@@ -16,8 +16,8 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplicat
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
 from edgeconv.core.option import AUTO
-from edgeconv.diff.inputs import layout_text
-from edgeconv.diff.record import number
+from edgeconv.difference.inputs import layout_text
+from edgeconv.difference.text import number
 from edgeconv.errors import EdgeconvError
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
@@ -387,10 +387,10 @@ class ViewWindow(Frame):
             self.picture_label.setText(f"{answer.layer.label} · {layout_text(answer.layer.pixels)}{notes}")
 
     def _show_difference(self, answer: DifferenceReady) -> None:
-        (comparison,) = answer.comparisons.each
-        counts = comparison.figures.judged.histogram
+        (comparison,) = answer.comparisons.comparisons
+        counts = comparison.judged.histogram
         legend = tuple(index for index, count in enumerate(counts) if count)
-        names = answer.comparisons.reference.name, comparison.source.name
+        names = answer.comparisons.reference.file, comparison.file
         self.canvas.set_heat(Heat(answer.pyramid, answer.comparisons.scale, legend, *names))
         self.difference.show_comparisons(answer.comparisons)
 
@@ -417,7 +417,7 @@ class ViewWindow(Frame):
         self._reasons = {}
 
         def ask() -> After:
-            from edgeconv.diff.methods import not_runnable
+            from edgeconv.difference.methods import not_runnable
 
             found = {ViewSource("method", name, device): reason for name, device, reason in not_runnable()}
             return lambda: self._show_reasons(found)

@@ -1,12 +1,14 @@
 """Where two outputs differ, how much, and what it looks like.
 
     inputs      the pictures to compare, decoded one at a time, and their conversions
-    metrics     exact figures in one pass over strips; regions finds the connected differing parts
+    figures     exact figures of a pair in one pass over strips, as the record that everything else shows
+    compare     inputs against one reference: loads, checks layouts, gathers figures
     scale       the fixed classes of difference shared by histogram, heat map, legend and page
-    ssim        SSIM, on request
-    record      the figures as JSON and as text; junit the same for CI
+    maps        pictures and maps of classes as 8-bit RGB
+    text        the result for a person
     pictures    heat, signed, side by side, overlay
-    html        one self-contained page
+    page        one self-contained page; tiles and gallery are parts of it, viewer/ is its script
+    results     what a comparison writes
     folders     pairs by relative name, and accepting a new baseline
     methods     every convolution method that runs here against the reference
 

@@ -3,12 +3,13 @@
 Classes depend on the type alone, never on the two pictures, so that the same colour means the same difference in
 every map ever made of that type.
 
-    whole numbers   0, 1, 2, 3, 4 to 7, 8 to 15, ... up to the largest value of the type
+    integers        0, 1, 2, 3, 4 to 7, 8 to 15, ... up to the largest value of the type
     floats          0, below 1e-9, then one class a decade, 1000 and more, and one for NaN and infinity
 
-Colours run dark to light (the samples of Matplotlib's inferno, by van der Walt and Smith, CC0) so that they can be
-told apart in grey and by colour-blind people; class 0 is dark grey, and the last class of floats is green because
-it is no magnitude at all.
+Colours run dark to light (from Matplotlib's inferno, by van der Walt and Smith, CC0). From one to the next the contrast
+is 1.5:1 or more, so that they can be told apart in grey and by colour-blind people. Between black and white there is
+room for seven beside "same": where a type has more classes, neighbours share a colour, the largest first. The last
+class of floats is green because it is no magnitude at all.
 """
 
 from __future__ import annotations
@@ -22,20 +23,18 @@ from numpy.typing import NDArray
 
 Colour = tuple[int, int, int]
 
-SAME_COLOUR: Colour = (38, 38, 42)
+SAME_COLOUR: Colour = (18, 18, 22)
 UNBOUNDED_COLOUR: Colour = (0, 200, 83)
-INFERNO: tuple[Colour, ...] = (
-    (66, 10, 104),
-    (106, 23, 110),
-    (147, 38, 103),
-    (188, 55, 84),
-    (221, 81, 58),
-    (243, 120, 25),
-    (252, 165, 10),
-    (246, 215, 70),
+RAMP: tuple[Colour, ...] = (
+    (87, 17, 107),
+    (140, 35, 104),
+    (189, 56, 83),
+    (227, 91, 49),
+    (247, 141, 18),
+    (248, 199, 51),
     (252, 255, 164),
 )
-"""At 1/9, 2/9, ... of the map's length: the first is already far from `SAME_COLOUR`."""
+"""Each has about 1.5 times the luminance of the one before, as WCAG 2.2 counts it: relative luminance + 0.05."""
 
 FLOAT_DECADES = range(-9, 4)
 
@@ -49,6 +48,8 @@ class Scale:
     labels: tuple[str, ...]
     colours: tuple[Colour, ...]
     """RGB, 8 bits."""
+    unit: str
+    """What the labels count, as a legend says it."""
 
     def classes(self, magnitude: NDArray[Any]) -> NDArray[np.uint8]:
         """The class of each |difference|; any shape, finite or infinite, no NaN."""
@@ -66,11 +67,11 @@ class Scale:
 def scale_for(dtype: Any) -> Scale:
     """The classes of a type of sample."""
     kind = np.dtype(dtype)
-    return _whole_numbers(int(np.iinfo(kind).max)) if kind.kind == "u" else _floats()
+    return _integers(int(np.iinfo(kind).max)) if kind.kind == "u" else _floats()
 
 
 def magnitude_of(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """|other − reference|: int32 for whole numbers, float64 for floats; exact, but for the one rounding of float64.
+    """|other − reference|: int32 for integers, float64 for floats; exact, but for the one rounding of float64.
 
     NaN against NaN and an infinity against itself are 0; NaN or an infinity against anything else is infinite.
     """
@@ -86,7 +87,7 @@ def magnitude_of(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     return magnitude
 
 
-def _whole_numbers(largest: int) -> Scale:
+def _integers(largest: int) -> Scale:
     bounds = [0, 1, 2, 3]
     while bounds[-1] < largest:
         bounds.append(4 if bounds[-1] == 3 else bounds[-1] * 2)
@@ -97,7 +98,8 @@ def _whole_numbers(largest: int) -> Scale:
         f"{low:,}" if low + 1 == high else f"{low:,}–{high - 1:,}"
         for low, high in zip(bounds, [*bounds[1:], largest + 1], strict=True)
     ]
-    return Scale(tuple(map(float, bounds)), tuple(labels), (SAME_COLOUR, *_ramp(len(bounds) - 1)))
+    colours = SAME_COLOUR, *_ramp(len(bounds) - 1)
+    return Scale(tuple(map(float, bounds)), tuple(labels), colours, f"levels of {largest:,}")
 
 
 def _floats() -> Scale:
@@ -106,11 +108,10 @@ def _floats() -> Scale:
     labels = ["0", f"below 1e{FLOAT_DECADES[0]}"]
     labels += [f"from 1e{decade}" for decade in FLOAT_DECADES]
     labels.append("NaN or infinite")
-    return Scale(bounds, tuple(labels), (SAME_COLOUR, *_ramp(len(bounds) - 2), UNBOUNDED_COLOUR))
+    colours = SAME_COLOUR, *_ramp(len(bounds) - 2), UNBOUNDED_COLOUR
+    return Scale(bounds, tuple(labels), colours, "absolute difference")
 
 
-def _ramp(steps: int) -> list[Colour]:
-    """`steps` colours evenly along the map."""
-    places = np.linspace(0, len(INFERNO) - 1, steps)
-    channels = [np.interp(places, range(len(INFERNO)), channel) for channel in zip(*INFERNO, strict=True)]
-    return [(round(red), round(green), round(blue)) for red, green, blue in zip(*channels, strict=True)]
+def _ramp(classes: int) -> list[Colour]:
+    """A colour for each class above "same"."""
+    return [RAMP[len(RAMP) - 1 - (classes - number) * len(RAMP) // classes] for number in range(1, classes + 1)]

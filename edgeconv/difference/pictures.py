@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.diff import maps
-from edgeconv.diff.record import Comparisons
-from edgeconv.diff.scale import Colour, Scale
+from edgeconv.difference import maps
+from edgeconv.difference.compare import Compared
+from edgeconv.difference.inputs import Input
+from edgeconv.difference.scale import Colour, Scale
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw, ImageFont
@@ -38,18 +39,19 @@ SMALL_PIXELS = 320
 """Pictures whose longest side is at most half of this are enlarged."""
 
 
-def comparison_pictures(comparisons: Comparisons) -> Iterator[Drawn]:
+def comparison_pictures(record: Compared, before: Input, others: Sequence[Input]) -> Iterator[Drawn]:
     """The four pictures of every comparison. Two pictures are in memory at a time."""
-    reference = comparisons.reference.load().pixels
+    reference = before.load().pixels
+    reference_label, *labels = record.labels
     low, high = maps.display_range(reference)
     shown = maps.view(reference, low, high)
-    scale = comparisons.scale
+    scale = record.scale
     legend, signed_legend = _legend(scale), _signed_legend(scale)
-    for comparison in comparisons.each:
-        pixels = comparison.source.load().pixels
+    for other, label in zip(others, labels, strict=True):
+        pixels = other.load().pixels
         classes = maps.class_map(reference, pixels)
-        name = _file_name(comparison.label)
-        caption = f"{comparison.label} against {comparisons.reference_label}"
+        name = _file_name(label)
+        caption = f"{label} against {reference_label}"
 
         def single(kind: str, title: str, colours: NDArray[np.uint8], scale_of_it: Legend, name: str = name) -> Drawn:
             return f"{name}_{kind}.png", _png(_captioned(_enlarged(colours), title, scale_of_it))
@@ -61,8 +63,8 @@ def comparison_pictures(comparisons: Comparisons) -> Iterator[Drawn]:
         painted = maps.overlay(shown, classes, scale)
         yield single("overlay", f"|difference| over the reference: {caption}", painted, legend)
         panels = [
-            _captioned(_enlarged(shown), comparisons.reference_label, []),
-            _captioned(_enlarged(maps.view(pixels, low, high)), comparison.label, []),
+            _captioned(_enlarged(shown), reference_label, []),
+            _captioned(_enlarged(maps.view(pixels, low, high)), label, []),
             _captioned(_enlarged(colours), "|difference|", legend),
         ]
         yield f"{name}_side.png", _png(_beside(panels))

@@ -16,19 +16,18 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from edgeconv.core.records import Natural, Part, RecordHead, header, keyed_by
-from edgeconv.core.safe_text import visible
-from edgeconv.diff import record
-from edgeconv.diff.html import Page, PictureSet, gallery
-from edgeconv.diff.inputs import FileInput
-from edgeconv.diff.outputs import Outputs
-from edgeconv.diff.record import Comparisons, DiffRecord
-from edgeconv.diff.results import DiffOutcome, Wanted
+from edgeconv.core.records import Meta, Natural, Part, RecordHead, header, keyed_by
+from edgeconv.core.text_rows import TextRow
+from edgeconv.difference import gallery, text
+from edgeconv.difference.compare import DiffRecord, compare
+from edgeconv.difference.inputs import FileInput
+from edgeconv.difference.outputs import Outputs
+from edgeconv.difference.page import Page
+from edgeconv.difference.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
     EXIT_OK,
@@ -60,31 +59,19 @@ EXIT_CODES: dict[PairStatus, int] = {
 """The exit code if at least one pair has the status; the first that occurs decides."""
 
 NOT_COMPARED = 2
-"""Where a pair stands that is sorted by the share of its pixels that differ: before all that were compared."""
+"""Where a pair stands that is sorted by its RMSE as a share of the peak: before all that were compared."""
 
 COUNTED_AS = {"layout": "with another layout"}
 """How a number of pairs is described, where the status is not an adjective."""
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One relative name."""
-
-    name: str
-    status: PairStatus
-    detail: str = ""
-    """One line: how it differs, or why it cannot be compared."""
-    comparisons: Comparisons | None = None
-    """The figures, of pairs that were decoded."""
-
-
-class PairPart(Part):
+class Pair(Part):
     """One relative name of both folders."""
 
     name: str
     status: PairStatus
-    detail: str
-    diff: DiffRecord | None
+    detail: Annotated[str, Meta(description="how it differs, or why it cannot be compared")] = ""
+    diff: Annotated[DiffRecord | None, Meta(description="of pairs that were decoded")] = None
 
 
 class FoldersRecord(RecordHead):
@@ -95,7 +82,7 @@ class FoldersRecord(RecordHead):
     baseline: str
     new: str
     counts: Annotated[dict[PairStatus, Natural], keyed_by(STATUSES)]
-    pairs: list[PairPart]
+    pairs: list[Pair]
 
 
 def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> DiffOutcome:
@@ -125,14 +112,24 @@ def _run_alone(
         outputs.add(Path(wanted.html), _page(baseline, new, pairs, conversions, wanted))
     if wanted.junit is not None:
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
-    text, exit_code = listing(pairs), ending_code(pairs)
+    shown, exit_code = listing(pairs), ending_code(pairs)
     if passed_over:
-        text += f"\nnot compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
+        said = f"not compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
+        shown.append(TextRow("note", said, "note"))
     if update:
-        text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
+        shown.append(TextRow("update", accept(baseline, new, pairs, wanted.rules)))
         exit_code = EXIT_OK
     written = outputs.write()
-    return DiffOutcome(exit_code, _describe(baseline, new, pairs), text, written)
+    record = FoldersRecord(
+        **header(),
+        kind="diff_folders",
+        same=all(pair.status == "same" for pair in pairs),
+        baseline=str(baseline),
+        new=str(new),
+        counts=_counts(pairs),
+        pairs=pairs,
+    )
+    return DiffOutcome(exit_code, record, [shown], written)
 
 
 def compare_folders(
@@ -169,15 +166,20 @@ def ending_code(pairs: Sequence[Pair]) -> int:
     return next(code for status, code in EXIT_CODES.items() if status in found)
 
 
-def listing(pairs: Sequence[Pair]) -> str:
+def listing(pairs: Sequence[Pair]) -> list[TextRow]:
     """A line for every pair that is not the same, then how many there are of each."""
-    lines = [
-        f"{pair.status:<10}  {visible(pair.name)}  {visible(pair.detail)}" for pair in pairs if pair.status != "same"
-    ]
-    counts = {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
-    counted_as = (f"{count:,} {COUNTED_AS.get(status, status)}" for status, count in reversed(counts.items()) if count)
-    lines.append("; ".join(counted_as))
-    return "\n".join(lines)
+    rows = [TextRow(pair.status, f"{pair.name}  {pair.detail}", "bad") for pair in pairs if pair.status != "same"]
+    return [*rows, TextRow("total", counts_text(pairs))]
+
+
+def counts_text(pairs: Sequence[Pair]) -> str:
+    """How many pairs there are of each status, such as `2 same; 1 changed`."""
+    counts = reversed(_counts(pairs).items())
+    return "; ".join(f"{count:,} {COUNTED_AS.get(status, status)}" for status, count in counts if count)
+
+
+def _counts(pairs: Sequence[Pair]) -> dict[PairStatus, int]:
+    return {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
 
 
 def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
@@ -226,15 +228,14 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
         if are_same(before, after):
             return Pair(name, "same", "the files are equal byte for byte")
         inputs = (FileInput(str(path), conversions, wanted.rules, all_pages=True) for path in (before, after))
-        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.ssim)
+        found = compare(next(inputs), list(inputs), wanted.allowed(name), wanted.ssim)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:
         return Pair(name, "unreadable", str(error))
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
-    status: PairStatus = "same" if comparisons.same else "changed"
-    return Pair(name, status, record.summary(comparisons), comparisons)
+    return Pair(name, "same" if found.same else "changed", text.summary(found), found)
 
 
 def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
@@ -271,7 +272,7 @@ def _page(baseline: Path, new: Path, pairs: Sequence[Pair], conversions: tuple[s
     page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
     for pair in sorted(pairs, key=lambda pair: STATUSES.index(pair.status)):
         page.list_pair(_entry(page, baseline, new, pair, conversions, wanted.rules))
-    return page.encode(listing(pairs).splitlines()[-1])
+    return page.encode(counts_text(pairs), all(pair.status == "same" for pair in pairs))
 
 
 def _entry(
@@ -281,25 +282,27 @@ def _entry(
     first, shown, fits = page.count, 0, True
     amount = float(NOT_COMPARED)
     thumbnails: gallery.Thumbnails = ()
-    if pair.status == "changed" and pair.comparisons is not None:
-        figures = pair.comparisons.each[0].figures
-        amount = figures.differing_pixels / (figures.height * figures.width)
-        thumbnails = gallery.changed_thumbnails(pair.comparisons)
-        fits = page.add(PictureSet(pair.name, pair.comparisons))
+    before, after = (
+        FileInput(str(folder / pair.name), conversions, rules, all_pages=True) for folder in (baseline, new)
+    )
+    if pair.status == "changed" and pair.diff is not None:
+        (found,) = pair.diff.comparisons
+        amount = 1.0 if found.judged.unbounded_samples else found.judged.rmse / (found.peak or 1)
+        thumbnails = gallery.changed_thumbnails(before, after, found.regions)
+        fits = page.add(pair.name, pair.diff, before, [after])
         shown = int(fits)
     elif pair.status == "same":
         amount = 0.0
     elif pair.status != "unreadable":
-        places = (gallery.REFERENCE, baseline, "missing"), (gallery.NEW, new, "new")
-        for place, folder, alone_in in places:
+        for place, source, alone_in in ((gallery.REFERENCE, before, "missing"), (gallery.NEW, after, "new")):
             if pair.status not in ("layout", alone_in):
                 continue
             try:
-                pixels = FileInput(str(folder / pair.name), conversions, rules, all_pages=True).load().pixels
+                pixels = source.load().pixels
             except (ImageReadError, MemoryLimitError) as error:
                 return gallery.GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
             thumbnails += gallery.alone(place, pixels)
-            fits = fits and page.add_alone(pair.name, str(folder / pair.name), pixels)
+            fits = fits and page.add_alone(pair.name, source.name, pixels)
             shown += int(fits)
     detail = pair.detail if fits else f"{pair.detail} (not shown: the page would be larger than --page-limit)"
     sets = tuple(range(first, first + shown))
@@ -309,29 +312,9 @@ def _entry(
 def _case(pair: Pair) -> junit.JUnitCase:
     if pair.status == "same":
         return junit.JUnitCase(pair.name, "passed")
-    details = pair.detail if pair.comparisons is None else record.text(pair.comparisons)
+    details = pair.detail if pair.diff is None else text.plain(text.paragraphs(pair.diff))
     outcome: junit.JUnitOutcome = "error" if pair.status == "unreadable" else "failure"
     return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
-
-
-def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> FoldersRecord:
-    return FoldersRecord(
-        **header(),
-        kind="diff_folders",
-        same=all(pair.status == "same" for pair in pairs),
-        baseline=str(baseline),
-        new=str(new),
-        counts={status: sum(pair.status == status for pair in pairs) for status in STATUSES},
-        pairs=[
-            PairPart(
-                name=pair.name,
-                status=pair.status,
-                detail=pair.detail,
-                diff=None if pair.comparisons is None else record.describe(pair.comparisons),
-            )
-            for pair in pairs
-        ],
-    )
 
 
 def _folder_for_old_files(baseline: Path) -> Path:

@@ -8,18 +8,33 @@ function describeStage() {
   stage.setAttribute("aria-label", `${mode.label}: ${shown}; zoom ${byId("zoom").value}`);
 }
 
+// Labels of one colour as one: "64–127" and "128–255" are "64–255".
+function shared(labels, colours) {
+  const entries = [];
+  labels.forEach((label, i) => {
+    const last = entries.at(-1);
+    if (last && last[1].join() === colours[i].join()) last[0] = joinedLabel(last[0], label);
+    else entries.push([label, colours[i]]);
+  });
+  return entries;
+}
+
+const joinedLabel = (one, other) => (one.includes("1e") ? one : `${one.split("–")[0]}–${other.split("–").at(-1)}`);
+
 function showLegend() {
-  const { labels, heat, plus, minus } = state.set.scale;
+  const { unit, labels, heat, plus, minus } = state.set.scale;
   let entries = [];
-  if (state.mode === "heat" || state.mode === "overlay") entries = labels.map((label, i) => [label, heat[i]]);
-  if (state.mode === "signed") {
+  if (isMap() && state.mode !== "signed") entries = shared(labels, heat);
+  if (isMap() && state.mode === "signed") {
     const below = labels.map((label, i) => [`− ${label}`, minus[i]]).slice(1).reverse();
     entries = [...below, [labels[0], heat[0]], ...labels.map((label, i) => [`+ ${label}`, plus[i]]).slice(1)];
   }
   if (!entries.length && state.set.dtype !== "uint8") {
     entries = [[`black ${state.set.low}`, [0, 0, 0]], [`white ${state.set.high}`, [255, 255, 255]]];
   }
+  byId("legend").hidden = entries.length === 0;
   byId("legend").replaceChildren(
+    element("li", { className: "hint" }, isMap() ? unit : "values"),
     ...entries.map(([label, colour]) => {
       const item = document.createElement("li");
       const swatch = document.createElement("i");
@@ -115,13 +130,19 @@ function setSet(index) {
   byId("open-pair").textContent = state.set.name;
   const same = hasOpened && before.width === state.set.width && before.height === state.set.height;
   if (!same) state.fitted = true;
-  for (const id of ["input-label", "modes-label", "regions", "ignoring"]) byId(id).hidden = inputs().length === 0;
+  const firstDifferent = inputs().find((p) => !state.set.pictures[p].same) ?? 1;
+  for (const id of ["modes-label", "regions"]) byId(id).hidden = inputs().length === 0;
+  byId("input-label").hidden = inputs().length < 2;
+  const differs = inputs().some((p) => !state.set.pictures[p].same);
+  byId("ignoring").hidden = !data.canIgnore || !(differs || ignored().length);
   setDrawing(false);
   showIgnored();
-  setInput(1);
+  setInput(firstDifferent);
+  if (!hasOpened && state.set.pictures[state.input].same !== false) state.mode = "side";
   setMode(state.mode);
-  if (same) setCursor(state.cursor.x, state.cursor.y, false);
-  else setCursor(state.set.width / 2, state.set.height / 2, false);
+  const [x, y] = state.set.pictures[state.input].worst ?? [state.set.width / 2, state.set.height / 2];
+  if (same && !state.fitted) setCursor(state.cursor.x, state.cursor.y, false);
+  else setCursor(x, y, false);
   hasOpened = true;
 }
 
@@ -145,7 +166,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 // Fields in which a key is a part of what is typed or chosen, and what uses the arrows or the space bar itself.
 const TYPED_IN = "input:not([type=radio]):not([type=checkbox]), select, textarea";
-const USES_ARROWS = "[type=radio], .scroll, #gallery";
+const USES_ARROWS = "[type=radio], .wide, #gallery";
 const USES_SPACE = "button, input, summary, a";
 
 function onKey(event) {

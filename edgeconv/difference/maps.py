@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
-from edgeconv.diff.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
+from edgeconv.difference.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
 
 ROWS_AT_ONCE = 64
 
@@ -26,7 +26,7 @@ MINUS_ENDS = ((24, 44, 130), (190, 224, 255))
 
 
 def display_range(reference: NDArray[Any]) -> tuple[float, float]:
-    """(low, high): the values that are shown black and white. Whole numbers: the type's; floats: the reference's."""
+    """(low, high): the values that are shown black and white. Integers: the type's; floats: the reference's."""
     if reference.dtype.kind == "u":
         return 0.0, float(np.iinfo(reference.dtype).max)
     finite = reference[np.isfinite(reference)].astype(np.float64)

@@ -82,6 +82,9 @@ function markOpen() {
 function openPair(pair, goThere) {
   if (!pair.sets.includes(state.setNumber)) setSet(pair.sets[0]);
   markOpen();
+  byId("open-pair").textContent = pair.sets.length > 1 ? `${pair.name}: ${state.set.pictures[0].name}` : pair.name;
+  byId("reason").textContent = pair.detail;
+  byId("reason").hidden = pair.status !== "layout";
   byId("announcer").textContent = `${pair.name}, ${STATUS[pair.status].word}. ${pair.detail}`;
   if (!goThere) return;
   byId("viewer").scrollIntoView({ block: "start" });
@@ -123,6 +126,8 @@ function startGallery() {
   });
   byId("statuses").replaceChildren(...counts);
   if (pairs.every((pair) => pair.status === "same")) byId("statuses").querySelector("[value=same]").checked = true;
+  const open = pairs[openNumber()];
+  if (open) openPair(open, false);
   byId("search").addEventListener("input", listPairs);
   byId("sort").addEventListener("change", listPairs);
   byId("gallery-controls").addEventListener("submit", (event) => event.preventDefault());

@@ -30,10 +30,6 @@ function start() {
   on("actual", "click", () => zoomTo(1));
   on("previous-region", "click", () => goToRegion(-1));
   on("next-region", "click", () => goToRegion(1));
-  on("theme", "change", (event) => {
-    document.documentElement.dataset.theme = event.target.value;
-    requestDraw();
-  });
   document.addEventListener("keydown", onKey);
   stage.addEventListener("pointerdown", onPress);
   stage.addEventListener("pointermove", onMove);

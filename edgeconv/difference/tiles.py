@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.diff import maps
+from edgeconv.difference import maps
 from edgeconv.hardware.threads import usable_threads
 
 TILE = 256

@@ -4,7 +4,7 @@ The default tolerance follows from core/exactness.py. Two outputs whose values a
 
     0                   where both are exact: outputs must be equal
     b₁ + b₂             floats, each bound with what storing the value adds
-    ⌊b₁ + b₂⌋ + 1       whole numbers, in levels: values that lie so near to each other may be rounded apart
+    ⌊b₁ + b₂⌋ + 1       integers, in levels: values that lie so near to each other may be rounded apart
 
 with b₁ of the reference and b₂ the largest of the other methods. In addition, whole rows of each output are checked
 against the float64 oracle, each sample by its own bound; what is right is then timed.
@@ -36,9 +36,9 @@ from edgeconv.core.records import Meta, Part, fields_of
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series
 from edgeconv.core.units import counted, seconds_text
-from edgeconv.diff import results
-from edgeconv.diff.inputs import ArrayInput
-from edgeconv.diff.record import Compared, DiffRecord
+from edgeconv.difference import results
+from edgeconv.difference.compare import Compared, DiffRecord
+from edgeconv.difference.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import pictures_of, read_image
@@ -80,7 +80,7 @@ class MethodRun:
     output: NDArray[Any]
     check: verify.Check
     bound: float
-    """The largest error of a value of `output`, of floats once it is stored, of whole numbers before it is rounded."""
+    """The largest error of a value of `output`, of floats once it is stored, of integers before it is rounded."""
     kernel: Series | None
     """None where the check failed."""
 
@@ -133,6 +133,7 @@ def run(
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
         remarks=[*picture.notes, *order, *map(_time_text, (reference, *others)), *not_run(failed)],
         protect=(source,),
+        can_ignore=False,
         follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.ssim)),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives

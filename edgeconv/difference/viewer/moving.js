@@ -84,17 +84,17 @@ async function showValues(aloud) {
     return line;
   };
   table.tHead.replaceChildren(row("th", ["picture", ...set.channels, "difference"]));
-  const spoken = [`x ${x}, y ${y}`];
+  const announced = [`x ${x}, y ${y}`];
   const lines = all.map((values, index) => {
     const texts = values.map(valueText);
     const differences = values.map((value, c) => differenceText(reference[c], value));
     const differs = values.some((value, c) => magnitude(reference[c], value) > 0);
-    spoken.push(`${pictureName(index)} ${texts.join(" ")}${differs ? `, difference ${differences.join(" ")}` : ""}`);
+    announced.push(`${pictureName(index)} ${texts.join(" ")}${differs ? `, difference ${differences.join(" ")}` : ""}`);
     const line = row("td", [pictureName(index), ...texts, index === 0 ? "" : differences.join(" ")]);
     if (differs) line.lastChild.className = "differs";
     return line;
   });
   table.tBodies[0].replaceChildren(...lines);
   table.dataset.pixel = `${x},${y}`;
-  if (aloud) byId("announcer").textContent = spoken.join(". ");
+  if (aloud) byId("announcer").textContent = announced.join(". ");
 }

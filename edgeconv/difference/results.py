@@ -1,4 +1,4 @@
-"""Comparison and outputs of `edgeconv diff` and `edgeconv compare`: figures first, then pages and pictures of them.
+"""What `edgeconv diff` and `edgeconv compare` write about a comparison: figures first, then pages and pictures of them.
 
 Everything is computed before the first file is written, so an error leaves nothing behind.
 """
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgeconv.core.records import RecordHead
-from edgeconv.core.records import to_json as record_json
 from edgeconv.core.safe_text import visible
-from edgeconv.diff import pictures, record
-from edgeconv.diff.html import Page, PictureSet, tables
-from edgeconv.diff.ignored import NO_REGIONS, IgnoredRegions
-from edgeconv.diff.inputs import Input
-from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.outputs import Outputs
-from edgeconv.diff.record import Comparisons
+from edgeconv.core.text_rows import TextRow
+from edgeconv.difference import pictures, text
+from edgeconv.difference.compare import Compared, compare
+from edgeconv.difference.figures import Allowance
+from edgeconv.difference.ignored import NO_REGIONS, IgnoredRegions
+from edgeconv.difference.inputs import Input
+from edgeconv.difference.outputs import Outputs
+from edgeconv.difference.page import Page
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -55,9 +55,14 @@ class DiffOutcome:
 
     exit_code: int
     record: RecordHead
-    text: str
+    shown: text.Paragraphs
     written: list[tuple[Path, int]]
     """(file, bytes)."""
+
+    @property
+    def text(self) -> str:
+        """What is shown, as lines of any length."""
+        return text.plain(self.shown)
 
 
 def run(
@@ -69,47 +74,44 @@ def run(
     remarks: Sequence[str] = (),
     protect: Sequence[str] = (),
     follows_from: str | None = None,
+    can_ignore: bool = True,
 ) -> DiffOutcome:
     """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
 
     `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
     inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
+    `can_ignore`: whether the page offers to draw regions for --ignore.
     """
     outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from)
     for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
     wanted.ignored.refuse_unknown(())
-    comparisons = record.compare_all(reference, others, wanted.allowed(), wanted.ssim)
+    record = compare(reference, others, wanted.allowed(), wanted.ssim)
     if wanted.junit is not None:
-        cases = [_case(comparisons, comparison) for comparison in comparisons.each]
+        cases = [_case(record, index) for index in range(len(others))]
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
     if wanted.html is not None:
-        page = Page(title or f"edgeconv diff: {comparisons.reference_label}", wanted.page_limit_bytes)
-        page.require(PictureSet("", comparisons))
-        outputs.add(Path(wanted.html), page.encode(record.summary(comparisons), tables.remarks(remarks)))
+        page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
+        page.require("", record, reference, others)
+        outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))
     if wanted.pictures is not None:
-        for name, png in pictures.comparison_pictures(comparisons):
+        for name, png in pictures.comparison_pictures(record, reference, others):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
-    text = "\n".join([record.text(comparisons), *map(visible, remarks)])
-    exit_code = EXIT_OK if comparisons.same else EXIT_DIFFERENT
-    return DiffOutcome(exit_code, record.describe(comparisons), text, outputs.write())
+    shown = text.paragraphs(record)
+    if remarks:
+        shown.append([TextRow("", remark) for remark in remarks])
+    return DiffOutcome(EXIT_OK if record.same else EXIT_DIFFERENT, record, shown, outputs.write())
 
 
-def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.JUnitCase:
-    if comparison.figures.same:
-        return junit.JUnitCase(comparison.label, "passed")
-    details = "\n".join(f"{name}: {visible(value)}" for name, value in record.rows(comparisons, comparison))
-    return junit.JUnitCase(
-        comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details
-    )
+def _case(record: Compared, index: int) -> junit.JUnitCase:
+    comparison, label = record.comparisons[index], record.labels[index + 1]
+    if comparison.same:
+        return junit.JUnitCase(label, "passed")
+    details = "\n".join(f"{name}: {visible(value)}" for name, value in text.rows(record, index))
+    return junit.JUnitCase(label, "failure", text.verdict(comparison, record.allowed), details)
 
 
 def ending(done: DiffOutcome) -> str:
     """The lines about what was written, with sizes."""
     return "\n".join(f"wrote {visible(path)} ({size / 2**20:.2f} MiB)" for path, size in done.written)
-
-
-def to_json(done: DiffOutcome) -> str:
-    """The record as text."""
-    return record_json(done.record).decode().rstrip()

@@ -1,36 +1,29 @@
-"""Regions that a comparison does not judge: rectangles in a JSON file, which the page of a comparison draws and saves.
+"""Regions that a comparison does not judge: rectangles as `x,y,w,h`, or in a JSON file that the page draws and saves.
 
 A region names the picture that it is for, by its relative name in two folders, or none and is for all of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from edgeconv.core.records import Meta, Natural, Part
-from edgeconv.diff.metrics import Box
+from edgeconv.core.records import Meta, Part
+from edgeconv.difference.figures import Box
 from edgeconv.errors import UsageError
 from edgeconv.io.records import read_record
 
 KIND: Literal["ignored_regions"] = "ignored_regions"
 
 
-class IgnoredRegion(Part, omit_defaults=True):
-    """A rectangle of pixels, counted from 0 at the top left; bounds are inclusive."""
+class IgnoredRegion(Box, omit_defaults=True):
+    """A rectangle that is not judged."""
 
-    left: Natural
-    top: Natural
-    right: Natural
-    bottom: Natural
     picture: Annotated[
         str | None, Meta(description="its relative name in the two folders; null or absent: every picture")
     ] = None
-
-    def box(self) -> Box:
-        """The same as figures take it."""
-        return Box(self.left, self.top, self.right, self.bottom)
 
 
 class IgnoredRegions(Part):
@@ -42,7 +35,7 @@ class IgnoredRegions(Part):
 
     def of(self, picture: str | None) -> tuple[Box, ...]:
         """Those of one picture by its relative name, or of a picture that has none."""
-        return tuple(region.box() for region in self.regions if region.picture in (None, picture))
+        return tuple(region for region in self.regions if region.picture in (None, picture))
 
     def refuse_unknown(self, names: Iterable[str]) -> None:
         """Raise UsageError for a region of a picture that is none of `names`."""
@@ -57,6 +50,15 @@ class IgnoredRegions(Part):
 NO_REGIONS = IgnoredRegions(1, KIND, [])
 
 
-def read_ignored(path: Path) -> IgnoredRegions:
-    """The regions in a file; raises UsageError."""
-    return read_record(path, {KIND: IgnoredRegions})
+def read_ignored(text: str) -> IgnoredRegions:
+    """The regions in a file, or those that are written `x,y,w,h` with semicolons between them; raises UsageError."""
+    rectangles = [re.fullmatch(r"\s*(\d+),(\d+),(\d+),(\d+)\s*", part) for part in text.split(";")]
+    if not all(rectangles):
+        return read_record(Path(text), {KIND: IgnoredRegions})
+    regions = []
+    for rectangle in filter(None, rectangles):
+        x, y, width, height = map(int, rectangle.groups())
+        if not (width and height):
+            raise UsageError(f"--ignore {rectangle[0].strip()} is an empty region: write x,y,width,height in pixels.")
+        regions.append(IgnoredRegion(x, y, x + width - 1, y + height - 1))
+    return IgnoredRegions(1, KIND, regions)

@@ -8,7 +8,7 @@ heat map. A single differing pixel stays visible in that, as in every map (maps.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.safe_text import visible
-from edgeconv.diff import maps
-from edgeconv.diff.html import tables
-from edgeconv.diff.record import Comparisons
-from edgeconv.diff.scale import scale_for
+from edgeconv.difference import maps
+from edgeconv.difference.figures import Box
+from edgeconv.difference.inputs import Input
+from edgeconv.difference.scale import scale_for
 
-THUMBNAIL = 128
+THUMBNAIL = 256
+RING_PIXELS = 7
+"""Radius of a ring in a thumbnail; a region that is not larger is ringed."""
 QUALITY = 80
 REFERENCE, NEW, MAP = range(3)
 
@@ -37,7 +39,7 @@ class GalleryEntry:
     status: str
     detail: str
     amount: float
-    """What it is sorted by: the share of pixels that differ, and 2 where nothing can be compared."""
+    """What it is sorted by: the RMSE as a share of the peak, and 2 where nothing can be compared."""
     sets: tuple[int, ...] = ()
     """Numbers of the sets that the viewer opens for it; none where the page has not its pictures."""
     thumbnails: Thumbnails = ()
@@ -61,12 +63,18 @@ class GalleryEntry:
         }
 
 
-def changed_thumbnails(comparisons: Comparisons) -> Thumbnails:
-    """The reference, the new picture, and where they differ."""
-    before, after = comparisons.reference.load().pixels, comparisons.each[0].source.load().pixels
+def changed_thumbnails(reference: Input, new: Input, regions: Sequence[Box]) -> Thumbnails:
+    """The reference, the new picture, and where they differ, with rings around what is tiny."""
+    import cv2
+
+    before, after = reference.load().pixels, new.load().pixels
     classes = maps.class_map(before, after)
     factor = _factor(classes.shape)
     heat = maps.heat(maps.shrunk_map(classes, factor), scale_for(before.dtype))
+    for box in regions:
+        if max(box.right - box.left, box.bottom - box.top) < RING_PIXELS * factor:
+            middle = (box.left + box.right) // 2 // factor, (box.top + box.bottom) // 2 // factor
+            cv2.circle(heat, middle, RING_PIXELS, (255, 255, 255), 1, cv2.LINE_AA)
     low, high = maps.display_range(before)
     return (
         (REFERENCE, thumbnail(before, low, high)),
@@ -83,12 +91,6 @@ def thumbnail(pixels: NDArray[Any], low: float, high: float, side: int = THUMBNA
 def alone(place: int, pixels: NDArray[Any]) -> Thumbnails:
     """The thumbnail of a picture that nothing is compared with."""
     return ((place, thumbnail(pixels, *maps.display_range(pixels))),)
-
-
-def without_script(entries: Sequence[GalleryEntry]) -> str:
-    """The same list for a browser that runs no scripts."""
-    rows: Iterable[Sequence[str]] = ((entry.name, entry.status, entry.detail) for entry in entries)
-    return tables.table("Pairs", ("picture", "status", "what"), rows)
 
 
 def _factor(shape: tuple[int, ...], side: int = THUMBNAIL) -> int:

@@ -5,8 +5,8 @@ request:
 
     rgb       one grey channel becomes three equal ones
     grey      three channels become one, by BT.601, rounded to nearest, ties to even
-    float32   whole numbers become floats of the same value; float64 is rounded
-    unit      whole numbers become floats from 0 to 1, by the largest value of their type
+    float32   integers become floats of the same value; float64 is rounded
+    unit      integers become floats from 0 to 1, by the largest value of their type
 """
 
 from __future__ import annotations

@@ -7,24 +7,26 @@ const LARGEST_SCALE = 128; // screen pixels a picture pixel
 const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
 const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
 const FINGER_PIXELS = 24; // the same for a finger
+const RING_PIXELS = 9; // radius of the ring around a region that is no larger on the screen
 const CACHED_TILES = 600; // decoded tiles of each kind; about 150 MiB of canvases
 
 const MODES = [
+  { name: "overlay", key: "v", label: "map over picture" },
   { name: "side", key: "d", label: "side by side" },
   { name: "swipe", key: "s", label: "swipe" },
   { name: "onion", key: "o", label: "onion skin" },
   { name: "blink", key: "b", label: "blink" },
   { name: "heat", key: "h", label: "heat map" },
   { name: "signed", key: "g", label: "signed map" },
-  { name: "overlay", key: "v", label: "map over picture" },
 ];
 
 const MAPS = ["heat", "signed", "overlay"];
+const isMap = () => MAPS.includes(state.mode) && state.set.pictures.length > 1;
 
 const state = {
   set: data.sets[0],
   setNumber: 0,
-  mode: "side",
+  mode: "overlay",
   input: 1,
   only: false, // of several inputs show the chosen one alone
   fitted: true, // shows the whole picture, also once the stage has another size

@@ -22,6 +22,7 @@ function draw() {
   for (const pane of panes()) {
     drawPane(pane, ratio);
     drawIgnored(pane, ratio);
+    drawRegions(pane, ratio);
     drawCursor(pane, ratio);
     drawLabels(pane, ratio);
   }
@@ -159,20 +160,44 @@ function loadedTexts(of, x, y) {
   return reference ? values.map((channel, c) => differenceText(reference[c][place], channel[place])) : null;
 }
 
-function drawCursor(pane, ratio) {
-  const { x, y } = toScreen(pane, state.cursor.x, state.cursor.y);
-  const side = Math.max(state.scale, 9);
-  const shift = (state.scale - side) / 2;
+// In maps: a ring around each region that is tiny on the screen, and the bounds of the one that was gone to.
+function drawRegions(pane, ratio) {
+  const [{ kind, picture }] = pane.layers;
+  if (!MAPS.includes(kind)) return;
+  (state.set.pictures[picture].regions ?? []).forEach(([left, top, right, bottom], index) => {
+    const from = toScreen(pane, left, top);
+    const to = toScreen(pane, right + 1, bottom + 1);
+    const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+    const isTiny = Math.max(to.x - from.x, to.y - from.y) < RING_PIXELS;
+    if (!isTiny && (index !== state.region || picture !== state.input)) return;
+    outlined(pane, ratio, () => {
+      if (isTiny) context.arc(middle.x * ratio, middle.y * ratio, RING_PIXELS * ratio, 0, 2 * Math.PI);
+      else context.rect(from.x * ratio, from.y * ratio, (to.x - from.x) * ratio, (to.y - from.y) * ratio);
+    });
+  });
+}
+
+// A path within a pane as a light line on a dark one, so that it is seen on any picture.
+function outlined(pane, ratio, path) {
   context.save();
   context.beginPath();
   context.rect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
   context.clip();
+  context.beginPath();
+  path();
   for (const [colour, width] of [["#000", 3], ["#fff", 1]]) {
     context.strokeStyle = colour;
     context.lineWidth = width * ratio;
-    context.strokeRect((x + shift) * ratio, (y + shift) * ratio, side * ratio, side * ratio);
+    context.stroke();
   }
   context.restore();
+}
+
+function drawCursor(pane, ratio) {
+  const { x, y } = toScreen(pane, state.cursor.x, state.cursor.y);
+  const side = Math.max(state.scale, 9);
+  const shift = (state.scale - side) / 2;
+  outlined(pane, ratio, () => context.rect((x + shift) * ratio, (y + shift) * ratio, side * ratio, side * ratio));
 }
 
 // The name of each picture on its own side.
