@@ -172,7 +172,7 @@ def test_a_stale_request_computes_no_further(picture: Path, monkeypatch: pytest.
         found.append(answer)
         service.cancel(answer.generation + 1)
 
-    monkeypatch.setattr(work.whole, "filter_picture", lambda *_: computed.append("output"))
+    monkeypatch.setattr(work.measure, "filter_picture", lambda *_: computed.append("output"))
     service.answered.connect(stop)
     service.cancel(1)
     service.serve(request_for(picture))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from statistics import median
 from time import perf_counter  # held: what a method of another package may do to the module `time` changes nothing here
 from typing import Any
@@ -103,7 +104,7 @@ class CpuDevice(Device):
         """See Device.floor: as `copier`, and by code that reads and writes unlike amounts."""
         from edgeconv.hardware.cpu.limits import moves
 
-        shapes: Iterable[Callable[[], None]] = (move.run for move in moves(read_bytes, written_bytes))
+        shapes: Iterable[Callable[[], None]] = map(attrgetter("run"), moves(read_bytes, written_bytes))
         if read_bytes == written_bytes:
             shapes = chain(_copies(max(1, read_bytes)), shapes)
         return min(shapes, key=_median_seconds)  # its times are medians too: a core that others take counts
@@ -197,7 +198,7 @@ def _copies(size_bytes: int) -> Iterator[Callable[[], None]]:
     source = np.ones(size_bytes, np.uint8)
     yield partial(np.copyto, np.zeros_like(source), source)
     del source
-    yield from (copy.run for copy in copies(size_bytes))
+    yield from map(attrgetter("run"), copies(size_bytes))  # which keeps no copy while the next is made
 
 
 def _copy_rate() -> float:
