@@ -61,7 +61,7 @@ def test_a_diff_of_folders_says_what_it_did_not_compare(folder: Path) -> None:
     write_image(read_image("photos/one.png").pixels, "new/one.png")
     done = edgeconv("diff", "photos", "new")
     assert done.code == 0
-    assert done.text.splitlines()[-1] == f"not compared, as edgeconv does not read such files: {'4' + SAID[1:]}"
+    assert done.text.splitlines()[-1] == f"note   not compared, as edgeconv does not read such files: {'4' + SAID[1:]}"
 
 
 def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Path) -> None:
