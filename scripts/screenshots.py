@@ -10,6 +10,7 @@ pixels are stored without loss, the others smaller than they are.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import shutil
@@ -85,20 +86,14 @@ def make_pages() -> None:
 
 
 def take(browser: Any, page: Path, path: Path) -> None:
-    """Open a page, choose the swipe view where there is one, and store what the window shows."""
+    """Open a page and store what the window shows."""
     width, height = DESK
     browser.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
     browser.open(page)
-    if page.name == "pair.html":
-        browser.run("document.getElementById('mode-swipe').click()")
-        browser.drawn()
-        browser.run("document.getElementById('draw-region').click()")
-        browser.run("document.getElementById('ignore-difference').click()")
-        browser.key("0")
     browser.run("new Promise((done) => setTimeout(done, 500))")  # thumbnails are decoded when they are seen
-    drawing = page.parent / "drawing.png"
-    browser.screenshot(drawing)
-    shown = cv2.resize(cv2.imread(str(drawing)), None, fx=0.75, fy=0.75, interpolation=cv2.INTER_AREA)
+    drawing = base64.b64decode(browser.send("Page.captureScreenshot", format="png")["data"])
+    drawn = cv2.imdecode(np.frombuffer(drawing, np.uint8), cv2.IMREAD_COLOR)
+    shown = cv2.resize(drawn, None, fx=0.75, fy=0.75, interpolation=cv2.INTER_AREA)
     cv2.imwrite(str(path), shown, [cv2.IMWRITE_WEBP_QUALITY, 20])
 
 
