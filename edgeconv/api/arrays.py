@@ -235,7 +235,7 @@ class DlpackArrays(ArrayLibrary):
         return _gpu_of_dlpack(int(kind), int(number), type(array).__name__)
 
     def sample_type(self, array: Any) -> np.dtype[Any]:
-        kind: np.dtype[Any] = self.native(array).dtype  # its own `dtype` may be no name that NumPy knows
+        kind: np.dtype[Any] = self.native(array).dtype  # NumPy may not know the name of its own `dtype`
         return kind
 
     def native(self, array: Any) -> Any:

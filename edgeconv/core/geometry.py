@@ -47,7 +47,7 @@ def parse_padding(padding: int | str) -> int:
 
 
 def check_border(border: object) -> None:
-    """Raise UsageError for what is no border; a name of another library is answered with ours."""
+    """Raise UsageError for an unknown border; the error translates the names of other libraries."""
     if border not in BORDERS:
         raise refuse_choice("Border", border, BORDERS)
 

@@ -138,7 +138,7 @@ class SampleFigures(Part):
 
 
 class Spot(Part):
-    """One pixel with both values, and the channel that says most; null for what is no finite number."""
+    """One pixel with both values, and the channel with the largest difference; null where a value is not finite."""
 
     y: Natural
     x: Natural

@@ -9,7 +9,7 @@ every map ever made of that type.
 Colours run dark to light (from Matplotlib's inferno, by van der Walt and Smith, CC0). From one to the next the contrast
 is 1.5:1 or more, so that they can be told apart in grey and by colour-blind people. Between black and white there is
 room for seven beside "same": where a type has more classes, neighbours share a colour, the largest first. The last
-class of floats is green because it is no magnitude at all.
+class of floats, NaN and infinity, is green, as it has no magnitude.
 """
 
 from __future__ import annotations

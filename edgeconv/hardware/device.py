@@ -21,7 +21,7 @@ class Roof:
     """The measured limits of this machine; `how` states the method of measurement.
 
     `cache_bytes` is the size of the last cache, in which repeated runs find their data where picture and output fit:
-    the copy of large arrays is no limit for them. None where it is not known, and where runs begin with it emptied.
+    the rate of large copies does not limit them. None where it is not known, and where runs begin with it emptied.
     """
 
     copy_bytes_per_second: float
@@ -30,7 +30,7 @@ class Roof:
     cache_bytes: int | None = None
 
     def copy_seconds(self, moved_bytes: int) -> float | None:
-        """The least time to move so many bytes; None where the measured copy is no limit for them."""
+        """The least time to move `moved_bytes`; None where they fit the cache, as copies do not limit them then."""
         return None if moved_bytes <= (self.cache_bytes or -1) else moved_bytes / self.copy_bytes_per_second
 
 

@@ -7,7 +7,7 @@ const LARGEST_SCALE = 128; // screen pixels a picture pixel
 const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
 const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
 const FINGER_PIXELS = 24; // the same for a finger
-const RING_PIXELS = 9; // radius of the ring around a region that is no larger on the screen
+const RING_PIXELS = 9; // radius of the ring that is drawn around regions as small as this on the screen
 const CACHED_TILES = 600; // decoded tiles of each kind; about 150 MiB of canvases
 
 const MODES = [

@@ -234,7 +234,7 @@ class _CrewEmitter(Emitter):
         return self.block.add(self.int64(CrewField.ASLEEP), self.block.mul(number, self.int64(INT32_BYTES)))
 
     def wake(self, threads: Value, most: Value) -> Value:
-        """Wake sleeping helpers of a job of so many threads, `most` at most; the address of how many slept."""
+        """Wake at most `most` sleeping helpers of a job of `threads`; returns the variable with how many slept."""
         found = self.variable(self.int64(0))
         with self.count(self.int64(1), threads) as number:
             place = self.asleep(number)

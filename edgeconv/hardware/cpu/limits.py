@@ -4,7 +4,7 @@ A copy reads half and writes half. At strides 2 and 3 four or nine bytes are rea
 is cheaper, so a copy of as many bytes takes longer than a convolution has to. Each unit of a move copies as much as it
 has to write and then only reads on (or, for banks, whose outputs are larger than the picture, only writes on). The
 engine's own threads do it: beside a convolution that starts them within microseconds, a copy by threads that Python
-wakes is no floor.
+wakes would start too late to be a floor.
 
 Multiply-adds take registers alone, no memory. `llvm.fmuladd` is one instruction where the processor has it, and else a
 product and a sum.

@@ -227,7 +227,7 @@ TILES = {
 }
 """By the bytes of a sample: of small pictures and of large ones."""
 SMALL_PIXELS = 8192
-"""A picture of up to so many for each multiprocessor is small: it takes as long as a few loads one after the other."""
+"""A picture of no more pixels for each multiprocessor is small: it takes as long as a few loads one after the other."""
 
 
 def tile_of(problem: Problem, pictures: int, multiprocessors: int) -> FlatTile:
