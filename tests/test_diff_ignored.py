@@ -127,7 +127,7 @@ def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> N
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("1,2,0,4", "--ignore 1,2,0,4 is an empty region"),
+        ("1,2,0,4", "--ignore '1,2,0,4' is neither a file nor regions"),
         ("[", "'ignored.json' is not JSON"),
         ("{}", "'ignored.json' is not a record of edgeconv ignored_regions"),
         ('{"kind": "ignored_regions", "schema_version": 1, "regions": [{"left": -1}]}', "is damaged"),

@@ -190,7 +190,7 @@ def listed(choices: tuple[Any, ...], joined: str = "or") -> str:
 def refuse_choice(what: str, value: object, known: Collection[str]) -> UsageError:
     """The error for a value that is none of those known; a border's name in another library is answered with ours."""
     text, ours = str(value), BORDERS_HERE.get(str(value))
-    hint = f" What other libraries call so is '{ours}' here." if ours in known else did_you_mean(text, known)
+    hint = f" Other libraries' '{text}' is '{ours}' here." if ours in known else did_you_mean(text, known)
     return UsageError(f"{what} '{text}' is not one of {', '.join(known)}.{hint}")
 
 

@@ -52,13 +52,13 @@ NO_REGIONS = IgnoredRegions(1, KIND, [])
 
 def read_ignored(text: str) -> IgnoredRegions:
     """The regions in a file, or those that are written `x,y,w,h` with semicolons between them; raises UsageError."""
-    rectangles = [re.fullmatch(r"\s*(\d+),(\d+),(\d+),(\d+)\s*", part) for part in text.split(";")]
+    rectangles = [re.fullmatch(r"\s*(\d+),(\d+),([1-9]\d*),([1-9]\d*)\s*", part) for part in text.split(";")]
     if not all(rectangles):
+        if not Path(text).exists():
+            raise UsageError(f"--ignore '{text}' is neither a file nor regions: write x,y,width,height, no side 0.")
         return read_record(Path(text), {KIND: IgnoredRegions})
     regions = []
     for rectangle in filter(None, rectangles):
         x, y, width, height = map(int, rectangle.groups())
-        if not (width and height):
-            raise UsageError(f"--ignore {rectangle[0].strip()} is an empty region: write x,y,width,height in pixels.")
         regions.append(IgnoredRegion(x, y, x + width - 1, y + height - 1))
     return IgnoredRegions(1, KIND, regions)
