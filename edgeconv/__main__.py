@@ -5,12 +5,12 @@ Loading takes some tens of milliseconds, in which an interrupt would otherwise b
 
 from __future__ import annotations
 
-from edgeconv.interrupts import end_at_once_on_signals
+from edgeconv.signals import end_at_once
 
 
 def main() -> None:
     """Load the command line and run it."""
-    end_at_once_on_signals()
+    end_at_once()
     from edgeconv.cli import main as run
 
     run()

@@ -18,8 +18,8 @@ from tempfile import TemporaryFile
 from types import ModuleType
 from typing import IO, Any
 
-from edgeconv.interrupts import SIGNALS
 from edgeconv.run.tiled import memory
+from edgeconv.signals import SIGNALS
 
 PROJECT = Path(__file__).resolve().parent.parent
 SCRIPTS = str(PROJECT / "scripts")

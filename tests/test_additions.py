@@ -26,7 +26,7 @@ class Mirror(Reference):
 """
 ON_COMMANDS = """
 import json
-from edgeconv.cli.commands import load
+from edgeconv.cli.parser import load
 print(json.dumps({name: {each.name: each.help for each in load(name).params if each.param_type_name == "option"}
                   for name in ("run", "batch", "compare", "view")}))
 """

@@ -75,7 +75,7 @@ def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:
 
 def test_every_command_has_a_description_that_is_shown_whole() -> None:
     lines = edgeconv("--help").text.partition("Commands:")[2].splitlines()
-    described = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.strip()}
+    described = {name: text.strip() for name, _, text in (line.strip().partition("  ") for line in lines) if name}
     assert described.keys() == COMMANDS.keys()
     assert all(len(text) <= LONGEST_SUMMARY and text.endswith(".") and "..." not in text for text in described.values())
 

@@ -33,6 +33,9 @@ PRINTING = {
     "view": [],  # prints nothing but its help
     "diff": ["diff photo.png photo.png", "diff photo.png other.png"],
     "bench": ["bench --sizes 32 --methods opencv --strides 1 --samples 2 --formats json --overwrite"],
+    "bench ab": [],
+    "bench gemm": [],
+    "bench conv": [],
     "report": ["report bench.json"],
     "resize": ["resize photo.png --sizes 8 -o small"],
     "filters": ["filters"],

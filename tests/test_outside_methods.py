@@ -226,7 +226,7 @@ def test_nothing_is_imported_for_a_list_of_methods(faulty: Installed) -> None:
 
 NEEDLESS = """
 import edgeconv, numpy
-from edgeconv.cli.commands import COMMANDS, load
+from edgeconv.cli.parser import COMMANDS, load
 from edgeconv.methods.outside import outside_methods as found
 for name in COMMANDS:
     load(name)

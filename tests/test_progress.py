@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from edgeconv.run.progress import Progress, duration_text
+from edgeconv.cli.progress import Progress
+from edgeconv.core.units import duration_text
 
 
 @pytest.mark.parametrize(
@@ -16,24 +17,17 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
 
 
-def test_the_line_tells_share_rate_time_left_and_note() -> None:
-    line = Progress(40, "pictures").line(10, 5.0, "1 failed")
-    assert line == "[######                  ] 10/40 pictures, 2/s, 15 s left, 1 failed"
-
-
-def test_it_is_silent_where_nobody_watches_and_shorter_lines_cover_longer_ones() -> None:
+def test_the_line_is_as_wide_as_the_terminal_and_gone_when_done(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = io.StringIO()
-    Progress(2, "pictures", silent).update(1)
+    Progress("pictures", silent).update(1, 2)
     assert silent.getvalue() == ""
-    now = [0.0]
-    watched = io.StringIO()
-    progress = Progress(2, "pictures", watched, lambda: now[0], shown=True)
-    for done, note in ((1, "a long note"), (1, "too soon"), (2, "")):
-        progress.update(done, note)
-        now[0] += 0.01
-    progress.close()
-    drawn = watched.getvalue()
-    assert "too soon" not in drawn
-    assert drawn.endswith("\n")
-    first, last = drawn.strip("\r\n").split("\r")
-    assert len(last) >= len(first)
+    monkeypatch.setenv("COLUMNS", "70")
+    watched, now = io.StringIO(), [0.0]
+    watched.isatty = lambda: True
+    with Progress("pictures", watched, lambda: now[0]) as progress:
+        for done, note in ((10, "1 failed"), (11, "too soon"), (40, "a note that is longer than the line")):
+            now[0] += 5.0 if note != "too soon" else 0.01
+            progress.update(done, 40, note)
+    first, last, cleared = watched.getvalue().strip("\r").split("\r")
+    assert first.rstrip() == "[######                  ] 10/40 pictures, 2/s, 15 s left, 1 failed"
+    assert (len(first), len(last), cleared.strip()) == (69, 69, "")

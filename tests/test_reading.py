@@ -194,7 +194,7 @@ def test_every_command_that_reads_a_picture_takes_the_rules(tmp_path: Path, comm
 
 
 def test_every_command_that_reads_pictures_explains_the_rules() -> None:
-    for command in map(str.split, ("run", "resize", "diff", "compare", "batch", "view", "bench grid")):
+    for command in map(str.split, ("run", "resize", "diff", "compare", "batch", "view", "bench")):
         shown = edgeconv(*command, "--help").text
         assert all(option in shown for option in ("--max-pixels", "--max-bytes", "--strict")), command
 

@@ -8,9 +8,8 @@ from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.core.safe_text import visible
-from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.core.units import counted, digits_text, duration_text, seconds_text, share_text
 from edgeconv.io.skipped_files import suffix_counts_text
-from edgeconv.run.progress import duration_text
 
 ROUNDED_SECONDS = 10
 """From here on, whole seconds."""

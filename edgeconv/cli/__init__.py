@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import typer
 
-from edgeconv.cli.commands import COMMANDS, SETTINGS, LazyCommands
-from edgeconv.cli.ending import leave, prepare
-from edgeconv.cli.mistakes import explained
+from edgeconv.cli.commands import COMMANDS
+from edgeconv.cli.ending import leave
+from edgeconv.cli.parser import SETTINGS, Commands, explained
 from edgeconv.cli.printing import say
 from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_failure
@@ -18,9 +17,9 @@ __all__ = ["COMMANDS", "app", "main"]
 
 app = typer.Typer(
     name="edgeconv",
-    cls=LazyCommands,
+    cls=Commands,
     help="3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods, with honest GFLOPS.",
-    **SETTINGS | {"add_completion": True},
+    **SETTINGS,
 )
 
 
@@ -41,7 +40,6 @@ def _root(
 
 def main() -> None:
     """Run the command line; every error that edgeconv raises is one line on standard error and its exit code."""
-    prepare()
     leave(_run)
 
 
@@ -50,16 +48,19 @@ def _run() -> int:
     arguments = sys.argv[1:] or ["--help"]
     try:
         return app(arguments, prog_name="edgeconv", standalone_mode=False) or EXIT_OK
-    except (EdgeconvError, OSError):
+    except EdgeconvError:
+        raise
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # Typer takes any for a reader that has gone away
+            raise error.__context__ from None
         raise
     except typer.Abort:
         raise KeyboardInterrupt from None
     except MemoryError:
         raise MemoryLimitError("Out of memory: use a smaller picture, or lower --workspace-limit.") from None
     except Exception as error:
-        parser_error: Any = error
         if hasattr(error, "format_message"):
-            raise UsageError(explained(parser_error, arguments)) from None
+            raise UsageError(explained(error, arguments)) from None
         if (failure := cuda_failure(error)) is not None:
             raise failure from error
         raise

@@ -60,12 +60,12 @@ def batch(
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
     from edgeconv.batch.text import links_note, note, skipped_files_note, summary_text
-    from edgeconv.cli.stopping import stopping
+    from edgeconv.cli.progress import Progress
     from edgeconv.core.records import plain as to_plain
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.io import encoding, temporary_files
     from edgeconv.methods import require
-    from edgeconv.run.progress import Progress
+    from edgeconv.signals import stopping
 
     workers.refuse_impossible()
     failing.refuse_impossible()
@@ -118,10 +118,10 @@ def batch(
         if cluster is not None or settings.share != ALL:
             settings.names.refuse_late_collisions()
         running = Batch(tasks, settings, cluster, outputs)
-        progress = Progress(len(running.tasks), "pictures")
+        progress = Progress("pictures")
         with stopping(running.stop, temporary_files.remove_being_written) as received:
-            summary = running.run(lambda now: progress.update(now.finished, note(now)))
-        progress.close()
+            summary = running.run(lambda now: progress.update(now.finished, len(running.tasks), note(now)))
+        progress.clear()
     for source, error in summary.failures:
         say(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
     say_lines(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
+from edgeconv.cli.progress import Progress
 from edgeconv.core.option import Only, Positional
 from edgeconv.core.safe_text import visible
+from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.options import (
     BenchOutput,
     ConvLadder,
@@ -27,7 +28,7 @@ from edgeconv.options import (
 )
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import BenchRecord, BenchRow
+    from edgeconv.bench.record import BenchRow
     from edgeconv.export.tables import Table
 
 
@@ -40,9 +41,10 @@ def grid(
     replacing: Replacing,
     reading: Annotated[Reading, Only("max_pixels", "max_bytes", "strict")],
     pictures: Annotated[
-        list[str] | None, Positional("Pictures or folders, resized to --sizes. Default: noise.")
+        list[str] | None,
+        Positional("Pictures or folders, resized to --sizes. Default: noise.", words=("ab", "gemm", "conv")),
     ] = None,
-) -> None:
+) -> int:
     """Measure a grid of cases, methods and peers.
 
     Each method and peer is checked first, then timed by turns beside a plain copy. See also --help of
@@ -52,11 +54,10 @@ def grid(
     from edgeconv.bench.grid import chosen_grid
     from edgeconv.bench.rules import parse_rules
     from edgeconv.bench.runner import BenchRun, run
-    from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.errors import UsageError
     from edgeconv.export import export, parse_formats
-    from edgeconv.export.spoken import case_line, summary_lines
+    from edgeconv.export.spoken import case_line, summary_lines, summary_tables
     from edgeconv.io.resize import find_pictures
-    from edgeconv.run.progress import Progress
 
     formats = parse_formats(target.formats)
     if target.stop_after is not None and not target.stop_after >= 0:
@@ -74,41 +75,24 @@ def grid(
         command=tuple(sys.argv[1:]),
     )
     _make_room(target.output, target.name, target.resume or replacing.overwrite)
-    shown: list[Progress] = []
-
-    def progress(done: int, total: int, note: str) -> None:
-        if not shown:
-            shown.append(Progress(total, "cases"))
-        shown[0].update(done, note)
 
     def told(rows: Sequence[BenchRow]) -> None:
-        for bar in shown:
-            bar.clear()
+        line.clear()
         say(case_line(rows))
 
-    try:
-        record = run(plan, progress, told)
-    finally:
-        for bar in shown:
-            bar.clear()
+    with Progress("cases") as line:
+        record = run(plan, line.update, told)
     say_lines("\n".join(["", *map(visible, summary_lines(record))]))
     for written in [path, *export([record], formats, target.output, target.name)]:
         say(written)
-    _say_end(record)
+    for table in summary_tables(record):
+        _say_table(table)
     for note in record.warnings:
         say(f"edgeconv: {note}", err=True)
     methods = [row for row in record.rows if row.kind == "method"]
     none_timed = record.complete and methods and not any(row.timings for row in methods)
-    if none_timed or any(row.status in ("wrong", "disqualified") for row in methods):
-        raise typer.Exit(EXIT_DIFFERENT)
-
-
-def _say_end(record: BenchRecord) -> None:
-    """The table that a bench ends with; of drawn cases their distribution."""
-    from edgeconv.export.spoken import summary_tables
-
-    for table in summary_tables(record):
-        _say_table(table)
+    wrong = any(row.status in ("wrong", "disqualified") for row in methods)
+    return EXIT_DIFFERENT if none_timed or wrong else EXIT_OK
 
 
 def _say_table(table: Table) -> None:
@@ -141,8 +125,8 @@ def ab(
     pairing: Pairing,
     replacing: Replacing,
     b: Annotated[str | None, Positional("The version in question; none where A is a record to --cut.")] = None,
-) -> None:
-    """Time two versions by turns, over pairs of processes.
+) -> int:
+    """Time two versions by turns, in pairs of processes.
 
     Each row is a public call. B is slower where the whole interval of B / A is above the margin; then the command ends
     with 1, and where no row could run. Rows without a verdict need more time.
@@ -152,10 +136,9 @@ def ab(
     from edgeconv.bench.record import to_json
     from edgeconv.bench.rules import parse_share
     from edgeconv.difference.outputs import Outputs
-    from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.errors import UsageError
     from edgeconv.export import ab as shown
     from edgeconv.io.records import read_record
-    from edgeconv.run.progress import Progress
 
     if not pairing.time_limit > 0 or any(number is not None and number < 1 for number in (pairing.pairs, pairing.cut)):
         raise UsageError("--time-limit must be above 0, and --pairs and --cut whole numbers from 1.")
@@ -164,56 +147,53 @@ def ab(
     margin, planted = parse_share("--fail-on", pairing.fail_on), parse_share("--plant", pairing.plant)
     if b is None or pairing.cut is not None:
         _say_table(shown.cut_table(read_record(Path(a), {"ab": AbRecord}), pairing.cut or 1, margin))
-        return
+        return EXIT_OK
     cases = chosen(pairing.rows or GUARD, pairing.only)
     outputs = Outputs((str(pairing.rows),), replacing.overwrite)
     if pairing.output is not None:
         outputs.reserve_file(pairing.output)
-    line = Progress(len(cases), "rows")
-    try:
-        with side_of(a) as first, side_of(b) as second:
-            record = compare_sides(
-                first, second, cases, pairing.time_limit, exactly=pairing.pairs, planted=planted, told=line.update
-            )
-    finally:
-        line.close()
+    with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
+        told = partial(_told, line, len(cases))
+        record = compare_sides(
+            first, second, cases, pairing.time_limit, exactly=pairing.pairs, planted=planted, told=told
+        )
     if pairing.output is not None:
         outputs.add(pairing.output, to_json(record))
     outputs.write()
     _say_table(shown.table(record, margin))
     say(shown.summary(record, margin))
-    if all(row.cannot for row in record.rows) or any(row.verdict(margin) == "slower" for row in record.rows):
-        raise typer.Exit(EXIT_DIFFERENT)
+    failed = all(row.cannot for row in record.rows) or any(row.verdict(margin) == "slower" for row in record.rows)
+    return EXIT_DIFFERENT if failed else EXIT_OK
 
 
-def gemm(ladder: GemmLadder, replacing: Replacing) -> None:
+def gemm(ladder: GemmLadder, replacing: Replacing) -> int:
     """Time the ladder of matrix products on a GPU.
 
     From one thread per element to cuBLAS; ends with 1 where one is wrong.
     """
     from edgeconv.bench.ladders.gemm import REALS
 
-    _climb("gemm", ladder, "--dtypes", ladder.dtypes, REALS, replacing)
+    return _climb("gemm", ladder, "--dtypes", ladder.dtypes, REALS, replacing)
 
 
-def conv(ladder: ConvLadder, replacing: Replacing) -> None:
+def conv(ladder: ConvLadder, replacing: Replacing) -> int:
     """Time the ladder of convolutions on a GPU.
 
     From the textbook kernel to the method itself; ends with 1 where one is wrong.
     """
     from edgeconv.bench.ladders.conv import STRIDES
 
-    _climb("conv", ladder, "--strides", ladder.strides, STRIDES, replacing)
+    return _climb("conv", ladder, "--strides", ladder.strides, STRIDES, replacing)
 
 
 def _climb(
     name: str, ladder: GemmLadder | ConvLadder, flag: str, text: str, known: Iterable[Any], replacing: Replacing
-) -> None:
+) -> int:
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
     from importlib import import_module
 
     from edgeconv.difference.outputs import Outputs
-    from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+    from edgeconv.errors import UnavailableError, UsageError
     from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
     from edgeconv.io.resize import parse_sizes
 
@@ -233,23 +213,18 @@ def _climb(
     from edgeconv.export.rows import every_row
     from edgeconv.hardware.devices import get_device
     from edgeconv.io.files import write_bytes_atomically
-    from edgeconv.run.progress import Progress
 
     steps = import_module(f"edgeconv.bench.ladders.{name}")
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
-    line = Progress(len(sizes) * len(words), "cases")
-    try:
+    with Progress("cases") as line:
         device, watch = get_device("cuda"), Watch("cuda")
-        others = [of_word[word] for word in words]
-        record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, line.update)
-    finally:
-        line.close()
+        others, told = [of_word[word] for word in words], partial(_told, line, len(sizes) * len(words))
+        record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, told)
     write_bytes_atomically(ladder.output, to_json(record))
     _say_table(every_row(record))
     say(ladder.output)
-    if not all(row.right for row in record.rows):
-        raise typer.Exit(EXIT_DIFFERENT)
+    return EXIT_OK if all(row.right for row in record.rows) else EXIT_DIFFERENT
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"grid": grid, "ab": ab, "gemm": gemm, "conv": conv}
-"""By the word behind `edgeconv bench`; no word is the first."""
+def _told(line: Progress, total: int, done: int, note: str) -> None:
+    line.update(done, total, note)

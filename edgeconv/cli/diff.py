@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from edgeconv.cli.printing import say, say_lines, say_rows
 from edgeconv.core.option import Positional
 from edgeconv.errors import UsageError
@@ -38,7 +36,7 @@ def diff(
     reading: Reading,
     replacing: Replacing,
     printing: Printing,
-) -> None:
+) -> int:
     """Compare pictures, or folders by relative name.
 
     Exact figures first; differences are other − reference.
@@ -63,7 +61,7 @@ def diff(
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
         first, *others = (FileInput(name, conversions, wanted.rules, all_pages=True) for name in names)
         done = results.run(first, others, wanted)
-    _finish(done, printing.json_only)
+    return _finish(done, printing.json_only)
 
 
 def compare(
@@ -78,7 +76,7 @@ def compare(
     reading: Reading,
     replacing: Replacing,
     printing: Printing,
-) -> None:
+) -> int:
     """Compare every method with the float64 reference.
 
     Those that work here filter the picture. Unless told otherwise, outputs of exact methods must be equal, others
@@ -90,7 +88,7 @@ def compare(
     request, by_rule = filtering.request(bank.filters, chaining=chaining), accepting.atol is None
     rules = reading.rules()
     done = methods.run(picture, request, method.options(), wanted, crop=cropping.crop, by_rule=by_rule, rules=rules)
-    _finish(done, printing.json_only)
+    return _finish(done, printing.json_only)
 
 
 def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
@@ -115,8 +113,8 @@ def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing:
     )
 
 
-def _finish(done: DiffOutcome, json_only: bool) -> None:
-    """Print what was found and written, and leave with the exit code that it calls for."""
+def _finish(done: DiffOutcome, json_only: bool) -> int:
+    """Print what was found and written, and return the exit code that it calls for."""
     from edgeconv.difference import results
     from edgeconv.difference.compare import to_json
 
@@ -129,4 +127,4 @@ def _finish(done: DiffOutcome, json_only: bool) -> None:
             say_rows(paragraph)
     if done.written:
         say_lines(results.ending(done), err=json_only)
-    raise typer.Exit(done.exit_code)
+    return done.exit_code

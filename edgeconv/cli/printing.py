@@ -10,8 +10,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-import typer
-
 from edgeconv.core.safe_text import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -23,23 +21,23 @@ SGR: dict[Tone, str] = {"plain": "1", "good": "1;32", "bad": "1;31", "note": "33
 
 def say(line: object, *, err: bool = False) -> None:
     """Print a line on standard output, or on standard error."""
-    typer.echo(visible(line), err=err)
+    _write(visible(line) + "\n", err)
 
 
 def say_lines(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Print text of several lines; whoever built it has made the names in it `visible`, line breaks included."""
-    typer.echo(visible_lines(text), err=err, nl=nl)
+    _write(visible_lines(text) + "\n" * nl, err)
 
 
 def say_drawn(text: str) -> None:
     """Print what was drawn for the terminal, of parts that were made visible before they were coloured."""
-    typer.echo(text, nl=False, color=True)
+    _write(text, False)
 
 
 def say_error(error: object, picture: object) -> None:
     """Print the line of an error of one picture, after which the command goes on."""
     text = str(error) if str(error).startswith(f"{picture}: ") else f"{picture}: {error}"
-    typer.echo(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(text)}", err=True, color=True)
+    _write(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(text)}\n", True)
 
 
 def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
@@ -50,7 +48,14 @@ def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
     for row, lines in broken(rows, columns(stream)):
         end = len(visible(row.label))
         first = painted(lines[0][:end], row.tone, stream) + lines[0][end:]
-        typer.echo("\n".join([first, *lines[1:]]), err=err, color=True)
+        _write("\n".join([first, *lines[1:], ""]), err)
+
+
+def _write(text: str, err: bool) -> None:
+    stream = sys.stderr if err else sys.stdout
+    if stream is not None:  # it was closed before Python started
+        stream.write(text)
+        stream.flush()
 
 
 def is_terminal(stream: TextIO | None) -> bool:

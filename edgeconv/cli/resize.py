@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from edgeconv.cli.printing import say, say_error
 from edgeconv.core.option import Positional
 from edgeconv.options import PICTURE_HELP, Reading, Replacing, Resizing
@@ -17,13 +15,14 @@ def resize(
     resizing: Resizing,
     replacing: Replacing,
     reading: Reading,
-) -> None:
+) -> int:
     """Save pictures in several sizes.
 
     As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy. Smaller sizes that an earlier
     run left in a folder are not resized again. Of several pictures one that fails stops no other; exit code 1 then.
     """
-    from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
+    from edgeconv.core.units import counted
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, EdgeconvError
     from edgeconv.io.resize import find_pictures, parse_sizes, resize_files
 
     sizes, rules, pictures = parse_sizes(resizing.sizes), reading.rules(), find_pictures(places)
@@ -48,5 +47,5 @@ def resize(
         for path in resized.files:
             say(path)
     if failed:
-        say(f"edgeconv: {failed} of {len(pictures)} pictures failed.", err=True)
-        raise typer.Exit(EXIT_DIFFERENT)
+        say(f"edgeconv: {failed} of {counted(len(pictures), 'picture')} failed.", err=True)
+    return EXIT_DIFFERENT if failed else EXIT_OK

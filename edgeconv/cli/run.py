@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from edgeconv.cli.printing import say, say_error, say_lines, say_rows
 from edgeconv.core.option import AUTO, Positional
 from edgeconv.options import (
@@ -46,7 +44,7 @@ def run(
     reading: Reading,
     tiling: Tiling,
     printing: RunPrinting,
-) -> None:
+) -> int:
     """Filter a picture and report its GFLOPS.
 
     It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json. Several --filters give a picture
@@ -108,8 +106,7 @@ def run(
         texts = [to_json(record).decode().rstrip() for record in records]
         text = texts[0] if len(pictures) == 1 else f"[{', '.join(texts)}]"
         say_lines(text, err=_goes_to_standard_output(place.output))
-    if exit_code:
-        raise typer.Exit(exit_code)
+    return exit_code
 
 
 def _goes_to_standard_output(output: str | None) -> bool:
@@ -154,18 +151,8 @@ def _tile_options(tiling: Tiling) -> TileOptions:
 
 def _by_tiles(job: Job, options: TileOptions, started: float | None) -> RunReport:
     """`whole.run` by tiles, with a line on standard error that says how far it is."""
-    from edgeconv.run.progress import Progress
+    from edgeconv.cli.progress import Progress
     from edgeconv.run.tiled import filtering
 
-    shown: list[Progress] = []
-
-    def progress(done: int, total: int, what: str) -> None:
-        if not shown:
-            shown.append(Progress(total, "tiles"))
-        shown[0].update(done, what)
-
-    try:
-        return filtering.run(job, options, started, progress)
-    finally:
-        for line in shown:
-            line.close()
+    with Progress("tiles") as line:
+        return filtering.run(job, options, started, line.update)

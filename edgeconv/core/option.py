@@ -45,6 +45,12 @@ class Positional:
 
     help: str
     metavar: str | None = None
+    words: tuple[str, ...] = ()
+    """What a shell offers in its place."""
+
+    def suggestions(self, begun: str) -> list[str]:
+        """Those of `words` that begin like this."""
+        return [word for word in self.words if word.startswith(begun)]
 
 
 @dataclass(frozen=True)

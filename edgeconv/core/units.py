@@ -14,6 +14,16 @@ def seconds_text(seconds: float) -> str:
     return f"{digits_text(seconds / scale, 3)} {unit}"
 
 
+def duration_text(seconds: float) -> str:
+    """`42 s`, `3 min 05 s` or `2 h 07 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
 def digits_text(value: float, digits: int) -> str:
     """`digits` significant digits; from 1,000 on a whole number with separators. Never an exponent, and 0 is only 0."""
     text = f"{value:.{digits}g}"

@@ -5,7 +5,6 @@
     sources         what a side may show
     state           all of that together: pictures, modes, requests by generation, runs
     pyramid         pictures in tiles at every size
-    signals         Ctrl-C, noted until it can be obeyed
     render          what a request computes, on Qt's threads: only the newest is served, results are cached
     qt/             the widgets
 

@@ -26,7 +26,7 @@ def view(
     """
     from edgeconv.errors import UsageError
     from edgeconv.io.files import is_standard_stream
-    from edgeconv.view.signals import note
+    from edgeconv.signals import note
 
     if any(map(is_standard_stream, pictures or [])):
         raise UsageError(

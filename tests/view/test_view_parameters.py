@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from problems import random_image
 
 from edgeconv import convolve
-from edgeconv.cli.commands import load
+from edgeconv.cli.parser import load
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_limits import ReadRules

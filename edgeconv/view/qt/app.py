@@ -10,10 +10,10 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from edgeconv.errors import EXIT_OK
+from edgeconv.signals import Received
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.window import ViewWindow, remembered_parameters
 from edgeconv.view.render import RenderService
-from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
 
 SIGNAL_MILLISECONDS = 200
@@ -49,7 +49,7 @@ def open_window(images: Sequence[str], changes: dict[str, Any], service: RenderS
     return window
 
 
-def run(images: Sequence[str], changes: dict[str, Any], service: RenderService, signals: Noted) -> int:
+def run(images: Sequence[str], changes: dict[str, Any], service: RenderService, signals: Received) -> int:
     """Open a window and stay until it is closed, or a signal came; returns the exit code."""
     app = application()
     window = open_window(images, changes, service)

@@ -1,0 +1,81 @@
+"""Options that have no effect beside others are refused by name, never ignored: a table of when.
+
+Only what stands on the command line counts, not a default. Limits and permissions (`--max-pixels`, `--workspace-limit`,
+`--overwrite`, `--recursive`, what a comparison accepts) hold wherever they are given, also where nothing reaches them.
+Options of methods are refused by the methods (methods/__init__.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+from edgeconv.core.choices import CHAINS
+from edgeconv.errors import UsageError
+
+Values = Mapping[str, Any]
+"""The values of a command's parameters by their names."""
+
+
+def _by_tiles(values: Values) -> Any:
+    from edgeconv.run.tiled.sources.zarr import is_zarr
+
+    asked = values["tile"] is not None or values["memory_limit"] is not None
+    return asked or values.get("verify_tiles") or any(is_zarr(Path(picture)) for picture in values["pictures"])
+
+
+def _has_kernel(values: Values) -> bool:
+    return values["kernel"] is not None or values["kernel_file"] is not None
+
+
+def _has_no_cluster(values: Values) -> bool:
+    return values["scheduler"] is None and values["devices"] is None
+
+
+def _has_chain(values: Values) -> bool:
+    return values.get("chain") is not None or values["filter"] in CHAINS
+
+
+def _never_looks_outside(values: Values) -> bool:
+    from edgeconv.core.geometry import never_looks_outside
+
+    return never_looks_outside(values["padding"])
+
+
+def _writes_no_png(values: Values) -> bool:
+    suffix = "" if values["name"].endswith("{ext}") else PurePath(values["name"]).suffix.lower()
+    return values["format"] is None and (suffix not in ("", ".png") or (not suffix and values["output_mode"] == "raw"))
+
+
+RUNS, CHAINING = "run batch compare", "run batch compare view"
+BY_TILES = "does not apply to filtering by tiles (--tile, --memory-limit, a Zarr): leave it out"
+RULES: tuple[tuple[str, str, Callable[[Values], Any], str], ...] = (
+    ("channels luma stride padding border", RUNS, _has_chain, "does not apply to canny and other chains: leave it out"),
+    ("thresholds gradient blur", RUNS, lambda v: not _has_chain(v), "is for --filter canny and --chain: leave it out"),
+    ("luma", RUNS, lambda v: v["channels"] != "luma", "is for --channels luma: add that, or leave it out"),
+    ("border", f"{RUNS} bench", _never_looks_outside, "has no effect with a padding of 0: leave one of the two out"),
+    ("filter", CHAINING, _has_kernel, "does not go with --kernel and --kernel-file: use one or the other"),
+    ("filter", CHAINING, lambda v: v["chain"] is not None, "does not go with --chain: use one or the other"),
+    ("filter", RUNS, lambda v: v["filters"] is not None, "does not go with --filters: name it there, or leave it out"),
+    (
+        "time_limit",
+        "run",
+        lambda v: v["samples"] == 0,
+        "is for timed runs, and --samples 0 asks for none: leave it out",
+    ),
+    ("samples", "run", lambda v: v["samples"] and _by_tiles(v), f"above 0 {BY_TILES}"),
+    ("time_limit max_pixels max_bytes strict format quality", "run", _by_tiles, BY_TILES),
+    ("max_failures", "batch", lambda v: v["fail_fast"], "does not go with --fail-fast: leave one of the two out"),
+    ("worker_timeout", "batch", _has_no_cluster, "is for --scheduler and --devices: leave it out"),
+    ("png_level", "batch", _writes_no_png, "is for PNG, and no output is a PNG: leave it out, or add --format png"),
+)
+"""(parameters, commands, whether they are needless, why and what to do: the end of a sentence that begins with one)."""
+
+
+def refuse_needless(command: str, values: Values, given: Collection[str], flags: Mapping[str, str]) -> None:
+    """Raise UsageError for one of the `given` parameters that would be ignored; `flags` are as they are written."""
+    for names, commands, is_needless, reason in RULES:
+        for name in names.split():
+            if name in given and command in commands.split() and is_needless(values):
+                raise UsageError(f"{flags[name]} {reason}.")
