@@ -25,7 +25,6 @@ from edgeconv.core.choices import (
     Channels,
     Check,
     Gradient,
-    Interpolation,
     Luma,
     OutputMode,
 )
@@ -588,5 +587,4 @@ class Resizing:
 
     sizes: str = option("128:4096", "Longest sides in pixels: '128,256,512', or '128:4096' for every doubling.")
     square: bool = option(False, "Cut the largest square out of the middle first.")
-    interpolation: Interpolation = option("auto", "{choices}; auto is area downwards and lanczos upwards.")
     output: str | None = option(None, "A folder (made if missing). Default: the picture's folder.", "-o")

@@ -16,8 +16,7 @@ from selection import few_then_slow
 from edgeconv.api import auto
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.difference.outputs import Outputs
-from edgeconv.errors import ImageWriteError, UnavailableError
+from edgeconv.errors import UnavailableError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
@@ -60,17 +59,6 @@ def test_what_is_not_asked_for_is_never_refused() -> None:
     known = {option for entry in METHODS for option in entry.special_options}
     assert known == {option.name for option in special_options()}
     assert find("cudnn", "cuda").special_options == ("math", "cudnn_find")
-
-
-def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:
-    (tmp_path / "there").write_bytes(b"")
-    (tmp_path / "link").symlink_to("there")
-    outputs = Outputs((), overwrite=True)
-    outputs.reserve_file(tmp_path / "there")
-    with pytest.raises(ImageWriteError, match="named twice"):
-        outputs.reserve_file(tmp_path / "link")
-    outputs.reserve_file("/dev/null")
-    outputs.reserve_file("/dev/null")
 
 
 def test_every_command_has_a_description_that_is_shown_whole() -> None:

@@ -206,7 +206,6 @@ REFUSED_WITH_2 = (
     ("bench --nope", "See 'edgeconv bench --help'."),
     ("bench --border reflect --padding valid", "--border"),
     ("bench --filters canny", "canny"),
-    ("resize photo.png --interpolation best", "--interpolation 'best' is not one of auto, area,"),
     ("resize photo.png --sizes none", "Sizes 'none' are not like 128,256 or 128:4096"),
     ("view photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0", "--filter … --kernel"),
     ("view photo.png --filter sobel --chain sobel,thin", "--filter … --chain"),

@@ -13,7 +13,6 @@ from command import PROJECT, edgeconv, script, shell
 from picture_files import noisy, smooth_image
 from problems import random_image
 
-from edgeconv.core.choices import INTERPOLATIONS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.io.image import read_image, write_image
@@ -80,17 +79,10 @@ def test_area_averages_blocks() -> None:
     assert np.abs(resize(pixels, 12) - means).max() <= 0.5
 
 
-@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
 @pytest.mark.parametrize("size", [20, 90])
-def test_a_flat_picture_stays_flat(interpolation: str, size: int) -> None:
+def test_a_flat_picture_stays_flat(size: int) -> None:
     flat = np.full((30, 40, 3), (3, 128, 65_000), np.uint16)
-    assert (resize(flat, size, interpolation=interpolation) == flat[0, 0]).all()
-
-
-def test_upwards_is_lanczos() -> None:
-    pixels = noisy()
-    np.testing.assert_array_equal(resize(pixels, 100), resize(pixels, 100, interpolation="lanczos"))
-    assert not np.array_equal(resize(pixels, 100), resize(pixels, 100, interpolation="cubic"))
+    assert (resize(flat, size) == flat[0, 0]).all()
 
 
 def test_a_picture_that_carries_its_size_in_its_name_is_renamed(tmp_path: Path) -> None:
@@ -288,7 +280,7 @@ def test_no_two_pictures_get_one_name(tmp_path: Path, one: str, other: str, over
         write_image(random_image(40, 60, "uint8", number), tmp_path / name)
     done = edgeconv("resize", one, other, "--sizes", "8", "-o", "out", *overwrite, cwd=tmp_path)
     assert (done.code, done.error_lines[-1]) == (1, "edgeconv: 1 of 2 pictures failed.")
-    assert f"is {Path(one)}, or an output of it: choose another folder with -o" in done.err
+    assert "is named twice: give each output a different name" in done.err
     (made,) = (tmp_path / "out").iterdir()
     np.testing.assert_array_equal(read_image(made).pixels, resize(random_image(40, 60, "uint8", 0), 8))
 
@@ -298,7 +290,7 @@ def test_no_picture_is_replaced_by_another_one(tmp_path: Path) -> None:
     before = (tmp_path / "a_8.png").read_bytes()
     done = edgeconv("resize", ".", "--sizes", "8", "--overwrite", cwd=tmp_path)
     assert done.code == 1
-    assert "a.png: Output 'a_8.png' is a_8.png, or an output of it" in done.err
+    assert "a.png: a_8.png: is the input itself" in done.err
     assert (tmp_path / "a_8.png").read_bytes() == before
     assert done.text.split() == ["a_8_8.png"]
 

@@ -135,9 +135,9 @@ def ab(
     from edgeconv.bench.ab_cases import GUARD, chosen
     from edgeconv.bench.record import to_json
     from edgeconv.bench.rules import parse_share
-    from edgeconv.difference.outputs import Outputs
     from edgeconv.errors import UsageError
     from edgeconv.export import ab as shown
+    from edgeconv.io.outputs import Outputs
     from edgeconv.io.records import read_record
 
     if not pairing.time_limit > 0 or any(number is not None and number < 1 for number in (pairing.pairs, pairing.cut)):
@@ -149,17 +149,16 @@ def ab(
         _say_table(shown.cut_table(read_record(Path(a), {"ab": AbRecord}), pairing.cut or 1, margin))
         return EXIT_OK
     cases = chosen(pairing.rows or GUARD, pairing.only)
-    outputs = Outputs((str(pairing.rows),), replacing.overwrite)
-    if pairing.output is not None:
-        outputs.reserve_file(pairing.output)
-    with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
-        told = partial(_told, line, len(cases))
-        record = compare_sides(
-            first, second, cases, pairing.time_limit, exactly=pairing.pairs, planted=planted, told=told
-        )
-    if pairing.output is not None:
-        outputs.add(pairing.output, to_json(record))
-    outputs.write()
+    with Outputs([pairing.rows or GUARD], replacing.overwrite) as outputs:
+        output = None if pairing.output is None else outputs.reserve(pairing.output)
+        with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
+            told = partial(_told, line, len(cases))
+            record = compare_sides(
+                first, second, cases, pairing.time_limit, exactly=pairing.pairs, planted=planted, told=told
+            )
+        if output is not None:
+            outputs.add(output, to_json(record))
+        outputs.put()
     _say_table(shown.table(record, margin))
     say(shown.summary(record, margin))
     failed = all(row.cannot for row in record.rows) or any(row.verdict(margin) == "slower" for row in record.rows)
@@ -192,9 +191,9 @@ def _climb(
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
     from importlib import import_module
 
-    from edgeconv.difference.outputs import Outputs
     from edgeconv.errors import UnavailableError, UsageError
     from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+    from edgeconv.io.outputs import Outputs
     from edgeconv.io.resize import parse_sizes
 
     sizes, of_word = parse_sizes(ladder.sizes), {str(each): each for each in known}
@@ -203,26 +202,27 @@ def _climb(
         raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
     if not ladder.time_limit > 0:
         raise UsageError("--time-limit must be above 0.")
-    Outputs((), replacing.overwrite).reserve_file(ladder.output)
-    reason = cuda_unavailable_reason()
-    if reason is not None:
-        raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
-    from edgeconv.bench.record import to_json
-    from edgeconv.bench.watch import Watch
-    from edgeconv.core.timing import Budget
-    from edgeconv.export.rows import every_row
-    from edgeconv.hardware.devices import get_device
-    from edgeconv.io.files import write_bytes_atomically
+    with Outputs(overwrite=replacing.overwrite) as outputs:
+        output = outputs.reserve(ladder.output)
+        reason = cuda_unavailable_reason()
+        if reason is not None:
+            raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
+        from edgeconv.bench.record import to_json
+        from edgeconv.bench.watch import Watch
+        from edgeconv.core.timing import Budget
+        from edgeconv.export.rows import every_row
+        from edgeconv.hardware.devices import get_device
 
-    steps = import_module(f"edgeconv.bench.ladders.{name}")
-    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
-    with Progress("cases") as line:
-        device, watch = get_device("cuda"), Watch("cuda")
-        others, told = [of_word[word] for word in words], partial(_told, line, len(sizes) * len(words))
-        record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, told)
-    write_bytes_atomically(ladder.output, to_json(record))
+        steps = import_module(f"edgeconv.bench.ladders.{name}")
+        budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
+        with Progress("cases") as line:
+            device, watch = get_device("cuda"), Watch("cuda")
+            others, told = [of_word[word] for word in words], partial(_told, line, len(sizes) * len(words))
+            record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, told)
+        outputs.add(output, to_json(record))
+        outputs.put()
     _say_table(every_row(record))
-    say(ladder.output)
+    say(output)
     return EXIT_OK if all(row.right for row in record.rows) else EXIT_DIFFERENT
 
 

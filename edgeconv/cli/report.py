@@ -36,10 +36,10 @@ def report(
     into a pipe.
     """
     from edgeconv.core.records import to_json
-    from edgeconv.difference.outputs import Outputs
     from edgeconv.errors import UsageError
     from edgeconv.export import find_exporter
     from edgeconv.export.schemas import read, schema
+    from edgeconv.io.outputs import Outputs
 
     if reporting.schema is not None:
         say_lines(to_json(schema(reporting.schema)).decode(), nl=False)
@@ -52,22 +52,24 @@ def report(
     if not any([*wanted.values(), plots]):
         _show(loaded)
         return
-    outputs = Outputs(map(str, records), replacing.overwrite)
-    named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
-    for name, path in named.items():
-        make: Callable[..., dict[str, bytes]] = find_exporter(name)
-        if name == "html":  # pictures of a run lie beside its report
-            make = partial(make, folders=[place.parent for place in records])
-        (content,) = _made(make, loaded).values()
-        outputs.add(path, content)
-    if plots is not None:
-        drawn = _made(find_exporter("plot"), loaded)
-        if not drawn:
-            raise UsageError("These records have no plots: their figures are in the tables of --html and --markdown.")
-        for ending, content in drawn.items():
-            outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
-    for path, _ in outputs.write():
-        say(path)
+    with Outputs(records, replacing.overwrite) as outputs:
+        named = {name: outputs.reserve(path) for name, path in wanted.items() if path is not None}
+        for name, path in named.items():
+            make: Callable[..., dict[str, bytes]] = find_exporter(name)
+            if name == "html":  # pictures of a run lie beside its report
+                make = partial(make, folders=[place.parent for place in records])
+            (content,) = _made(make, loaded).values()
+            outputs.add(path, content)
+        if plots is not None:
+            drawn = _made(find_exporter("plot"), loaded)
+            if not drawn:
+                raise UsageError(
+                    "These records have no plots: their figures are in the tables of --html and --markdown."
+                )
+            for ending, content in drawn.items():
+                outputs.add(outputs.reserve_in(plots, f"{PLOT_STEM}{ending}"), content)
+        for path, _ in outputs.put():
+            say(path)
 
 
 def _show(loaded: Loaded) -> None:

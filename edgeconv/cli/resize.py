@@ -32,7 +32,6 @@ def resize(
         sizes,
         folder=resizing.output,
         square=resizing.square,
-        interpolation=resizing.interpolation,
         overwrite=replacing.overwrite,
         rules=rules,
     ):

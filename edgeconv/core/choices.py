@@ -44,10 +44,6 @@ ThresholdRule = Literal["median", "otsu"]
 Blur = Literal[0, 3, 5]
 """Size of the binomial smoothing before a chain's gradient; 0 is none."""
 
-Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
-"""Of `edgeconv resize`; `auto` is area downwards and lanczos upwards."""
-INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
-
 Check = Literal["sample", "full", "none"]
 """How much of an output is compared with the reference."""
 CHECKS: tuple[Check, ...] = get_args(Check)

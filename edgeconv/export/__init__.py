@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edgeconv.errors import UsageError
-from edgeconv.io.files import make_folder, write_bytes_atomically
+from edgeconv.io.outputs import Outputs
 
 if TYPE_CHECKING:
     from edgeconv.export.schemas import AnyRecord
@@ -46,11 +46,9 @@ def parse_formats(text: str) -> list[str]:
 
 
 def export(records: Sequence[AnyRecord], names: Iterable[str], folder: Path, stem: str) -> list[Path]:
-    """Write the formats `names` to `folder` (made if missing) and return the files written."""
-    make_folder(folder)
-    written = []
-    for name in names:
-        for ending, content in find_exporter(name)(records).items():
-            written.append(folder / f"{stem}{ending}")
-            write_bytes_atomically(written[-1], content)
-    return written
+    """Write the formats `names` to `folder` (made if missing), all or none; returns the files written."""
+    with Outputs(overwrite=True) as outputs:
+        for name in names:
+            for ending, content in find_exporter(name)(records).items():
+                outputs.add(outputs.reserve_in(folder, f"{stem}{ending}"), content)
+        return [path for path, _ in outputs.put()]

@@ -14,8 +14,10 @@ import errno
 import json
 import os
 import re
+import secrets
 import stat
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +51,9 @@ MOST_BYTES_A_WRITE = 2**30
 
 WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 """Errors of file systems without hard links (FAT, some network shares)."""
+
+REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
+"""Threads of Zarr may create a chunk's folder once more after another chunk could not be written."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -229,35 +234,37 @@ def prepared(
 
     The block gets a function that moves it into place; unless that is called, the temporary file is removed.
     """
-    if is_standard_stream(path):
-        yield lambda: _write_to_standard_output(data)
+    if is_standard_stream(path) or is_device(path):
+        yield lambda: write_directly(path, data)
         return
-    with _told_of(path):
-        place = Path(path)
-        if place.is_dir():
+    with reporting_errors(path):
+        if os.path.isdir(path):
             raise ImageWriteError(f"{path}: is a folder: name a file in it.")
-        if is_device(place):
-            file = None  # /dev/null or a pipe must not be replaced by a file
-        else:
-            target = Path(os.path.realpath(path))  # not earlier: /dev/stdout is a link to something without a name
-            file = _NewFile(target, data, permissions(mode_of or target))
+        file = NewFile(path)
 
     def put() -> None:
-        with _told_of(path):
-            if file is None:
-                place.write_bytes(data)
-            else:
-                file.put(replace)
+        with reporting_errors(path):
+            file.put(replace)
 
     try:
+        with reporting_errors(path):
+            file.fill(data, mode_of)
         yield put
     finally:
-        if file is not None:
-            file.discard()
+        file.discard()
+
+
+def write_directly(path: Path | str, data: bytes | memoryview) -> None:
+    """Write to standard output (`-`), or to a device or pipe, which no file may replace. Raises ImageWriteError."""
+    if is_standard_stream(path):
+        _write_to_standard_output(data)
+        return
+    with reporting_errors(path):
+        Path(path).write_bytes(data)
 
 
 @contextmanager
-def _told_of(path: Path | str) -> Iterator[None]:
+def reporting_errors(path: Path | str) -> Iterator[None]:
     """Errors of the system in the block become one line about `path`."""
     place = Path(path)
     try:
@@ -350,32 +357,69 @@ def _size_of(stream: IO[bytes]) -> int | None:
         return None
 
 
-class _NewFile:
-    """A temporary file beside `target`, flushed to the disk, to be moved over its name or discarded."""
+class NewFile:
+    """A file or folder under a temporary name beside its place, until `put` moves it there or `discard` removes it.
 
-    def __init__(self, target: Path, data: bytes | memoryview, mode: int | None) -> None:
-        self._target, self._size = target, len(data)
-        self._folder = os.stat(target.parent)
-        self._path = temporary_files.begin(target)
-        try:
-            _write_new(self._path, data, mode)
-        except BaseException:  # Ctrl-C too
-            self.discard()
-            raise
+    Errors are the system's own; `reporting_errors` makes lines of them.
+    """
 
-    def put(self, replace: bool) -> None:
-        """Move it over its name. Raises FileExistsError where that exists and may not be replaced."""
+    def __init__(self, path: Path | str) -> None:
+        """Writes nothing yet; `self.path` is the temporary name, which the caller may write to instead of `fill`."""
+        self._target = Path(os.path.realpath(path))  # where a link leads may be another disk
+        self._folder = os.stat(self._target.parent)
+        self.path = temporary_files.begin(self._target)
+
+    def fill(self, data: bytes | memoryview, mode_of: Path | None = None) -> None:
+        """Write its content to the disk, with the permissions of the file that it replaces, or of `mode_of`."""
+        _write_new(self.path, data, permissions(mode_of or self._target))
+
+    def put(self, replace: bool) -> int:
+        """Move it into place; its bytes (0 of a folder). Raises FileExistsError where something is there to be kept."""
+        if self.path.is_dir():
+            self._put_folder(replace)
+            return 0
+        size = os.stat(self.path).st_size
         if replace:
-            move_with_retries(os.replace, self._path, self._target)
+            move_with_retries(os.replace, self.path, self._target)
         else:
-            take_name(self._path, self._target)
-        _look_at(self._target, self._folder, self._size)
+            take_name(self.path, self._target)
+        _look_at(self._target, self._folder, size)
+        return size
+
+    def _put_folder(self, replace: bool) -> None:
+        """A folder replaces another in two steps: that is moved aside, and removed once the new one is in place.
+
+        Its name aside is that of no left-over, so that it is not lost where the process is killed between the two.
+        """
+        aside = self._target.with_name(f"{self._target.name}.replaced-{secrets.token_hex(6)}")
+        try:
+            if replace and self._target.exists():
+                os.rename(self._target, aside)
+            os.rename(self.path, self._target)
+        except OSError as error:
+            if aside.exists() and not self._target.exists():
+                os.rename(aside, self._target)
+            if error.errno == errno.ENOTEMPTY:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self._target)) from None
+            raise
+        if os.path.lexists(aside):
+            with suppress(OSError):
+                os.rename(aside, self.path)  # what remains of it is a left-over, which `discard` removes
+
+    def take_back(self) -> None:
+        """Remove what `put` moved to a name that was free."""
+        with suppress(OSError):
+            temporary_files.remove(self._target)
 
     def discard(self) -> None:
         """Remove it unless it was put; harmless after `put`."""
-        with suppress(OSError):
-            self._path.unlink()
-        temporary_files.end(self._path)
+        for pause in REMOVAL_PAUSES:
+            with suppress(OSError):
+                temporary_files.remove(self.path)
+            if not os.path.lexists(self.path):
+                break
+            time.sleep(pause)
+        temporary_files.end(self.path)
 
 
 def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:

@@ -9,33 +9,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.choices import INTERPOLATIONS
-from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, UsageError
-from edgeconv.io.files import (
-    NameTakenError,
-    as_compared,
-    is_same_file,
-    is_standard_stream,
-    make_folder,
-    refuse_overwrite,
-    write_bytes_atomically,
-)
+from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, UsageError
+from edgeconv.io.files import is_same_file, is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
-from edgeconv.io.image import MAX_SIDE, encode_image, longest_side, read_image
+from edgeconv.io.image import MAX_SIDE, Picture, encode_image, longest_side, read_image
+from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 DEFAULT_SIZES = "128:4096"
 
 _SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
-"""What `resize_file` may have named. `IMG_0001` is not: sizes have no leading zeros."""
+"""What `resize_files` may have named. `IMG_0001` is not: sizes have no leading zeros."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +58,11 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolation: str = "auto") -> NDArray[Any]:
+def resize(pixels: NDArray[Any], size: int, *, square: bool = False) -> NDArray[Any]:
     """`pixels` (HWC) with a longest side of `size`, in the same type; the same pixels where nothing changes.
 
-    `interpolation` is one of INTERPOLATIONS; `auto` is area downwards and Lanczos (8×8) upwards. Integer results
-    are rounded and clipped to the type. Raises UsageError.
+    Integer results are rounded and clipped to the type. Raises UsageError, MemoryLimitError.
     """
-    if interpolation not in INTERPOLATIONS:
-        raise UsageError(f"Interpolation '{interpolation}' is not one of {', '.join(INTERPOLATIONS)}.")
     if not 1 <= size <= MAX_SIDE:
         raise UsageError(f"Size {size} is not from 1 to {MAX_SIDE:,}.")
     if square:
@@ -81,17 +71,9 @@ def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolati
     longest = max(height, width)
     if size == longest:
         return np.ascontiguousarray(pixels)
-    if interpolation == "auto":
-        interpolation = "area" if size < longest else "lanczos"
     import cv2
 
-    code = {
-        "area": cv2.INTER_AREA,
-        "lanczos": cv2.INTER_LANCZOS4,
-        "cubic": cv2.INTER_CUBIC,
-        "linear": cv2.INTER_LINEAR,
-        "nearest": cv2.INTER_NEAREST_EXACT,
-    }[interpolation]
+    code = cv2.INTER_AREA if size < longest else cv2.INTER_LANCZOS4
     new_width, new_height = (max(1, (2 * side * size + longest) // (2 * longest)) for side in (width, height))
     try:
         computed = pixels.astype(np.float32) if pixels.dtype == np.float16 else pixels  # OpenCV has no float16 here
@@ -108,72 +90,73 @@ def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolati
 
 
 def resize_files(
-    sources: Iterable[Path], sizes: Iterable[int], **options: Any
-) -> Iterator[tuple[Path, Resized | EdgeconvError]]:
-    """Each picture by `resize_file`, which the options are for, with what became of it; one that fails stops no other.
-
-    No file is written for two of them, and none of them is replaced, not even where `overwrite` is set.
-    """
-    sources = tuple(sources)
-    taken = {_identity(source): source for source in sources}
-    for source in sources:
-        try:
-            yield source, resize_file(source, sizes, **options, taken=taken)
-        except EdgeconvError as error:
-            yield source, error
-
-
-def resize_file(
-    source: Path | str,
+    sources: Iterable[Path],
     sizes: Iterable[int],
     *,
     folder: Path | str | None = None,
     square: bool = False,
-    interpolation: str = "auto",
     overwrite: bool = False,
     rules: ReadRules = DEFAULT_RULES,
-    taken: dict[str, Path] | None = None,
-) -> Resized:
-    """Write `source` in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
+) -> Iterator[tuple[Path, Resized | EdgeconvError]]:
+    """Write each picture in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 
+    Gives each source with its files, or with the error that left it without any and that stops no other picture.
     `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
-    itself is left out; a file that already holds the same pixels is left unchanged and listed. Raises ImageReadError,
-    UsageError, MemoryLimitError, and ImageWriteError before anything is written where a file holds something else and
-    `overwrite` is not set, or is another picture's by `taken` (see `resize_files`), which gets those of this one.
+    itself is left out; a file that already holds the same pixels is left unchanged and listed.
     """
-    picture = read_image(source, rules)
+    sources, sizes = tuple(sources), tuple(sizes)
+    making: dict[Path, Callable[[], NDArray[Any]]] = {}
+
+    def reason_to_keep(path: Path) -> str | None:
+        return None if _holds(path, making[path]()) else "exists and holds something else"
+
+    with Outputs(sources, overwrite, reason_to_keep) as outputs:
+        for source in sources:
+            try:
+                picture = read_image(source, rules)
+                making.clear()
+                for size, target in _targets(source, picture, sizes, folder, square).items():
+                    making[target] = partial(resize, picture.pixels, size, square=square)
+                made = [path for path in making if overwrite or not path.is_file() or not _holds(path, making[path]())]
+                for path in made:
+                    outputs.reserve_in(path.parent, path.name)
+                for path in made:
+                    outputs.add(path, encode_image(making[path](), path))
+                outputs.put()
+                yield source, Resized(tuple(making), picture.notes)
+            except EdgeconvError as error:
+                outputs.discard()
+                yield source, error
+
+
+def resize_file(source: Path, sizes: Iterable[int], **options: Any) -> Resized:
+    """One picture by `resize_files`. Raises ImageReadError, ImageWriteError, UsageError, MemoryLimitError."""
+    ((_, resized),) = resize_files([source], sizes, **options)
+    if isinstance(resized, EdgeconvError):
+        raise resized
+    return resized
+
+
+def _targets(
+    source: Path, picture: Picture, sizes: Iterable[int], folder: Path | str | None, square: bool
+) -> dict[int, Path]:
+    """The file of each size."""
     height, width = picture.pixels.shape[:2]
-    own_size = max(height, width)
-    keeps_shape = not square or height == width
-    stem = "stdin" if is_standard_stream(source) else Path(source).stem
+    is_stream = is_standard_stream(source)
+    stem = "stdin" if is_stream else source.stem
     found = _SIZED_STEM.fullmatch(stem)
-    if found and int(found["size"]) == own_size:
+    if found and int(found["size"]) == max(height, width):
         stem = found["base"]
-    into = _folder_for(source, folder)
-    done: list[int] = []
+    into = Path(folder) if folder is not None else Path() if is_stream else source.parent
     suffix = "." + FORMAT_OF_DTYPE[picture.pixels.dtype.name]
     targets = {size: into / f"{stem}_{size}{suffix}" for size in sizes}
-    for size, target in list(targets.items()):
-        if size == own_size and keeps_shape and is_same_file(source, target):
-            del targets[size]
-            continue
-        refuse_overwrite(source, target)
-        _refuse_other_kinds(target)
-        first = Path(source) if taken is None else taken.setdefault(_identity(target), Path(source))
-        stands = os.path.exists(target) and not overwrite
-        if stands and _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
-            done.append(size)
-        elif first != Path(source):
-            way_out = "choose another folder with -o"
-            raise ImageWriteError(f"Output '{target}' is {first}, or an output of it: {way_out}.")
-        elif stands:
-            way_out = "pass --overwrite to replace it, or -o for another folder"
-            raise ImageWriteError(f"Output '{target}' exists and holds something else: {way_out}.")
-    for size, target in targets.items():
-        if size not in done:
-            _write(resize(picture.pixels, size, square=square, interpolation=interpolation), target, overwrite)
-    return Resized(tuple(targets.values()), picture.notes)
+    keeps_shape = not square or height == width
+    return {
+        size: target
+        for size, target in targets.items()
+        if not (size == max(height, width) and keeps_shape and is_same_file(source, target))
+    }
 
 
 def find_pictures(places: Iterable[Path | str]) -> list[Path]:
@@ -224,36 +207,6 @@ def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2
     return pixels[top : top + side, left : left + side]
-
-
-def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
-    """Where results go, made if it is missing. Raises ImageWriteError."""
-    if folder is None:
-        return Path() if is_standard_stream(source) else Path(source).parent
-    make_folder(folder)
-    return Path(folder)
-
-
-def _identity(path: Path) -> str:
-    """By which two names of one file are known, and names that are one on some systems."""
-    return as_compared(os.path.realpath(path))
-
-
-def _refuse_other_kinds(target: Path) -> None:
-    """Raise ImageWriteError for a dangling link, and for anything that exists and is not a plain file."""
-    if os.path.lexists(target) and not target.is_file():
-        raise ImageWriteError(
-            f"{target}: is in the way and not a plain file: remove it, or pass -o for another folder."
-        )
-
-
-def _write(pixels: NDArray[Any], target: Path, overwrite: bool) -> None:
-    """Write one size; a file of this name that another process wrote meanwhile must hold the same pixels."""
-    try:
-        write_bytes_atomically(target, encode_image(pixels, target), replace=overwrite)
-    except NameTakenError:
-        if not _holds(target, pixels):
-            raise
 
 
 def _holds(path: Path, pixels: NDArray[Any]) -> bool:

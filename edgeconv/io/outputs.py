@@ -1,0 +1,198 @@
+"""The files that a command writes: names are reserved before any work, and all files appear together or none does.
+
+    reserve   refuses what must not be written: an input, a folder, a name for the second time, and what exists, unless
+              `overwrite` is set or `reason_to_keep` gives no reason
+    add       writes a file beside its place, complete and on the disk; `begin` gives the path there for a file or
+              folder that is written in pieces
+    put       asks again, then names the files, in the order in which they were reserved: a name that is free is taken
+              atomically, and what exists by then is replaced only where it may be
+
+Where `put` fails, the names that were free are free again; what was replaced is gone. What was not put is removed at
+the end of the `with` block, and what killed processes left behind in a folder before the first file is written there.
+A device, a pipe and `-` (standard output) are written to by `put`, directly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import filterfalse
+from pathlib import Path
+from types import TracebackType
+
+from edgeconv.errors import ImageWriteError
+from edgeconv.io import temporary_files
+from edgeconv.io.files import (
+    NewFile,
+    as_compared,
+    is_device,
+    is_standard_stream,
+    make_folder,
+    reporting_errors,
+    write_directly,
+)
+
+WAY_OUT = "pass --overwrite to replace it, or choose another place"
+
+
+def always_keep(path: Path) -> str:
+    """The `reason_to_keep` of a command that cannot tell its own files from others."""
+    return "exists"
+
+
+class Outputs:
+    """The output files of one command, or of one picture after the other; see the module."""
+
+    def __init__(
+        self,
+        inputs: Iterable[Path | str] = (),
+        overwrite: bool = False,
+        reason_to_keep: Callable[[Path], str | None] = always_keep,
+        is_own_folder: Callable[[Path], bool] = lambda path: False,
+    ) -> None:
+        """`inputs` are never replaced.
+
+        `reason_to_keep` says why an existing file is not replaced unasked, as a phrase after its name; None where it
+        may be. `is_own_folder` tells whether a folder is an output (a Zarr) that may be replaced like a file.
+        """
+        self._inputs: dict[tuple[int, int] | None, str] = {}
+        for name in filterfalse(is_standard_stream, inputs):
+            with suppress(OSError, ValueError):  # it is reported when it is read
+                self._inputs[_inode(name)] = os.path.realpath(name)
+        self._inputs.pop(None, None)
+        self._input_folders = [source for source in self._inputs.values() if os.path.isdir(source)]
+        self._overwrite, self._reason_to_keep, self._is_own_folder = overwrite, reason_to_keep, is_own_folder
+        self._reserved: dict[Path, bool] = {}
+        """Whether the folder of each is made."""
+        self._places: set[str] = set()
+        self._new: dict[Path, NewFile] = {}
+        self._direct: dict[Path, bytes | memoryview] = {}
+        self._cleaned: set[Path] = set()
+
+    def __enter__(self) -> Outputs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def reserve(self, path: Path | str) -> Path:
+        """Check that `path`, which the user named, may be written, and reserve it; its folder must exist.
+
+        Raises ImageWriteError.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ImageWriteError(f"{path}: the folder {path.parent} does not exist: create it first.")
+        if not is_device(path):
+            self._reserve(path)
+        self._reserved[path] = False
+        return path
+
+    def reserve_in(self, folder: Path | str, name: str) -> Path:
+        """The same for a name that the command made up, in a folder that `add` makes where it is missing."""
+        path = Path(folder, name)
+        if is_device(path):
+            raise ImageWriteError(f"Output '{path}' is not a plain file: remove it, or choose another place.")
+        self._reserve(path)
+        self._reserved[path] = True
+        return path
+
+    def _reserve(self, path: Path) -> None:
+        with reporting_errors(path):
+            place = as_compared(os.path.realpath(path))
+        if place in self._places:
+            raise ImageWriteError(f"Output '{path}' is named twice: give each output a different name.")
+        self._may_replace(path)
+        self._places.add(place)
+
+    def begin(self, path: Path) -> Path:
+        """A temporary name beside the reserved `path`, for a file or folder that the caller writes."""
+        return self._begun(path).path
+
+    def add(self, path: Path, data: bytes | memoryview) -> None:
+        """Write the content of the reserved `path` beside its place, or remember that of a device."""
+        if is_standard_stream(path) or is_device(path):
+            self._direct[path] = data
+            return
+        with reporting_errors(path):
+            self._begun(path).fill(data)
+
+    def put(self) -> list[tuple[Path, int]]:
+        """Give all files that were added their names; returns (path, bytes) of each. Raises ImageWriteError."""
+        written: list[tuple[Path, int]] = []
+        taken: list[NewFile] = []
+        replace = {path: self._may_replace(path) for path in self._new}
+        try:
+            for path in self._reserved:
+                if (data := self._direct.get(path)) is not None:
+                    write_directly(path, data)
+                    written.append((path, len(data)))
+                elif (new := self._new.get(path)) is not None:
+                    with reporting_errors(path):
+                        written.append((path, self._put(path, new, replace[path], taken)))
+        except BaseException:  # Ctrl-C too
+            for new in taken:
+                new.take_back()
+            raise
+        self.discard()
+        return written
+
+    def discard(self) -> None:
+        """Remove what was added and not put; names remain reserved."""
+        for new in self._new.values():
+            new.discard()
+        self._new.clear()
+        self._direct.clear()
+
+    def _put(self, path: Path, new: NewFile, replace: bool, taken: list[NewFile]) -> int:
+        if not replace:
+            try:
+                size = new.put(replace=False)
+                taken.append(new)
+                return size
+            except FileExistsError:  # since it was asked
+                self._may_replace(path)
+        return new.put(replace=True)
+
+    def _begun(self, path: Path) -> NewFile:
+        if self._reserved[path]:
+            make_folder(path.parent)
+        with reporting_errors(path):
+            new = self._new[path] = NewFile(path)
+            if new.path.parent not in self._cleaned:
+                self._cleaned.add(new.path.parent)
+                temporary_files.remove_left_over_in(new.path.parent)
+        return new
+
+    def _may_replace(self, path: Path) -> bool:
+        """Whether `path` exists; raises ImageWriteError where it must not be written or replaced."""
+        if is_standard_stream(path):
+            return True
+        with reporting_errors(path):
+            place, target = _inode(path), os.path.realpath(path)
+        if place in self._inputs:
+            raise ImageWriteError(f"{path}: is the input itself: choose another name or folder for the output.")
+        if any(target.startswith(folder + os.sep) for folder in self._input_folders):
+            raise ImageWriteError(f"{path}: lies inside the input: choose another place.")
+        if os.path.isdir(path):
+            if not self._is_own_folder(path):
+                raise ImageWriteError(f"Output '{path}' is a folder: name a file in it, or choose another name.")
+            if any(source.startswith(target + os.sep) for source in self._inputs.values()):
+                raise ImageWriteError(f"{path}: the input lies inside it: choose another place.")
+        if place is None and os.path.islink(path):
+            raise ImageWriteError(f"Output '{path}' is a link that leads nowhere: remove it, or choose another place.")
+        if place is not None and not self._overwrite and (reason := self._reason_to_keep(path)) is not None:
+            raise ImageWriteError(f"Output '{path}' {reason}: {WAY_OUT}.")
+        return place is not None
+
+
+def _inode(path: Path | str) -> tuple[int, int] | None:
+    """What identifies an existing file under all of its names; None where it is missing. Raises OSError, ValueError."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
