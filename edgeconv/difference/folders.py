@@ -25,7 +25,7 @@ from edgeconv.core.text_rows import TextRow
 from edgeconv.difference import gallery, text
 from edgeconv.difference.compare import DiffRecord, compare
 from edgeconv.difference.inputs import FileInput
-from edgeconv.difference.outputs import Outputs
+from edgeconv.difference.outputs import MarkedOutputs
 from edgeconv.difference.page import Page
 from edgeconv.difference.results import DiffOutcome, Wanted
 from edgeconv.errors import (
@@ -94,7 +94,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     if wanted.pictures is not None:
         raise UsageError("--pictures is for pictures: leave it out for folders.")
     _refuse_nested(baseline, new)
-    outputs = Outputs([], wanted.overwrite)
+    outputs = MarkedOutputs([], wanted.overwrite)
     for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
@@ -103,7 +103,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
 
 
 def _run_alone(
-    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
+    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: MarkedOutputs
 ) -> DiffOutcome:
     """See `run`; with `update` no batch writes into the baseline meanwhile."""
     passed_over: Counter[str] = Counter()

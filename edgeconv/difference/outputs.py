@@ -39,7 +39,7 @@ def carries_mark(data: bytes, follows_from: str) -> bool:
     return data == marked(data[: place - mark_bytes] + data[place:], follows_from)
 
 
-class Outputs:
+class MarkedOutputs:
     """Collects files by name; `write` puts them all in place."""
 
     def __init__(self, inputs: Iterable[str], overwrite: bool, follows_from: str | None = None) -> None:

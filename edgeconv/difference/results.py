@@ -17,7 +17,7 @@ from edgeconv.difference.compare import Compared, compare
 from edgeconv.difference.figures import Allowance
 from edgeconv.difference.ignored import NO_REGIONS, IgnoredRegions
 from edgeconv.difference.inputs import Input
-from edgeconv.difference.outputs import Outputs
+from edgeconv.difference.outputs import MarkedOutputs
 from edgeconv.difference.page import Page
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
@@ -82,7 +82,9 @@ def run(
     inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
     `can_ignore`: whether the page offers to draw regions for --ignore.
     """
-    outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from)
+    outputs = MarkedOutputs(
+        [reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from
+    )
     for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
