@@ -31,9 +31,12 @@ def one_line(error: object, most: int = LONGEST_WORDS) -> str:
 
 
 def one_line_with_class(error: object, most: int = LONGEST_WORDS) -> str:
-    """The same after the name of its class: of errors that nobody expects, whose words may say little."""
+    """The same after the name of its class: of errors that nobody expects, whose words may say little.
+
+    Its notes follow, such as the package that it comes from.
+    """
     name, words = type(error).__name__, " ".join(str(error).split())[:most]
-    return f"{name}: {words}" if words else name
+    return ", ".join([f"{name}: {words}" if words else name, *getattr(error, "__notes__", ())])
 
 
 class EdgeconvError(Exception):

@@ -32,7 +32,7 @@ from edgeconv.core.option import AUTO, KEY, listed, option, options_of
 from edgeconv.core.units import parse_bytes
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
-from edgeconv.methods import built_in_names
+from edgeconv.methods import METHODS, method_names
 from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ def _stages() -> Iterable[str]:
 
 
 def _methods() -> Iterable[str]:
-    from edgeconv.methods import method_names
-
     return (AUTO, *method_names())
 
 
@@ -206,7 +204,7 @@ class MethodChoice:
 
     method: str = option(
         AUTO,
-        f"{', '.join((AUTO, *built_in_names()))} or another package's; see 'edgeconv doctor'.",
+        f"{', '.join((AUTO, *method_names(None, METHODS)))} or another package's; see 'edgeconv doctor'.",
         "-m",
         suggest=_methods,
     )

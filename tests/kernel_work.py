@@ -124,10 +124,8 @@ def make_plan(work: Work, problem: Problem) -> Plan:
     module, _, name = work.maker.partition(":")
     maker = getattr(import_module(module), name)
     if isinstance(maker, type) and issubclass(maker, Method):
-        if work.pictures == 1:
-            return maker().prepare(problem, work.options)
-        plan = maker().prepare_batch(problem, work.pictures, work.options)
-        assert plan is not None, "it takes no batches"
+        plan = maker().prepare(problem, work.options, work.pictures)
+        assert plan.pictures == work.pictures, "it takes no batches"
         return plan
     made: Plan = maker(problem, work.options, *work.words)
     return made

@@ -21,7 +21,7 @@ CODE = """
 from edgeconv.methods.reference import Reference, ReferencePlan
 
 class Mirror(Reference):
-    def prepare(self, problem, options):
+    def prepare(self, problem, options, pictures=1):
         return ReferencePlan(problem, choice={"shade": options.shade})
 """
 ON_COMMANDS = """
@@ -79,7 +79,7 @@ def test_a_new_method_and_its_option_are_on_every_command_in_reports_benches_bat
     method = json.loads(edgeconv("run photo.png -m mirror --samples 0 --json --shade 4 -o shaded.png").stdout)["method"]
     assert (method["name"], method["options"]["shade"], method["choice"]["shade"]) == ("mirror", 4, 4)
     for words, code, says in (
-        ("-m reference --shade 2", 4, "--shade 2 does not apply to method 'reference' on cpu: use --method mirror"),
+        ("-m reference --shade 2", 4, "--shade 2 does not apply to method 'reference' on cpu: it is for mirror"),
         ("-m mirror --shade 3", 2, "--shade '3' is not one of 1, 2, 4."),
     ):
         done = edgeconv(f"run photo.png {words}")

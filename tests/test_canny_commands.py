@@ -52,7 +52,7 @@ def able(problem: ChainProblem) -> Iterator[tuple[str, DeviceName]]:
     """Every method of this machine that computes a chain."""
     for entry in METHODS:
         method = entry.load()
-        if method.unavailable_reason() is None and method.chain_reason(problem) is None:
+        if method.unavailable_reason() is None and method.reason(problem, Options()) is None:
             yield entry.name, entry.device
 
 

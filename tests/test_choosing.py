@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ from edgeconv.batch import ledger
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
-from edgeconv.methods import built_in_names
+from edgeconv.methods import METHODS, method_names
 
 NO_GPU = "no driver"
-ON_GPU = built_in_names("cuda")
+ON_GPU = method_names("cuda", METHODS)
 PROBLEMS: dict[str, Any] = {
     "filter": make_request("sobel", channels="each").picture_problem((9, 9, 3), "uint8"),
     "canny": chain_problem((9, 9, 3), np.uint8, make_chain("canny", low=50, high=150), "abs"),
@@ -40,7 +41,7 @@ PROBLEMS: dict[str, Any] = {
         ("auto", "auto", NO_GPU, "chain", ("reference", "cpu", "sliding does not compute this chain")),
         *(
             (name, "auto", None, "filter", (name, "cuda", "an NVIDIA GPU is present"))
-            for name in built_in_names("cuda")
+            for name in method_names("cuda", METHODS)
         ),
         ("sliding", "auto", NO_GPU, "filter", ("sliding", "cpu", "asked for by name; on the CPU, as no driver")),
         ("sliding", "cpu", None, "filter", ("sliding", "cpu", "asked for by name")),
@@ -55,10 +56,10 @@ def test_a_method_and_a_device_lead_to_one_choice(
     monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: gpu)
     monkeypatch.setattr(auto, "cuda_missing_reason", lambda: gpu)
     find, real = auto.find, auto.require
-    ready = type("Ready", (), {"unavailable_reason": lambda self: None, "chain_reason": lambda self, problem: None})
-    there = type("Entry", (), {"device": "cuda", "load": lambda self: ready()})
-    monkeypatch.setattr(auto, "find", lambda name, device: there() if device == "cuda" else find(name, device))
-    monkeypatch.setattr(auto, "require", lambda name, device: ready() if device == "cuda" else real(name, device))
+    there = MagicMock(device="cuda", **{"unavailable_reason.return_value": None, "reason.return_value": None})
+    there.load.return_value = there  # the entry and its method in one
+    monkeypatch.setattr(auto, "find", lambda name, device: there if device == "cuda" else find(name, device))
+    monkeypatch.setattr(auto, "require", lambda name, device: there if device == "cuda" else real(name, device))
     of = None if problem is None else PROBLEMS[problem]
     if isinstance(expected, str):
         with pytest.raises(UnavailableError, match=expected.replace(".", r"\.")):

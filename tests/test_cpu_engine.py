@@ -17,7 +17,7 @@ from selection import pairs_then_slow
 
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
 from edgeconv.methods.cpu import engine, rowcode
@@ -297,8 +297,7 @@ def test_narrower_vectors_give_right_results_too(name, monkeypatch):
         cpu_problems.check_case(SLIDING, case)
         cpu_problems.check_case(IM2COL, case)
     if not here.has_half:
-        with pytest.raises(UnavailableError, match="float16"):
-            SLIDING.prepare(Case(RANDOM, "mix", "float16", "raw").problem(), Options())
+        assert "float16" in SLIDING.reason(Case(RANDOM, "mix", "float16", "raw").problem(), Options())
 
 
 @ON_X86

@@ -23,8 +23,7 @@ from edgeconv.difference.figures import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
-from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
-from edgeconv.methods.base import refuse
+from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable
 from edgeconv.methods.options import Options
 
 
@@ -170,11 +169,7 @@ def test_a_method_that_does_not_do_this_problem_is_left_out_with_its_reason(
 ) -> None:
     """Grey, double precision, banks: not every method does everything, and the others are compared all the same."""
     opencv = type(find("opencv", "cpu").load())
-
-    def prepare(self: Any, problem: Any, options: Any) -> Any:
-        raise refuse("opencv", "it takes no such pictures", "Use --method reference.")
-
-    monkeypatch.setattr(opencv, "prepare", prepare)
+    monkeypatch.setattr(opencv, "reason", lambda self, problem, options: "it takes no such pictures")
     here = [("opencv", "cpu"), ("sliding", "cpu"), ("reference", "cpu")]
     monkeypatch.setattr(methods, "runnable", lambda: here)
     done = methods.run(str(picture), make_request(), Options(), results.Wanted())
@@ -223,7 +218,7 @@ def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_non
         with pytest.raises(UnavailableError, match=words):
             methods.run(str(picture), make_request(), options, results.Wanted())
     monkeypatch.setattr(methods, "runnable", lambda: [*here, ("im2col", "cuda")])
-    refuse_inapplicable_to_all((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
+    refuse_inapplicable((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
     assert applicable(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
     assert applicable(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
 

@@ -146,7 +146,7 @@ def test_a_batch_in_one_launch_is_what_its_pictures_are_one_by_one(filters: int,
 
     problem = Case(RANDOM, "mix", dtype, "raw", border="reflect", filters=filters, in_channels=in_channels).problem()
     images = np.stack([image_of(problem, seed) for seed in range(3)])
-    batch = require("sliding", "cuda").prepare_batch(problem, 3, Options())
+    batch = require("sliding", "cuda").prepare(problem, Options(), 3)
     assert batch is not None
     together = cupy.empty((3, *problem.output_shape), problem.output_dtype)
     batch.run(cupy.asarray(images), together)

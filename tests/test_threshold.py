@@ -22,7 +22,7 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
-from edgeconv.methods import built_in_names
+from edgeconv.methods import METHODS, method_names
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
 
@@ -121,7 +121,7 @@ def test_each_mode_is_masked_after_it_was_stored(dtype: str, mode: str) -> None:
     assert np.array_equal(found, plain_mask(samples, limit))
 
 
-@pytest.mark.parametrize("method", built_in_names("cpu"))
+@pytest.mark.parametrize("method", method_names("cpu", METHODS))
 @pytest.mark.parametrize("rules", [{"channels": "luma"}, {"channels": "each", "stride": 2}, {"channels": "mix"}])
 def test_every_method_gives_the_oracles_mask(method: str, rules: dict[str, Any]) -> None:
     """Of whole numbers with whole weights, where methods are exact; luma's are none, so there of its own output."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.choices import DeviceName
+from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.option import AUTO
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason, cuda_unavailable_reason
-from edgeconv.methods import all_methods, check_name, entries_of, find, require
-from edgeconv.methods.base import DEVICES, refuse_chain
+from edgeconv.methods import all_methods, check_name, entries_of, find, refuse, require
+from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
     from edgeconv.core.problem import Problem
@@ -55,9 +55,9 @@ def choose(method: str, device: str, problem: Problem | ChainProblem | None = No
     else:
         chosen, why = "cuda", "asked for by name; an NVIDIA GPU is present"
     ready = require(method, chosen)
-    reason = ready.chain_reason(problem) if isinstance(problem, ChainProblem) else None
-    if isinstance(problem, ChainProblem) and reason is not None:
-        raise refuse_chain(method, reason, problem)
+    if problem is not None:
+        with find(method, chosen).named():
+            refuse(method, problem, ready.reason(problem, Options()))
     return Choice(method, chosen, why)
 
 
@@ -68,22 +68,22 @@ def _auto(place: DeviceName, asked: str, problem: Problem | ChainProblem | None)
         raise UnavailableError(
             f"--device cuda cannot be used here: {reason}. Use --device cpu, or see 'edgeconv doctor'."
         )
+    what = "this chain" if isinstance(problem, ChainProblem) else "such pictures"
     why = "where the pixels are" if asked == AUTO else f"{place} asked for"
     if asked == AUTO and cuda_missing_reason() is None:
         why += "; --device cuda takes the GPU"
     for name in AUTO_METHODS:
         if not any(entry.device == place for entry in entries_of(name)):
             continue
-        ready = find(name, place).load()
-        if ready.unavailable_reason() is not None:
+        entry = find(name, place)
+        if entry.unavailable_reason() is not None:
             continue
-        if not isinstance(problem, ChainProblem) or ready.chain_reason(problem) is None:
+        if problem is None or entry.load().reason(problem, Options()) is None:
             first = name == AUTO_METHODS[0]
-            return Choice(name, place, why if first else f"{why}; {AUTO_METHODS[0]} does not compute this chain")
-    what = f"the chain '{problem.chain.name}'" if isinstance(problem, ChainProblem) else "pictures"
+            return Choice(name, place, why if first else f"{why}; {AUTO_METHODS[0]} does not compute {what}")
     raise UnavailableError(f"No method on {place} computes {what} here. Use --device cpu, or see 'edgeconv doctor'.")
 
 
 def runnable() -> list[tuple[str, DeviceName]]:
     """Every (method, device) of the registry that this machine can run."""
-    return [(entry.name, entry.device) for entry in all_methods() if entry.load().unavailable_reason() is None]
+    return [(entry.name, entry.device) for entry in all_methods() if entry.unavailable_reason() is None]

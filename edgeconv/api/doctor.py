@@ -37,7 +37,7 @@ def text() -> str:
     """The whole check-up."""
     lines = [f"edgeconv {__version__}", "", "methods"]
     for entry in all_methods():
-        reason = entry.load().unavailable_reason()
+        reason = entry.unavailable_reason()
         state = "works" if reason is None else f"no: {reason}"
         origin = f" (package {entry.package})" if entry.package and reason is None else ""
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}{origin}")

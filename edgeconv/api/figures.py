@@ -25,7 +25,7 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import LEAST_SAMPLES, Series, StopReason
 from edgeconv.hardware.device import L2State, Roof
 from edgeconv.methods import find
-from edgeconv.methods.base import PicturePlan
+from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 
 Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode"]
@@ -251,7 +251,7 @@ def describe_problem(request: Request, problem: Problem | ChainProblem) -> Probl
     )
 
 
-def describe_method(choice: Choice, asked_for: str, options: Options, plan: PicturePlan) -> MethodPart:
+def describe_method(choice: Choice, asked_for: str, options: Options, plan: Plan) -> MethodPart:
     """The method, why it was taken, and what its plan says about itself."""
     return MethodPart(
         name=choice.method,

@@ -38,7 +38,7 @@ from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
-from edgeconv.methods.base import ByAddress
+from edgeconv.methods.base import AddressPlan
 from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ConvolutionPlan:
         self._idle: dict[int, list[Session]] = {}
         self._threads = self._batch_threads()
         first = self._prepare()
-        self._by_address: bool = isinstance(first.plan, ByAddress) and self._second_pass is None
+        self._by_address: bool = isinstance(first.plan, AddressPlan) and self._second_pass is None
         self._in_one_run = first.pictures == self._pictures
         self._call_bytes = first.needed_bytes
         self.method_plan = first.plan
@@ -270,7 +270,7 @@ class ConvolutionPlan:
             return
         session = self._take(0)
         try:
-            plan: Any = session.plan  # one that is ByAddress, as in all of the short way
+            plan: Any = session.plan  # an AddressPlan, as in all of the short way
             plan.run_at(address, out_address)
         finally:
             self._idle[0].append(session)

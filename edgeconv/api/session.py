@@ -9,6 +9,8 @@ compilation or handle.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,31 +23,13 @@ from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.devices import get_device
-from edgeconv.methods import require
-from edgeconv.methods.base import Method, PicturePlan, refuse_chain
+from edgeconv.methods import find, prepare
 from edgeconv.methods.options import Options
 
 
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
     """The picture as native code needs it, C-contiguous and aligned; copied only where it is not."""
     return np.require(image_hwc, requirements=("C", "A"))
-
-
-def _prepared(
-    ready: Method, name: str, problem: Problem | ChainProblem, pictures: int, options: Options
-) -> tuple[PicturePlan, int]:
-    """The plan, and how many pictures one run of it takes: all of a batch where the method can, else one."""
-    batch: PicturePlan | None = None
-    if isinstance(problem, ChainProblem):
-        reason = ready.chain_reason(problem)
-        if reason is not None:
-            raise refuse_chain(name, reason, problem)
-        if pictures > 1:
-            batch = ready.prepare_chain_batch(problem, pictures, options)
-        return (ready.prepare_chain(problem, options), 1) if batch is None else (batch, pictures)
-    if pictures > 1:
-        batch = ready.prepare_batch(problem, pictures, options)
-    return (ready.prepare(problem, options), 1) if batch is None else (batch, pictures)
 
 
 class Session:
@@ -64,27 +48,31 @@ class Session:
         pictures: int = 1,
     ) -> None:
         """`pictures` above 1: a batch, which the session takes in one run where the method has a plan for that."""
-        self.problem = problem
+        self.problem, self.method = problem, method
         self._second_pass = second_pass
-        ready = require(method, device, options)
         self.device = get_device(device)
         self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
         arrays_bytes = pictures * (problem.input_bytes + problem.output_bytes)
         with self.device.guard(arrays_bytes + options.workspace_limit_bytes):
             several = pictures if not second_pass else 1
-            self.plan, taken = _prepared(ready, method, problem, several, options)
-        self.pictures = taken
+            self.plan = prepare(method, device, problem, options, several)
+        self.pictures = self.plan.pictures
         """How many pictures one run takes."""
-        batch = (taken,) if taken > 1 else ()
+        batch = (self.pictures,) if self.pictures > 1 else ()
         self.input_shape: tuple[int, ...] = (*batch, *problem.input_shape)
         self.output_shape: tuple[int, ...] = (*batch, *problem.output_shape)
         self.needed_bytes = self.pictures * (problem.input_bytes + problem.output_bytes) + self.plan.workspace_bytes
         self._image: Any = None
         self._out: Any = None
 
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        with find(self.method, self.device.name).named(), self.device.guard(self.needed_bytes):
+            yield
+
     def take_arrays(self) -> tuple[Any, Any]:
         """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             if self._image is None and self.device.moves_data:
                 self._image = self.device.empty(self.input_shape, self.problem.dtype)
             return self._image, self._take_out()
@@ -106,7 +94,7 @@ class Session:
         The picture is a host array, or one of the device's own.
         """
         watch = watch or Stopwatch()
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             if not self.device.moves_data:
                 image_hwc = plain(image_hwc)
                 raw = self._take_raw(result)
@@ -135,14 +123,14 @@ class Session:
 
     def raw(self) -> NDArray[Any]:
         """The method's own result in the last run of a session with a second pass, as a host array."""
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             result = self.new_result()
             self.device.copy_out(self._take_out(), result)
             return result
 
     def convolve_and_leave(self, image_hwc: Any, watch: Stopwatch) -> Any:
         """Filter a picture of the host or the device into the session's own array on the device, and wait for it."""
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             image, out = image_hwc, self._take_out()
             if isinstance(image_hwc, np.ndarray):
                 image, _ = self.take_arrays()
@@ -163,7 +151,7 @@ class Session:
         What is not C-contiguous is copied once.
         """
         xp = self.device.array_module
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             image_hwc = xp.ascontiguousarray(image_hwc)
             if self._second_pass is None:
                 self.plan.run(image_hwc, out)
@@ -179,7 +167,7 @@ class Session:
 
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample the plan, and its second pass where there is one: device arrays in, device arrays out."""
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             image, out = self.take_arrays()
             if self.device.moves_data:
                 self.device.copy_in(image_hwc, image)
@@ -194,7 +182,7 @@ class Session:
 
     def time_end_to_end(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample host array in, host array out, with page-locked host arrays on a GPU."""
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             if not self.device.moves_data:
                 return self.time_kernel(image_hwc, budget)
             image, out = self.take_arrays()
@@ -218,5 +206,5 @@ class Session:
 
     def measure_roof(self) -> Roof:
         """Measure the machine's copy bandwidth and FMA rate now."""
-        with self.device.guard(self.needed_bytes):
+        with self._guard():
             return self.device.roof()

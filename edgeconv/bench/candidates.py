@@ -27,8 +27,8 @@ from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.device import Device
 from edgeconv.hardware.devices import get_device
-from edgeconv.methods import all_methods, applicable, check_name, find, method_names, require
-from edgeconv.methods.base import PicturePlan
+from edgeconv.methods import all_methods, applicable, check_name, find, method_names, prepare
+from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 
 ORACLE = "reference"
@@ -133,13 +133,13 @@ class MethodCandidate(BenchCandidate):
         self.label, self.name, self.device, self.options, self.call = label, name, device, options, call
 
     def unavailable_reason(self) -> str | None:
-        return find(self.name, self.device).load().unavailable_reason()
+        return find(self.name, self.device).unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
         if self.call is not None:
             return self._prepare_call(bench)
         with bench.device.guard(self.options.workspace_limit_bytes):
-            plan = require(self.name, self.device, self.options).prepare(bench.problem, self.options)
+            plan = prepare(self.name, self.device, bench.problem, self.options)
         return _ready(plan, bench, lambda: plan.run(bench.image, bench.out), lambda: bench.out)
 
     def _prepare_call(self, bench: Bench) -> Ready:
@@ -159,7 +159,7 @@ class MethodCandidate(BenchCandidate):
         return _ready(prepared.method_plan, bench, run, lambda: held[0].reshape(bench.problem.output_shape))
 
 
-def _ready(plan: PicturePlan, bench: Bench, run: Callable[[], Any], output: Callable[[], Any]) -> Ready:
+def _ready(plan: Plan, bench: Bench, run: Callable[[], Any], output: Callable[[], Any]) -> Ready:
     """A run with its output on the device, and what its plan says of itself."""
     return Ready(
         run=run,

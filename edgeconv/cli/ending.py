@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO
 
 from edgeconv.cli.printing import painted
 from edgeconv.core.safe_text import visible, visible_lines
-from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ImageWriteError, ReaderGoneError
+from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ImageWriteError, ReaderGoneError, one_line_with_class
 from edgeconv.signals import Received, SignalReceived, end_at_once, raise_on_signals
 
 DEBUG = "EDGECONV_DEBUG"
@@ -101,7 +101,7 @@ def _code_of(error: BaseException) -> int:
         return _say("stopped.", EXIT_SIGNAL_BASE + signal.SIGINT)
     if DEBUG in os.environ:
         raise error
-    what = f"{type(error).__name__}: {error}"
+    what = one_line_with_class(error)
     return _say(f"This should not have happened ({what}). Set {DEBUG}=1 to see where.", EdgeconvError.exit_code)
 
 

@@ -39,11 +39,11 @@ from edgeconv.core.units import counted, seconds_text
 from edgeconv.difference import results
 from edgeconv.difference.compare import Compared, DiffRecord
 from edgeconv.difference.inputs import ArrayInput
-from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError, one_line_with_class
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import pictures_of, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable
 from edgeconv.methods.options import Options
 from edgeconv.run import report, report_text
 from edgeconv.run.report import InputPart
@@ -110,7 +110,7 @@ def run(
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
     described_input, problem_record = report.describe_pixels(pixels), figures.describe_problem(request, problem)
-    refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
+    refuse_inapplicable(tuple(find(name, device) for name, device in runnable()), options)
     failed: list[tuple[str, DeviceName, str]] = []
     reference, *others = run_all(pixels, problem, request, options, failed)
     if not others:
@@ -177,19 +177,14 @@ def run_all(
         own = applicable(entry, options)
         try:
             session = Session(problem, name, device, own)
-        except EdgeconvError as error:
-            if not entry.package and not isinstance(error, UnavailableError):
-                raise
-            failed.append((name, device, str(error).rstrip(".")))
-            continue
-        try:
             raw = session.convolve(pixels)
             checked = check_output(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
             kernel = session.time_kernel(pixels, Budget()) if checked.passed else None
-        except EdgeconvError as error:
-            if not entry.package:
+        except Exception as error:  # a method of another package may raise anything
+            if not entry.package and not isinstance(error, UnavailableError):
                 raise
-            failed.append((name, device, str(error).rstrip(".")))
+            reason = str(error).rstrip(".") if isinstance(error, EdgeconvError) else one_line_with_class(error)
+            failed.append((name, device, reason))
             continue
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
@@ -199,7 +194,7 @@ def run_all(
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
     """(method, device, reason) of the rest of the registry."""
     for entry in all_methods():
-        reason = entry.load().unavailable_reason()
+        reason = entry.unavailable_reason()
         if reason is not None:
             yield entry.name, entry.device, reason
 

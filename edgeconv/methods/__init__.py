@@ -2,7 +2,7 @@
 
 Modules are named, not imported: looking at the table costs nothing, and neither NumPy, CuPy nor the CPU engine's
 compiler is loaded before a method that needs it is asked. Methods of other packages stand behind those of the table
-(outside.py), and are looked up when a list of all, or a name that the table does not have, is asked for.
+(entry.py), and are looked up when a list of all, or a name that the table does not have, is asked for.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.option import AUTO, did_you_mean, listed
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.methods.entry import MethodEntry
+from edgeconv.methods.entry import MethodEntry, plugins
 from edgeconv.methods.options import Options, special_options
-from edgeconv.methods.outside import outside_methods
 
 if TYPE_CHECKING:
-    from edgeconv.methods.base import Method
+    from edgeconv.core.chains import ChainProblem
+    from edgeconv.core.problem import Problem
+    from edgeconv.methods.base import Method, Plan
 
 
 METHODS: tuple[MethodEntry, ...] = (
@@ -27,7 +28,6 @@ METHODS: tuple[MethodEntry, ...] = (
         "cpu",
         "edgeconv.methods.reference:Reference",
         "NumPy in float64, obvious and slow: the oracle",
-        to_compare=True,
     ),
     MethodEntry(
         "opencv", "cpu", "edgeconv.methods.opencv:OpenCV", "cv2.filter2D and cv2.transform, the CPU's vendor library"
@@ -42,7 +42,6 @@ METHODS: tuple[MethodEntry, ...] = (
         "cuda",
         "edgeconv.methods.cuda.textbook:Textbook",
         "one thread per output value, nothing reused",
-        to_compare=True,
     ),
     MethodEntry("im2col", "cuda", "edgeconv.methods.cuda.im2col:CudaIm2col", "columns in memory in bands, then GEMM"),
     MethodEntry(
@@ -66,7 +65,7 @@ BUILT_IN = frozenset(entry.name for entry in METHODS)
 
 def all_methods() -> tuple[MethodEntry, ...]:
     """The table, and behind it the methods of other packages, which are looked up once."""
-    return (*METHODS, *outside_methods(BUILT_IN).entries)
+    return (*METHODS, *plugins(BUILT_IN).entries)
 
 
 def entries_of(name: str) -> tuple[MethodEntry, ...]:
@@ -76,21 +75,13 @@ def entries_of(name: str) -> tuple[MethodEntry, ...]:
 
 def method_faults() -> tuple[str, ...]:
     """A sentence for each method of another package that is left out."""
-    return outside_methods(BUILT_IN).faults
+    return plugins(BUILT_IN).faults
 
 
-def built_in_names(device: DeviceName | None = None) -> tuple[str, ...]:
-    """Names in the table's order, each once, of one device or of all."""
-    return _names(METHODS, device)
-
-
-def method_names(device: DeviceName | None = None) -> tuple[str, ...]:
-    """The same, with the methods of other packages."""
-    return _names(all_methods(), device)
-
-
-def _names(entries: tuple[MethodEntry, ...], device: DeviceName | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(entry.name for entry in entries if device in (None, entry.device)))
+def method_names(device: DeviceName | None = None, entries: tuple[MethodEntry, ...] | None = None) -> tuple[str, ...]:
+    """Names in the order of `entries` (None: all methods), each once, of one device or of both."""
+    found = all_methods() if entries is None else entries
+    return tuple(dict.fromkeys(entry.name for entry in found if device in (None, entry.device)))
 
 
 def find(name: str, device: DeviceName) -> MethodEntry:
@@ -108,7 +99,7 @@ def check_name(name: str, otherwise: str = AUTO) -> None:
     """Raise UsageError for a name that no device has; `otherwise` is what may stand in its place."""
     if isinstance(name, str) and entries_of(name):
         return
-    fault = outside_methods(BUILT_IN).faulty_names.get(str(name))
+    fault = plugins(BUILT_IN).faulty_names.get(str(name))
     if fault is not None:
         raise UsageError(f"Method '{name}' cannot be used: {fault}.")
     known = f"use {otherwise} or one of {', '.join(method_names())}."
@@ -116,46 +107,57 @@ def check_name(name: str, otherwise: str = AUTO) -> None:
 
 
 def require(name: str, device: DeviceName, options: Options | None = None) -> Method:
-    """The method `name` on `device`, ready to prepare; raises UnavailableError with the reason and the way out.
+    """The method `name` on `device`, which runs here; raises UnavailableError with the reason and the way out.
 
     Options that do not concern the method are refused, never ignored.
     """
-    from edgeconv.methods.base import refuse
-
     entry = find(name, device)
-    method = entry.load()
-    reason = method.unavailable_reason()
+    reason = entry.unavailable_reason()
     if reason is not None:
         others = [other.name for other in METHODS if other.device == "cpu" and other.name != name]
         way_out = f"Use --method {' or '.join(others[-2:])} on --device cpu, or --method auto; see 'edgeconv doctor'."
-        raise refuse(name, reason, way_out)
-    refuse_inapplicable(entry, options or Options())
-    return method
+        raise UnavailableError(f"Method '{name}' cannot run here: {reason}. {way_out}")
+    refuse_inapplicable((entry,), options or Options())
+    return entry.load()
 
 
-def refuse_inapplicable(entry: MethodEntry, options: Options) -> None:
-    """Raise UnavailableError for an option that is given and does not concern the method."""
+def prepare(
+    name: str, device: DeviceName, problem: Problem | ChainProblem, options: Options, pictures: int = 1
+) -> Plan:
+    """A plan of the method `name` on `device`: see `Method.prepare`.
+
+    Raises UnavailableError where it cannot run here or does not do this problem, MemoryLimitError, and whatever a
+    method of another package raises, with a note that names the package.
+    """
+    from edgeconv.methods.base import Plan
+
+    method = require(name, device, options)
+    with find(name, device).named():
+        refuse(name, problem, method.reason(problem, options))
+        plan = method.prepare(problem, options, pictures)
+        if not isinstance(plan, Plan):
+            raise TypeError(f"prepare() gave {type(plan).__name__}, not a Plan")
+    return plan
+
+
+def refuse(name: str, problem: Problem | ChainProblem, reason: str | None) -> None:
+    """Raise UnavailableError for a method asked for by name that cannot compute a problem, where there is a reason."""
+    if reason is not None:
+        chain = getattr(problem, "chain", None)
+        what = "this" if chain is None else f"the chain '{chain.name}'"
+        raise UnavailableError(f"Method '{name}' cannot compute {what}: {reason}. Use --method auto.")
+
+
+def refuse_inapplicable(entries: tuple[MethodEntry, ...], options: Options) -> None:
+    """Raise UnavailableError for an option that is given and concerns none of `entries`, the methods that are asked."""
     for option, written in options.asked().items():
-        if option not in entry.special_options:
-            raise UnavailableError(
-                f"{written} does not apply to method '{entry.name}' on {entry.device}: "
-                f"use --method {takers(option)}, or leave {written.split()[0]} out."
-            )
-
-
-def refuse_inapplicable_to_all(entries: tuple[MethodEntry, ...], options: Options) -> None:
-    """Raise UnavailableError for an option that is given and concerns none of several methods."""
-    for option, written in options.asked().items():
-        if not any(option in entry.special_options for entry in entries):
-            raise UnavailableError(
-                f"{written} does not apply to any method that runs here: leave it out, or use a machine that has "
-                f"{takers(option)}."
-            )
-
-
-def takers(option: str) -> str:
-    """The methods that an option concerns, for a person."""
-    return listed(tuple(f"{entry.name} (on {entry.device})" for entry in METHODS if option in entry.special_options))
+        if any(option in entry.special_options for entry in entries):
+            continue
+        takers = (f"{entry.name} (on {entry.device})" for entry in METHODS if option in entry.special_options)
+        what = (
+            f"method '{entries[0].name}' on {entries[0].device}" if len(entries) == 1 else "any method that runs here"
+        )
+        raise UnavailableError(f"{written} does not apply to {what}: it is for {listed(tuple(takers))}.")
 
 
 def applicable(entry: MethodEntry, options: Options) -> Options:

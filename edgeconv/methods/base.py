@@ -1,6 +1,6 @@
 """What a method is: a reason why it cannot run here, or a plan for one problem.
 
-`prepare` does all that happens once (compile, allocate, choose an algorithm); the plan it returns only
+`prepare` does all that happens once (compile, allocate, choose an algorithm); the plan that it returns only
 computes. So set-up is timed apart from work by construction, and a second picture of the same shape pays for
 neither compile nor allocation.
 """
@@ -14,8 +14,8 @@ from typing import Any
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.exactness import FLOAT32, Arithmetic
-from edgeconv.core.problem import PictureProblem, Problem
-from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.core.problem import PictureProblem
+from edgeconv.errors import MemoryLimitError
 from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, MATHS, Block, Gemm, Math, Options
 
 __all__ = [
@@ -23,30 +23,30 @@ __all__ = [
     "DEFAULT_BLOCK",
     "DEVICES",
     "MATHS",
+    "AddressPlan",
     "Block",
     "DeviceName",
     "Gemm",
     "Math",
     "Method",
     "Options",
-    "PicturePlan",
     "Plan",
     "check_workspace",
-    "refuse",
 ]
-"""What the file of a method needs, its options and devices among it, by one door."""
+"""What the file of a method needs, its options and devices among it, re-exported."""
 
 
 @dataclass
-class PicturePlan(ABC):
-    """One problem made ready on one device: a convolution (`Plan`) or a chain of stages.
+class Plan(ABC):
+    """One problem made ready on one device: a convolution or a chain of stages.
 
     `run` may be called any number of times, with any arrays of the problem's shapes and types on that
     device. It does not allocate, does not wait for the device (CUDA work is put on CuPy's current
     stream), and writes every sample of `out`. A plan is not for two threads at once.
     """
 
-    problem: PictureProblem
+    problem: Any
+    """A `Problem`, or the `ChainProblem` of a chain."""
     workspace_bytes: int = 0
     """Memory that the plan holds beside input and output."""
     moved_bytes: int | None = None
@@ -57,33 +57,20 @@ class PicturePlan(ABC):
     """What sums are computed in, from which the bound of the errors follows: see exactness.py."""
     choice: dict[str, Any] = field(default_factory=dict)
     """What the method decided, ready for JSON: tile sizes, algorithm lists, whether equal filters were shared."""
+    pictures: int = 1
+    """How many pictures one run takes, which lie one behind another; 1: no axis for them."""
 
     @abstractmethod
     def run(self, image: Any, out: Any) -> None:
         """Filter `image` (problem.input_shape, HWC) into `out` (problem.output_shape), both C-contiguous."""
 
 
-@dataclass
-class Plan(PicturePlan):
-    """A convolution made ready."""
-
-    problem: Problem
-
-
-class ByAddress(ABC):
-    """What a plan has that computes from addresses alone, which saves a call most of its time in Python."""
+class AddressPlan(Plan):
+    """A plan that computes from addresses alone, which saves a call most of its time in Python."""
 
     @abstractmethod
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         """`run` on arrays that the caller has checked; on a GPU on a stream by its address, CuPy's current if None."""
-
-
-class AddressPlan(Plan, ByAddress):
-    """A convolution that computes from addresses alone."""
-
-
-class AddressChainPlan(PicturePlan, ByAddress):
-    """A chain that computes from addresses alone."""
 
 
 class Method(ABC):
@@ -93,28 +80,19 @@ class Method(ABC):
     def unavailable_reason(self) -> str | None:
         """Why this machine cannot run the method, as a sentence without a full stop, or None where it can."""
 
-    @abstractmethod
-    def prepare(self, problem: Problem, options: Options) -> Plan:
-        """Make a plan. Raises UnavailableError where the method cannot do this problem, MemoryLimitError."""
-
-    def chain_reason(self, problem: ChainProblem) -> str | None:
-        """Why the method cannot compute a chain, as a sentence without a full stop; None where it can.
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        """Why the method does not compute a problem, as a sentence without a full stop; None where it does.
 
         Nothing is computed or compiled for the answer.
         """
-        return "it computes single filters only"
+        return "it computes single filters only" if isinstance(problem, ChainProblem) else None
 
-    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        """Make a plan for a chain. Raises as `prepare`; a method whose `chain_reason` is not None raises that."""
-        raise refuse_chain(type(self).__name__, str(self.chain_reason(problem)), problem)
+    @abstractmethod
+    def prepare(self, problem: Any, options: Options, pictures: int = 1) -> Plan:
+        """Make a plan for a `Problem` or `ChainProblem` for which there is no `reason`; raises MemoryLimitError.
 
-    def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:
-        """As `prepare_batch`, for a chain."""
-        return None
-
-    def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
-        """A plan for so many pictures that lie one behind another, in one run; None where they are run one by one."""
-        return None
+        For a batch of `pictures` the plan takes all of them in one run, or one in each run: `Plan.pictures` says.
+        """
 
 
 def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str = "use --method sliding") -> None:
@@ -127,15 +105,3 @@ def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str
             f"Method '{name}' needs {needed_bytes:,} bytes of workspace and the limit is "
             f"{options.workspace_limit_bytes:,}: raise --workspace-limit{f', or {or_else}' if or_else else ''}."
         )
-
-
-def refuse_chain(name: str, reason: str, problem: ChainProblem) -> UnavailableError:
-    """The error for a method asked for by name that cannot compute a chain."""
-    return UnavailableError(
-        f"Method '{name}' cannot compute the chain '{problem.chain.name}': {reason}. Use --method auto."
-    )
-
-
-def refuse(name: str, reason: str, way_out: str) -> UnavailableError:
-    """The error for a method asked for by name that cannot run."""
-    return UnavailableError(f"Method '{name}' cannot run here: {reason}. {way_out}")

@@ -28,10 +28,10 @@ from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.core.output import store
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.errors import EdgeconvError
 from edgeconv.hardware.pool import run_pieces, threads_for
-from edgeconv.methods.base import Method, PicturePlan, Plan, check_workspace
+from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
 from edgeconv.methods.opencv_canny import OpenCVCannyPlan, chain_reason
 from edgeconv.methods.options import Options
@@ -54,6 +54,8 @@ BAND_BYTES = 512 * 2**10
 
 class OpenCVPlan(Plan):
     """Bands, and the chain of OpenCV calls that suits the weights."""
+
+    problem: Problem
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem)
@@ -257,11 +259,11 @@ class OpenCV(Method):
         """None: the import above has worked."""
         return None
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        """See Method.reason."""
+        return chain_reason(problem) if isinstance(problem, ChainProblem) else None
+
+    def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
+        if isinstance(problem, ChainProblem):
+            return OpenCVCannyPlan(problem, options)
         return OpenCVPlan(problem, options)
-
-    def chain_reason(self, problem: ChainProblem) -> str | None:
-        return chain_reason(problem)
-
-    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        return OpenCVCannyPlan(problem, options)

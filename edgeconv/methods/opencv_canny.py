@@ -16,7 +16,7 @@ import numpy as np
 from edgeconv.core.canny import ABOVE_EVERY_MAGNITUDE, CannySettings
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE
-from edgeconv.methods.base import PicturePlan, check_workspace
+from edgeconv.methods.base import Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
 from edgeconv.methods.options import Options
 
@@ -33,12 +33,12 @@ def chain_reason(problem: ChainProblem) -> str | None:
     return None
 
 
-class OpenCVCannyPlan(PicturePlan):
+class OpenCVCannyPlan(Plan):
     """One call, or two with smoothing."""
 
     def __init__(self, problem: ChainProblem, options: Options) -> None:
         settings = problem.chain.canny_settings()
-        assert settings is not None  # as chain_reason asks
+        assert settings is not None  # as `reason` asks
         self._settings: CannySettings = settings
         self._threads = options.threads
         channels = problem.in_channels if settings.blur else 0

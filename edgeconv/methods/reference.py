@@ -18,8 +18,8 @@ from edgeconv.core.exactness import FLOAT64, WHOLE
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.output import store
-from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, PicturePlan, Plan
+from edgeconv.core.problem import PictureProblem, Problem
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.options import Options
 
 ROWS_PER_BAND = 64
@@ -123,45 +123,37 @@ def values(image: NDArray[Any], problem: Problem, start: int, stop: int) -> NDAr
 
 
 class ReferencePlan(Plan):
-    """Nothing to prepare."""
+    """Nothing is prepared: a filter by float64 sums, a chain stage by stage in integers (core/chains.py)."""
 
     def run(self, image: Any, out: Any) -> None:
+        """See Plan.run: by bands of rows, unless a row depends on rows far away."""
         problem = self.problem
-        row_sums = problem.output_width * problem.output_channels * problem.directions
-        for start, stop in bands(problem.output_height, max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))):
+        if isinstance(problem, ChainProblem):
+            if problem.chain.has_hysteresis:
+                out[...] = chains.compute(image, problem)
+                return
+            rows = ROWS_PER_BAND
+        else:
+            row_sums = problem.output_width * problem.output_channels * problem.directions
+            rows = max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))
+        for start, stop in bands(problem.output_height, rows):
             progress.report(start / problem.output_height)
-            out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
-
-
-class ReferenceChainPlan(PicturePlan):
-    """A chain, stage by stage in whole numbers (core/chains.py)."""
-
-    problem: ChainProblem
-
-    def run(self, image: Any, out: Any) -> None:
-        """See PicturePlan.run: by bands of rows, where a row does not depend on rows far away."""
-        problem = self.problem
-        if problem.chain.has_hysteresis:
-            out[...] = chains.compute(image, problem)
-            return
-        for start, stop in bands(problem.height, ROWS_PER_BAND):
-            progress.report(start / problem.height)
-            out[start:stop] = chains.compute_rows(image, problem, start, stop)
+            if isinstance(problem, ChainProblem):
+                out[start:stop] = chains.compute_rows(image, problem, start, stop)
+            else:
+                out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
 
 
 class Reference(Method):
-    """Always available."""
+    """Always available, for every problem."""
 
     def unavailable_reason(self) -> str | None:
         """None: NumPy is a base dependency."""
         return None
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
-        return ReferencePlan(problem, arithmetic=FLOAT64)
-
-    def chain_reason(self, problem: ChainProblem) -> str | None:
-        """None: it is the oracle of every chain."""
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        """None: it is the oracle."""
         return None
 
-    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        return ReferenceChainPlan(problem, arithmetic=WHOLE)
+    def prepare(self, problem: PictureProblem, options: Options, pictures: int = 1) -> Plan:
+        return ReferencePlan(problem, arithmetic=WHOLE if isinstance(problem, ChainProblem) else FLOAT64)

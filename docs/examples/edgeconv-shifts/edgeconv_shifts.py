@@ -58,6 +58,6 @@ class Shifts(Method):
         """None: NumPy is there wherever edgeconv is."""
         return None
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
         """See Method.prepare."""
         return ShiftsPlan(problem)

@@ -19,7 +19,7 @@ from edgeconv.core.geometry import border_indices
 from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
-from edgeconv.methods.base import AddressChainPlan, check_workspace
+from edgeconv.methods.base import AddressPlan, check_workspace
 from edgeconv.methods.cpu import canny_code, division
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.canny_layout import (
@@ -59,12 +59,12 @@ def chain_reason(problem: ChainProblem) -> str | None:
     return None if problem.chain.canny_settings() is not None else "it has code for canny alone, not for these stages"
 
 
-class EngineCannyPlan(AddressChainPlan):
+class EngineCannyPlan(AddressPlan):
     """Canny for pictures of one shape and type, with its tables, bits, and workers' scratch."""
 
     def __init__(self, problem: ChainProblem, options: Options) -> None:
         settings = problem.chain.canny_settings()
-        assert settings is not None  # as chain_reason asks
+        assert settings is not None  # as `reason` asks
         height, width, channels = problem.input_shape
         threads = options.threads
         processor = jit.processor()

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.cpu.emit import SCALAR_BYTES
-from edgeconv.methods.base import AddressPlan, check_workspace, refuse
+from edgeconv.methods.base import AddressPlan, check_workspace
 from edgeconv.methods.cpu import banks, division, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
@@ -63,14 +63,20 @@ def code_for(lowering: Lowering, layout: RowLayout, processor: jit.Processor) ->
     return jit.compile_module(rowcode.write(lowering, layout), processor)
 
 
+def cannot_read(problem: PictureProblem) -> str | None:
+    """Why this processor has no instructions for pictures of a type; None where it has."""
+    lacks_half = problem.dtype == np.float16 and not jit.processor().has_half
+    return "this processor does not convert float16" if lacks_half else None
+
+
 class EnginePlan(AddressPlan):
     """One problem, compiled, with its tables and its workers' scratch."""
+
+    problem: Problem
 
     def __init__(self, name: str, problem: Problem, lowering: Lowering, options: Options, shape: CodeShape) -> None:
         super().__init__(problem)
         processor = jit.processor()
-        if problem.dtype == np.float16 and not processor.has_half:
-            raise refuse(name, "this processor does not convert float16", "Use --method opencv.")
         layout = make_layout(lowering, processor, shape.tile_pixels, shape.columns)
 
         tiles, picks = _tables(problem, lowering, layout)

@@ -8,9 +8,9 @@ are multiplied as often as they occur, so the time is that of the method and not
 
 from __future__ import annotations
 
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.methods.base import Method, Plan
-from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
+from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, cannot_read, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
 
@@ -25,6 +25,10 @@ class CpuIm2col(Method):
         """None: the compiler came with the package."""
         return None
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        """See Method.reason."""
+        return super().reason(problem, options) or cannot_read(problem)
+
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
         lowering = make_lowering(problem, share=False, streaming=moves_past_caches(problem))
         return EnginePlan("im2col", problem, lowering, options, CodeShape(TILE_PIXELS, columns=True))

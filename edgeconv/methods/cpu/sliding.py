@@ -7,10 +7,10 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 from __future__ import annotations
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, PicturePlan, Plan
+from edgeconv.core.problem import PictureProblem, Problem
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cpu import canny
-from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
+from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, cannot_read, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
 
@@ -26,12 +26,12 @@ class CpuSliding(Method):
         """None: the compiler came with the package."""
         return None
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        """See Method.reason."""
+        return canny.chain_reason(problem) if isinstance(problem, ChainProblem) else cannot_read(problem)
+
+    def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
+        if isinstance(problem, ChainProblem):
+            return canny.EngineCannyPlan(problem, options)
         lowering = make_lowering(problem, streaming=moves_past_caches(problem))
         return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))
-
-    def chain_reason(self, problem: ChainProblem) -> str | None:
-        return canny.chain_reason(problem)
-
-    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        return canny.EngineCannyPlan(problem, options)

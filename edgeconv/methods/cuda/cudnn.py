@@ -27,11 +27,11 @@ import numpy as np
 
 from edgeconv.core.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
@@ -188,7 +188,9 @@ class CudnnPlan(Plan):
                     entry["skipped"] = str(error)
         if not runs:
             tried = ", ".join(f"{entry['algorithm']}: {entry['skipped']}" for entry in ranked)
-            raise refuse("cudnn", f"no algorithm fits ({tried})", "Raise --workspace-limit, or use --method sliding.")
+            raise UnavailableError(
+                f"Method 'cudnn' has no algorithm that fits ({tried}): raise --workspace-limit or use --method sliding."
+            )
         taken = min(runs, key=lambda entry: entry["time_seconds"]) if find else runs[0]
         self._take(taken)
         self.arithmetic = _arithmetic_of(options.math, self._algorithm)
@@ -254,12 +256,14 @@ class CuDNN(Method):
     def unavailable_reason(self) -> str | None:
         return cuda_unavailable_reason() or libcudnn.unavailable_reason()
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
         if problem.dtype == np.float64:
-            raise refuse("cudnn", "it computes float64 in NCHW alone", "Use --method sliding.")
+            return "it computes float64 in NCHW alone"
         if options.math != "fma" and problem.dtype == np.uint16:  # TF32 and half keep 11 bits, and half ends at 65,504
-            reason = f"--math {options.math} keeps 11 bits of a sample, and this picture has 16"
-            raise refuse("cudnn", reason, "Use --math fma.")
+            return f"--math {options.math} keeps 11 bits of a sample, and this picture has 16, as --math fma keeps"
+        return super().reason(problem, options)
+
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
         if _can_be_direct(problem, options.math):
             # Such a padding or size may be one that cuDNN does not support: staged bands have neither.
             with suppress(UnavailableError):

@@ -22,11 +22,11 @@ import numpy as np
 from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
 from edgeconv.core.exactness import FLOAT64 as FLOAT64_SUMS
 from edgeconv.core.exactness import Arithmetic, own_arithmetic, sums_for
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.errors import one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cuda.kernel_args import (
     MOST_RESPONSES,
     BankPart,
@@ -363,13 +363,14 @@ class CudaIm2col(Method):
     def unavailable_reason(self) -> str | None:
         return cuda_unavailable_reason()
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
-        if options.gemm == "own":
-            return ResidentPlan(problem, options)
-        reason = cublas_unavailable_reason()
-        if reason is not None:
-            raise refuse("im2col", f"--gemm cublas needs cuBLAS ({reason})", "Use --gemm own.")
-        return banded_plan(problem, options)
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        missing = None if options.gemm == "own" else cublas_unavailable_reason()
+        if missing is not None:
+            return f"--gemm cublas needs cuBLAS ({missing}), and --gemm own does not"
+        return super().reason(problem, options)
+
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
+        return ResidentPlan(problem, options) if options.gemm == "own" else banded_plan(problem, options)
 
 
 def cublas_unavailable_reason() -> str | None:

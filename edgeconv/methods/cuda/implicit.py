@@ -13,10 +13,10 @@ import numpy as np
 
 from edgeconv.core.exactness import own_arithmetic, sums_for
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, refuse
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     MOST_RESPONSES,
     WARP,
@@ -186,7 +186,10 @@ class Implicit(Method):
     def unavailable_reason(self) -> str | None:
         return cuda_unavailable_reason()
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
         if problem.dtype == np.float64:
-            raise refuse("implicit", "it does not compute in float64", "Use --method sliding.")
+            return "it does not compute in float64"
+        return super().reason(problem, options)
+
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
         return ImplicitPlan(problem)

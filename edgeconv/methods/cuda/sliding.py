@@ -30,10 +30,10 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
 from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, named_filter
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import AddressPlan, Method, PicturePlan, Plan
+from edgeconv.methods.base import AddressPlan, Method, Plan
 from edgeconv.methods.cuda import canny_plan
 from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
 from edgeconv.methods.cuda.kernel_args import (
@@ -354,20 +354,11 @@ class CudaSliding(Method):
     def unavailable_reason(self) -> str | None:
         return cuda_unavailable_reason()
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
-        """See Method.prepare. Any problem can be done; no workspace is needed."""
-        return plan_for(problem)
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        return canny_plan.chain_reason(problem) if isinstance(problem, ChainProblem) else None
 
-    def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
-        """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
+    def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
+        """See Method.prepare. A batch takes as many launches as one picture; a filter needs no workspace."""
+        if isinstance(problem, ChainProblem):
+            return canny_plan.CudaCannyPlan(problem, options, pictures)
         return plan_for(problem, pictures)
-
-    def chain_reason(self, problem: ChainProblem) -> str | None:
-        return canny_plan.chain_reason(problem)
-
-    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
-        return canny_plan.CudaCannyPlan(problem, options)
-
-    def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:
-        """See Method.prepare_chain_batch: as many launches as for one picture."""
-        return canny_plan.CudaCannyPlan(problem, options, pictures)

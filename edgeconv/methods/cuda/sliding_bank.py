@@ -195,6 +195,7 @@ def bank_weights(problem: Problem, shape: BankShape) -> NDArray[Any]:
 class BankPlan(AddressPlan):
     """All filters of a bank in one launch, of one pass or several."""
 
+    problem: Problem
     shape: BankShape | None = None
     pictures: int = 1
 

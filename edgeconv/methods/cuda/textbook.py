@@ -77,6 +77,6 @@ class Textbook(Method):
     def unavailable_reason(self) -> str | None:
         return cuda_unavailable_reason()
 
-    def prepare(self, problem: Problem, options: Options) -> Plan:
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
         """See Method.prepare. Any problem can be done."""
         return TextbookPlan(problem, block=options.block)

@@ -21,7 +21,7 @@ from edgeconv.core import chains
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import PicturePlan
+from edgeconv.methods.base import Plan
 from edgeconv.run.tiled.grid import Span, Tile
 
 WINDOW = 64
@@ -38,14 +38,14 @@ class TileCheck:
         self._columns = _cells(problem.output_width, full)
         self._found: list[Check] = []
 
-    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: PicturePlan) -> None:
+    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: Plan) -> None:
         """Compare the parts of `out` that lie in a window; `plan` is the one that filtered the tile."""
         for rows in _within(self._rows, tile.rows):
             for columns in _within(self._columns, tile.columns):
                 self._compare(tile, rows, columns, padded, out, plan)
 
     def _compare(
-        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: PicturePlan
+        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: Plan
     ) -> None:
         problem = plan.problem
         if isinstance(problem, ChainProblem):
