@@ -450,7 +450,7 @@ class Showing:
     ssim: bool = option(False, "Add SSIM (scikit-image, extra 'diff').")
     html: str | None = option(None, "Write one self-contained page to look at.")
     pictures: str | None = option(
-        None, "Write heat, signed, side-by-side and overlay PNGs to this folder (made if missing)."
+        None, "Write the map and both pictures beside each other as PNG to this folder (made if missing)."
     )
     junit: str | None = option(None, "Write JUnit XML for CI.")
     page_limit: str = option("256M", "Largest page to write: bytes, or with K, M or G.")
@@ -466,13 +466,6 @@ class DiffInput:
         None, "Make layouts agree: rgb or grey, float32 (same values) or unit (0 to 1); comma between."
     )
     update: bool = option(False, "Two folders: make the first like the second; the old files are kept.")
-
-
-@dataclass(frozen=True)
-class Cropping:
-    """A part of the picture."""
-
-    crop: int | None = option(None, "Use only the middle square of this side.")
 
 
 # --- bench --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from edgeconv.options import (
     Accepting,
     Bank,
     Chaining,
-    Cropping,
     DiffInput,
     Filtering,
     MethodOptions,
@@ -69,7 +68,6 @@ def compare(
     filtering: Filtering,
     bank: Bank,
     chaining: Chaining,
-    cropping: Cropping,
     method: MethodOptions,
     accepting: Accepting,
     showing: Showing,
@@ -87,7 +85,7 @@ def compare(
     wanted = _wanted(accepting, showing, reading, replacing)
     request, by_rule = filtering.request(bank.filters, chaining=chaining), accepting.atol is None
     rules = reading.rules()
-    done = methods.run(picture, request, method.options(), wanted, crop=cropping.crop, by_rule=by_rule, rules=rules)
+    done = methods.run(picture, request, method.options(), wanted, by_rule=by_rule, rules=rules)
     return _finish(done, printing.json_only)
 
 

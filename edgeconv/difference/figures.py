@@ -22,9 +22,7 @@ Integers are tallied by a histogram of their signed differences, from which ever
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,19 +31,15 @@ from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
 from edgeconv.core.records import Amount, Meta, Natural, Part, Share
-from edgeconv.difference.scale import magnitude_of, scale_for
+from edgeconv.difference.scale import Scale, magnitude_of, scale_for
 from edgeconv.errors import UsageError
 
 STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18, 8: 2**18}
 """Samples of a strip by their size in bytes. 16 bits get more, to pay for their wide histogram once a strip."""
 
-SPARSE_SHARE = 1 / 16
-"""Below this share of unequal samples it is quicker to pick them out than to tally all."""
-
 MAX_LISTED = 100
 """Regions that are listed, the largest first; all are counted."""
 
-JUDGED, IGNORED = 0, 1
 CHANNEL_NAMES = {1: ("grey",), 3: ("R", "G", "B")}
 
 if TYPE_CHECKING:
@@ -177,44 +171,54 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
     allowance.check(reference.shape, reference.dtype)
     ignored = allowance.ignored(reference.shape)
     height, width, channels = reference.shape
-    kind = _Integers if reference.dtype.kind == "u" else _Floats
-    tally: _Tally = kind(reference.dtype, channels)
+    scale = scale_for(reference.dtype)
+    judged_sums, ignored_sums = ([_Sums(reference.dtype) for _ in range(channels)] for _ in range(2))
     differs = np.zeros((height, width), bool)
+    worst, largest, peak = None, 0.0, 0.0
     rows = max(1, STRIP_SAMPLES[reference.dtype.itemsize] // (width * channels))
-    # One worker tallies while differing pixels are found and labelled: OpenCV and most of NumPy let go of the lock.
-    with ThreadPoolExecutor(1) as pool:
-        tallied = []
-        for start, stop in bands(height, rows):
-            before, after = reference[start:stop], other[start:stop]
-            mask = None if ignored is None else ignored[start:stop]
-            unequal = before != after
-            if not unequal.any():
-                tallied.append(pool.submit(tally.add_equal, before, mask))
-                continue
-            beyond = _beyond(before, after, allowance, unequal)
-            tallied.append(pool.submit(tally.add, before, after, unequal, beyond, mask, start))
-            for channel in range(channels):
-                differs[start:stop] |= beyond[..., channel]
-            if mask is not None:
-                differs[start:stop] &= ~mask
-        pixels, first, count, regions = _regions(differs)
-    for each in tallied:
-        each.result()
-    every = tuple(range(channels))
-    whole = tally.figures((JUDGED, IGNORED), every)
-    judged = whole if ignored is None else tally.figures((JUDGED,), every)
+    for start, stop in bands(height, rows):
+        before, after = reference[start:stop], other[start:stop]
+        left_out = None if ignored is None else ignored[start:stop]
+        unequal = before != after
+        is_equal = not unequal.any()
+        beyond = unequal if is_equal else _beyond(before, after, allowance, unequal)
+        zones = [(judged_sums, True if left_out is None else ~left_out)]
+        zones += [] if left_out is None else [(ignored_sums, left_out)]
+        for sums, zone in zones:
+            for channel, cell in enumerate(sums):
+                cell.samples += before[..., 0].size if zone is True else int(np.count_nonzero(zone))
+                if not is_equal and (chosen := unequal[..., channel] & zone).any():
+                    cell.add(*(each[..., channel][chosen] for each in (before, after, beyond)), scale)
+        if reference.dtype.kind == "f":
+            peak = max(peak, float(np.abs(before[np.isfinite(before)]).max(initial=0)))
+        if is_equal:
+            continue
+        for channel in range(channels):
+            differs[start:stop] |= beyond[..., channel]
+        if left_out is not None:
+            differs[start:stop] &= ~left_out
+        if (found := max(cell.max_abs for cell in judged_sums)) > largest:
+            magnitude = magnitude_of(before, after)
+            if left_out is not None:
+                magnitude[left_out] = 0
+            y, x, _ = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
+            worst, largest = (start + int(y), int(x)), found
+    peak = peak if reference.dtype.kind == "f" else float(np.iinfo(reference.dtype).max)
+    pixels, first, count, regions = _regions(differs)
+    judged = _figures(judged_sums, peak)
+    by_channel = list(zip(judged_sums, ignored_sums, strict=True))
     return Figures(
         same=judged.differing_samples <= allowance.max_count,
         judged=judged,
         differing_pixels=pixels,
         first=_spot(reference, other, first),
-        worst=_spot(reference, other, tally.worst),
-        peak=tally.peak,
-        whole=whole,
-        channels={name: tally.figures((JUDGED, IGNORED), (c,)) for c, name in enumerate(CHANNEL_NAMES[channels])},
+        worst=_spot(reference, other, worst),
+        peak=peak,
+        whole=_figures(judged_sums + ignored_sums, peak),
+        channels={name: _figures(cells, peak) for name, cells in zip(CHANNEL_NAMES[channels], by_channel, strict=True)},
         region_count=count,
         regions=regions,
-        ignored=None if ignored is None else tally.figures((IGNORED,), every),
+        ignored=None if ignored is None else _figures(ignored_sums, peak),
     )
 
 
@@ -301,207 +305,70 @@ def _beyond(
     return beyond
 
 
-class _Tally(ABC):
-    """Sums over cells: (JUDGED or IGNORED, channel)."""
+class _Sums:
+    """Sums and largest values of the samples of a channel that are judged, or of those that are ignored."""
 
-    peak: float
-    worst: tuple[int, int] | None = None
-    """y, x of the first judged sample with the largest difference so far."""
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.samples = self.unequal = self.differing = self.unbounded = 0
+        self.total: Any = 0
+        self.total_abs: Any = 0
+        self.total_squares: Any = 0
+        self.max_abs = 0.0
+        self.max_ulp: int | None = None if dtype.kind == "u" else 0
+        self.histogram = np.zeros(len(scale_for(dtype).labels), np.int64)
+        """Of what is unequal."""
 
-    def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
-        self.scale = scale_for(dtype)
-        self.cells = 2, channels
-        self.differing = np.zeros(self.cells, np.int64)
-        self.worst_magnitude = 0.0
-
-    def add(
-        self,
-        reference: NDArray[Any],
-        other: NDArray[Any],
-        unequal: NDArray[np.bool_],
-        beyond: NDArray[np.bool_],
-        ignored: NDArray[np.bool_] | None,
-        top: int,
-    ) -> None:
-        """Count a strip, HWC, from row `top` on: `beyond` are its differing samples, `ignored` is a mask, H×W."""
-        for channel in range(self.cells[1]):
-            plane = np.ascontiguousarray(beyond[..., channel])
-            left_out = 0 if ignored is None else np.count_nonzero(plane & ignored)
-            self.differing[:, channel] += np.array([np.count_nonzero(plane) - left_out, left_out])
-        if self.add_unequal(reference, other, unequal, ignored) > self.worst_magnitude:
-            magnitude = magnitude_of(reference, other)
-            if ignored is not None:
-                magnitude[ignored] = 0
-            y, x, _ = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
-            self.worst, self.worst_magnitude = (top + int(y), int(x)), float(magnitude.max())
-
-    @abstractmethod
-    def add_unequal(
-        self,
-        reference: NDArray[Any],
-        other: NDArray[Any],
-        unequal: NDArray[np.bool_],
-        ignored: NDArray[np.bool_] | None,
-    ) -> float:
-        """Count the differences of a strip; returns the largest |difference| that is judged."""
-
-    @abstractmethod
-    def add_equal(self, reference: NDArray[Any], ignored: NDArray[np.bool_] | None) -> None:
-        """Count a strip whose two sides are equal."""
-
-    @abstractmethod
-    def figures(self, zones: Sequence[int], channels: Sequence[int]) -> SampleFigures:
-        """The figures of some cells together."""
-
-    def _psnr_db(self, rmse: float) -> float:
-        if rmse == 0:
-            return math.inf
-        return 20 * math.log10(self.peak / rmse) if self.peak else -math.inf
-
-
-def _pixels(shape: tuple[int, ...], ignored: NDArray[np.bool_] | None) -> tuple[int, int]:
-    """How many pixels of a strip are judged, and how many are not."""
-    left_out = 0 if ignored is None else int(np.count_nonzero(ignored))
-    return shape[0] * shape[1] - left_out, left_out
-
-
-class _Integers(_Tally):
-    """A histogram of signed differences per cell."""
-
-    def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
-        super().__init__(dtype, channels)
-        largest = int(np.iinfo(dtype).max)
-        self.peak = float(largest)
-        self.zero = largest
-        self.values = np.arange(-largest, largest + 1)
-        self.counts = np.zeros((*self.cells, self.values.size), np.int64)
-        self.narrow = np.int16 if self.counts.size < 2**15 else np.int32
-        # One histogram serves all cells: each has its own stretch of bins.
-        self.ignored_bins = self.narrow(channels * self.values.size)
-        self.bin_of_equal = (np.arange(channels) * self.values.size + largest).astype(self.narrow)
-
-    def add_unequal(
-        self,
-        reference: NDArray[Any],
-        other: NDArray[Any],
-        unequal: NDArray[np.bool_],
-        ignored: NDArray[np.bool_] | None,
-    ) -> float:
-        is_sparse = np.count_nonzero(unequal) < SPARSE_SHARE * unequal.size
-        if is_sparse:
-            rows, columns, channels = np.nonzero(unequal)
-            bins = np.subtract(other[unequal], reference[unequal], dtype=self.narrow)
-            bins += self.bin_of_equal[channels]
-            if ignored is not None:
-                bins[ignored[rows, columns]] += self.ignored_bins
-            self.add_equal(reference, ignored)
+    def add(self, before: NDArray[Any], after: NDArray[Any], beyond: NDArray[np.bool_], scale: Scale) -> None:
+        """Count what is unequal among samples, 1-D; `beyond` are those that differ."""
+        counts: Any
+        if self.max_ulp is None:  # each difference that occurs, and how often: every sum is exact
+            largest = np.iinfo(before.dtype).max
+            found = np.bincount(np.subtract(after, before, dtype=np.int32) + largest, minlength=2 * largest + 1)
+            found[largest] = 0
+            (steps,) = np.nonzero(found)
+            counts, steps = found[steps], steps - largest
+            size = np.abs(steps)
         else:
-            bins = np.subtract(other, reference, dtype=self.narrow)
-            bins += self.bin_of_equal
-            if ignored is not None:
-                bins[ignored] += self.ignored_bins
-        found = np.bincount(bins.ravel(), minlength=self.counts.size).reshape(self.counts.shape)
-        self.counts += found
-        if is_sparse:
-            self.counts[..., self.zero] -= found.sum(axis=-1)  # add_equal has counted them as equal
-        return float(np.abs(self.values[found[JUDGED].any(axis=0)]).max(initial=0))
-
-    def add_equal(self, reference: NDArray[Any], ignored: NDArray[np.bool_] | None) -> None:
-        self.counts[..., self.zero] += np.array(_pixels(reference.shape, ignored))[:, None]
-
-    def figures(self, zones: Sequence[int], channels: Sequence[int]) -> SampleFigures:
-        counts = self.counts[np.ix_(zones, channels)].sum(axis=(0, 1))
-        samples, unequal = int(counts.sum()), int(counts.sum() - counts[self.zero])
-        differing = int(self.differing[np.ix_(zones, channels)].sum())
-        of = max(1, samples)
-        rmse = math.sqrt(int(counts @ self.values**2) / of)
-        return SampleFigures(
-            samples=samples,
-            unequal_samples=unequal,
-            differing_samples=differing,
-            unbounded_samples=0,
-            max_abs=float(np.abs(self.values[counts > 0]).max(initial=0)),
-            mean=int(counts @ self.values) / of,
-            mean_abs=int(counts @ np.abs(self.values)) / of,
-            rmse=rmse,
-            psnr_db=self._psnr_db(rmse),
-            max_ulp=None,
-            histogram=tuple(self.scale.counts(np.abs(self.values), counts).tolist()),
-            differing_share=differing / of,
-        )
-
-
-class _Floats(_Tally):
-    """Sums and largest values per cell, in float64; of float64 in more, as their squares may be beyond it."""
-
-    def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
-        super().__init__(dtype, channels)
-        self.peak = 0.0
-        self.samples, self.unequal, self.unbounded, self.max_ulp = np.zeros((4, *self.cells), np.int64)
-        self.wide: Any = np.longdouble if dtype == np.float64 else np.float64
-        self.sum, self.sum_abs, self.sum_squares = np.zeros((3, *self.cells), self.wide)
-        self.max_abs = np.zeros(self.cells)
-        self.histogram = np.zeros((*self.cells, len(self.scale.labels)), np.int64)
-
-    def add_unequal(
-        self,
-        reference: NDArray[Any],
-        other: NDArray[Any],
-        unequal: NDArray[np.bool_],
-        ignored: NDArray[np.bool_] | None,
-    ) -> float:
-        self.add_equal(reference, ignored)
-        magnitude = magnitude_of(reference, other)
-        largest = 0.0
-        for channel in range(self.cells[1]):
-            apart = magnitude[..., channel] > 0
-            zones = [apart] if ignored is None else [apart & ~ignored, apart & ignored]
-            for zone, chosen in enumerate(zones):
-                size = magnitude[..., channel][chosen]
-                before, after = reference[..., channel][chosen], other[..., channel][chosen]
-                self._add_chosen((zone, channel), size, before, after)
-                if zone == JUDGED:
-                    largest = max(largest, float(size.max(initial=0)))
-        return largest
-
-    def _add_chosen(self, cell: tuple[int, int], size: NDArray[Any], before: NDArray[Any], after: NDArray[Any]) -> None:
-        """Count unequal samples of one cell, each a |difference| and both values."""
+            size = magnitude_of(before, after)
+            apart = size > 0
+            before, after, size = before[apart], after[apart], size[apart]
+            counts = np.ones(size.size, np.int64)
+            # Of float64 in more, as its squares may be beyond it.
+            steps = np.subtract(after, before, dtype=np.longdouble if before.dtype == np.float64 else np.float64)
+            self.max_ulp = max(self.max_ulp, int(ulp_distance(before, after).max(initial=0)))
+        self.differing += int(np.count_nonzero(beyond))
+        self.unequal += int(counts.sum())
+        self.max_abs = max(self.max_abs, float(size.max(initial=0)))
+        self.histogram += scale.counts(size, counts)
         bounded = np.isfinite(size)
-        finite = size[bounded]
-        self.unequal[cell] += size.size
-        self.unbounded[cell] += size.size - finite.size
-        self.sum[cell] += np.subtract(after[bounded], before[bounded], dtype=self.wide).sum()
-        self.sum_abs[cell] += finite.sum(dtype=self.wide)
-        self.sum_squares[cell] += np.square(finite, dtype=self.wide).sum()
-        self.max_abs[cell] = max(self.max_abs[cell], size.max(initial=0))
-        self.max_ulp[cell] = max(self.max_ulp[cell], ulp_distance(before, after).max(initial=0))
-        self.histogram[cell] += self.scale.counts(size)
-        self.histogram[cell][0] -= size.size  # add_equal has counted them all as the same
+        self.unbounded += int(counts[~bounded].sum())
+        steps, counts = steps[bounded], counts[bounded]
+        self.total += (steps * counts).sum()
+        self.total_abs += (np.abs(steps) * counts).sum()
+        self.total_squares += (np.square(steps) * counts).sum()
 
-    def add_equal(self, reference: NDArray[Any], ignored: NDArray[np.bool_] | None) -> None:
-        pixels = np.array(_pixels(reference.shape, ignored))[:, None]
-        self.samples += pixels
-        self.histogram[..., 0] += pixels
-        finite = np.abs(reference[np.isfinite(reference)])
-        self.peak = max(self.peak, float(finite.max(initial=0)))
 
-    def figures(self, zones: Sequence[int], channels: Sequence[int]) -> SampleFigures:
-        cells = np.ix_(zones, channels)
-        samples, unbounded = int(self.samples[cells].sum()), int(self.unbounded[cells].sum())
-        differing = int(self.differing[cells].sum())
-        of = max(1, samples - unbounded)
-        rmse = float(np.sqrt(self.sum_squares[cells].sum() / of))
-        return SampleFigures(
-            samples=samples,
-            unequal_samples=int(self.unequal[cells].sum()),
-            differing_samples=differing,
-            unbounded_samples=unbounded,
-            max_abs=float(self.max_abs[cells].max()),
-            mean=float(self.sum[cells].sum() / of),
-            mean_abs=float(self.sum_abs[cells].sum() / of),
-            rmse=rmse,
-            psnr_db=self._psnr_db(rmse),
-            max_ulp=int(self.max_ulp[cells].max()),
-            histogram=tuple(self.histogram[cells].sum(axis=(0, 1)).tolist()),
-            differing_share=differing / max(1, samples),
-        )
+def _figures(cells: Sequence[_Sums], peak: float) -> SampleFigures:
+    """The figures of some cells together."""
+    samples, unequal, differing, unbounded = (
+        sum(getattr(cell, name) for cell in cells) for name in ("samples", "unequal", "differing", "unbounded")
+    )
+    bounded = max(1, samples - unbounded)
+    rmse = float(np.sqrt(sum(cell.total_squares for cell in cells) / bounded))
+    histogram = np.sum([cell.histogram for cell in cells], axis=0)
+    histogram[0] = samples - unequal
+    psnr_db = math.inf if rmse == 0 else 20 * math.log10(peak / rmse) if peak else -math.inf
+    return SampleFigures(
+        samples=samples,
+        unequal_samples=unequal,
+        differing_samples=differing,
+        unbounded_samples=unbounded,
+        max_abs=max(cell.max_abs for cell in cells),
+        mean=float(sum(cell.total for cell in cells) / bounded),
+        mean_abs=float(sum(cell.total_abs for cell in cells) / bounded),
+        rmse=rmse,
+        psnr_db=psnr_db,
+        max_ulp=None if cells[0].max_ulp is None else max(cell.max_ulp or 0 for cell in cells),
+        histogram=tuple(histogram.tolist()),
+        differing_share=differing / max(1, samples),
+    )

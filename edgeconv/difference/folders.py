@@ -25,7 +25,6 @@ from edgeconv.core.text_rows import TextRow
 from edgeconv.difference import gallery, text
 from edgeconv.difference.compare import DiffRecord, compare
 from edgeconv.difference.inputs import FileInput
-from edgeconv.difference.outputs import MarkedOutputs
 from edgeconv.difference.page import Page
 from edgeconv.difference.results import DiffOutcome, Wanted
 from edgeconv.errors import (
@@ -42,6 +41,7 @@ from edgeconv.io.contained_paths import ForeignFileError, place_inside
 from edgeconv.io.files import are_same, make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.skipped_files import suffix_counts_text
 
@@ -94,16 +94,14 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     if wanted.pictures is not None:
         raise UsageError("--pictures is for pictures: leave it out for folders.")
     _refuse_nested(baseline, new)
-    outputs = MarkedOutputs([], wanted.overwrite)
-    for path in (wanted.html, wanted.junit):
-        if path is not None:
-            outputs.reserve_file(path)
-    with one_batch_in(str(baseline), None) if update else nullcontext():
+    with Outputs([], wanted.overwrite) as outputs, one_batch_in(str(baseline), None) if update else nullcontext():
+        for path in filter(None, (wanted.html, wanted.junit)):
+            outputs.reserve(path)
         return _run_alone(baseline, new, conversions, wanted, update, outputs)
 
 
 def _run_alone(
-    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: MarkedOutputs
+    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
 ) -> DiffOutcome:
     """See `run`; with `update` no batch writes into the baseline meanwhile."""
     passed_over: Counter[str] = Counter()
@@ -119,7 +117,7 @@ def _run_alone(
     if update:
         shown.append(TextRow("update", accept(baseline, new, pairs, wanted.rules)))
         exit_code = EXIT_OK
-    written = outputs.write()
+    written = outputs.put()
     record = FoldersRecord(
         **header(),
         kind="diff_folders",
@@ -289,7 +287,7 @@ def _entry(
         (found,) = pair.diff.comparisons
         amount = 1.0 if found.judged.unbounded_samples else found.judged.rmse / (found.peak or 1)
         thumbnails = gallery.changed_thumbnails(before, after, found.regions)
-        fits = page.add(pair.name, pair.diff, before, [after])
+        fits = page.add(pair.name, before, [after], pair.diff)
         shown = int(fits)
     elif pair.status == "same":
         amount = 0.0
@@ -302,7 +300,7 @@ def _entry(
             except (ImageReadError, MemoryLimitError) as error:
                 return gallery.GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
             thumbnails += gallery.alone(place, pixels)
-            fits = fits and page.add_alone(pair.name, source.name, pixels)
+            fits = fits and page.add(pair.name, source)
             shown += int(fits)
     detail = pair.detail if fits else f"{pair.detail} (not shown: the page would be larger than --page-limit)"
     sets = tuple(range(first, first + shown))

@@ -50,6 +50,9 @@ from edgeconv.run.report import InputPart
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
 
+Failed = tuple[str, DeviceName, str]
+"""(method, device, why it did not run)."""
+
 
 class CheckedMethod(Part):
     """A method that ran, its check against the oracle, and its time, device array to device array."""
@@ -86,7 +89,7 @@ class MethodRun:
 
     @property
     def label(self) -> str:
-        """Its label on pages and sheets."""
+        """Its name on pages."""
         return f"{self.method} on {self.device.upper()}"
 
 
@@ -96,67 +99,61 @@ def run(
     options: Options,
     wanted: results.Wanted,
     *,
-    crop: int | None = None,
     by_rule: bool = True,
     rules: ReadRules = DEFAULT_RULES,
 ) -> results.DiffOutcome:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 
-    `crop` takes the middle square of that side first. `by_rule` puts the rule above in the place of the allowance's
-    `atol`. Raises EdgeconvError; then nothing is written.
+    `by_rule` puts the rule above in the place of the allowance's `atol`. Raises EdgeconvError; then nothing is written.
     """
     picture = read_image(source, rules)
-    pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
+    pixels = picture.pixels
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
     described_input, problem_record = report.describe_pixels(pixels), figures.describe_problem(request, problem)
     refuse_inapplicable(tuple(find(name, device) for name, device in runnable()), options)
-    failed: list[tuple[str, DeviceName, str]] = []
-    reference, *others = run_all(pixels, problem, request, options, failed)
+    failed: list[Failed] = []
+    ran = list(run_all(pixels, problem, request, options, failed))
+    reference, *others = ran
+    left_out = not_run(failed)
     if not others:
-        reasons = f" ({'; '.join(sorted({reason for _, _, reason in failed}))})" if failed else ""
-        raise UsageError(f"No method but the reference runs this here{reasons}: see edgeconv doctor.")
+        raise UsageError(f"No method but the reference runs this here: {'; '.join(left_out)}.")
     if by_rule:
-        atol = agreement((reference, *others))
-        wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
+        wanted = replace(wanted, allowance=replace(wanted.allowance, atol=agreement(ran)))
     labels = request.filter.labels
-    shown = [_one_below_the_other(ran.output, len(labels)) for ran in (reference, *others)]
     inputs = [
-        ArrayInput(ran.label, pixels, (f"float64 oracle: {_check_text(ran, reference)}",))
-        for ran, pixels in zip(others, shown[1:], strict=True)
+        ArrayInput(
+            one.label,
+            np.concatenate(pictures_of(one.output, len(labels))) if labels else one.output,
+            () if one is reference else (f"float64 oracle: {_check_text(one, reference)}",),
+        )
+        for one in ran
     ]
     order = [f"from top to bottom: {', '.join(labels)}"] if labels else []
     done = results.run(
-        ArrayInput(reference.label, shown[0]),
-        inputs,
+        inputs[0],
+        inputs[1:],
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *order, *map(_time_text, (reference, *others)), *not_run(failed)],
+        remarks=[*picture.notes, *order, *map(_time_text, ran), *left_out],
         protect=(source,),
         can_ignore=False,
-        follows_from=repr((described_input, problem_record, options, wanted.allowed(), wanted.ssim)),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
-    described = fields_of(done.record) | {"kind": "compare"}
     record = CompareRecord(
-        **described,
+        **fields_of(done.record) | {"kind": "compare"},
         input=InputPart(file=source, format=picture.format, notes=list(picture.notes), **described_input),
         problem=problem_record,
         versions=installed_versions(),
         methods=[
             CheckedMethod(
-                ran.method,
-                ran.device,
-                ran.check,
-                None if ran.kernel is None else figures.describe_series(ran.kernel),
+                one.method, one.device, one.check, figures.describe_series(one.kernel) if one.kernel else None
             )
-            for ran in (reference, *others)
+            for one in ran
         ],
-        left_out=[
-            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *failed)
-        ],
+        left_out=left_out,
     )
-    right = all(ran.check.passed for ran in (reference, *others))
+    right = all(one.check.passed for one in ran)
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
@@ -165,7 +162,7 @@ def run_all(
     problem: Problem | ChainProblem,
     request: Request,
     options: Options,
-    failed: list[tuple[str, DeviceName, str]],
+    failed: list[Failed],
 ) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the registry's order.
 
@@ -191,15 +188,15 @@ def run_all(
         yield MethodRun(name, device, finished, checked, bound, kernel)
 
 
-def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
-    """(method, device, reason) of the rest of the registry."""
+def not_runnable() -> Iterator[Failed]:
+    """The methods of the registry that cannot run here."""
     for entry in all_methods():
         reason = entry.unavailable_reason()
         if reason is not None:
             yield entry.name, entry.device, reason
 
 
-def not_run(failed: Sequence[tuple[str, DeviceName, str]] = ()) -> list[str]:
+def not_run(failed: Sequence[Failed]) -> list[str]:
     """A line for each reason why methods did not run, with the methods; `failed` are those that were tried."""
     by_reason: dict[tuple[str, DeviceName], list[str]] = {}
     for name, device, reason in (*not_runnable(), *failed):
@@ -236,20 +233,6 @@ def agreement(ran: Sequence[MethodRun]) -> float:
     reference, *others = ran
     both = reference.bound + max(one.bound for one in others)
     return float(math.floor(both) + 1) if both and reference.output.dtype.kind == "u" else both
-
-
-def _one_below_the_other(output: NDArray[Any], filters: int) -> NDArray[Any]:
-    """The pictures of a bank's output (HWC) as one; the output of one filter (`filters` 0) as it is."""
-    return np.concatenate(pictures_of(output, filters)) if filters else output
-
-
-def middle_square(pixels: NDArray[Any], side: int) -> NDArray[Any]:
-    """The square of `side` pixels in the middle, HWC. Raises UsageError where the picture is smaller."""
-    height, width = pixels.shape[:2]
-    if not 1 <= side <= min(height, width):
-        raise UsageError(f"--crop {side} does not fit into {width}×{height} pixels: use 1 to {min(height, width)}.")
-    top, left = (height - side) // 2, (width - side) // 2
-    return np.ascontiguousarray(pixels[top : top + side, left : left + side])
 
 
 def _check_text(ran: MethodRun, reference: MethodRun) -> str:

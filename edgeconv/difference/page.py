@@ -19,19 +19,16 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
 from edgeconv import __version__
 from edgeconv.core.safe_text import visible
 from edgeconv.difference import maps, text
 from edgeconv.difference.compare import Compared, Comparison
-from edgeconv.difference.figures import CHANNEL_NAMES
+from edgeconv.difference.figures import CHANNEL_NAMES, Box
 from edgeconv.difference.gallery import GalleryEntry
 from edgeconv.difference.inputs import Input
-from edgeconv.difference.scale import Scale, scale_for
+from edgeconv.difference.scale import scale_for
 from edgeconv.difference.text import number, share
 from edgeconv.difference.tiles import TILE, TileWriter
-from edgeconv.errors import UsageError
 from edgeconv.page import page
 
 SCRIPTS = (
@@ -41,7 +38,6 @@ SCRIPTS = (
     "layers",
     "panes",
     "drawing",
-    "moving",
     "controls",
     "gallery",
     "ignored",
@@ -101,33 +97,39 @@ class Page:
         """How many sets it has; the number of the next one."""
         return len(self._sets)
 
-    def add(self, name: str, record: Compared, reference: Input, others: Sequence[Input]) -> bool:
-        """Take a set with its name into the page; False, and nothing added, where it does not fit under the limit."""
-        number = len(self._sets)
-        tiles = TileWriter(number, self._limit - self._bytes)
+    def add(self, name: str, reference: Input, others: Sequence[Input] = (), record: Compared | None = None) -> bool:
+        """Take a set with its name into the page; False, and nothing added, where it does not fit under the limit.
+
+        A picture that nothing is compared with has neither others nor a record.
+        """
+        tiles = TileWriter(len(self._sets), self._limit - self._bytes)
         pixels = reference.load().pixels
         low, high = maps.display_range(pixels)
-        fits = tiles.add_reference(pixels, low, high) and all(
-            tiles.add_input(index, other.load().pixels) for index, other in enumerate(others, 1)
-        )
-        if not fits:
+        if not (tiles.add(pixels, low, high) and all(tiles.add(other.load().pixels, low, high) for other in others)):
             return False
         self._blocks += tiles.blocks
         self._bytes += tiles.written_bytes
-        self._sets.append(_set(name, record, pixels.shape, low, high, tiles))
-        self._sections.append(_section(name, record))
-        return True
-
-    def add_alone(self, name: str, label: str, pixels: NDArray[Any]) -> bool:
-        """The same for a picture (HWC) that nothing is compared with."""
-        tiles = TileWriter(len(self._sets), self._limit - self._bytes)
-        low, high = maps.display_range(pixels)
-        if not tiles.add_reference(pixels, low, high):
-            return False
-        self._blocks += tiles.blocks
-        self._bytes += tiles.written_bytes
-        channels, scale = CHANNEL_NAMES[pixels.shape[2]], scale_for(pixels.dtype)
-        self._sets.append(_facts(name, pixels.shape, low, high, tiles, channels, scale, [{"name": visible(label)}]))
+        scale = scale_for(pixels.dtype)
+        facts: dict[str, Any] = {
+            "name": visible(name),
+            "height": pixels.shape[0],
+            "width": pixels.shape[1],
+            "channels": CHANNEL_NAMES[pixels.shape[2]],
+            "dtype": tiles.dtype,
+            "low": low,
+            "high": high,
+            "levels": tiles.levels,
+            "lower": [bound if bound != float("inf") else None for bound in scale.lower_bounds],
+            "unit": scale.unit,
+            "colours": scale.colours,
+            "legend": scale.legend,
+            "pictures": [{"name": visible(reference.name)}],
+        }
+        if record is not None:
+            facts |= {"picture": name, "pictures": list(map(_picture, record.labels, [None, *record.comparisons]))}
+            facts["ignored"] = list(map(_corners, record.allowed.ignored_regions))
+            self._sections.append(_section(len(self._sets), name, record))
+        self._sets.append(facts)
         return True
 
     def list_pair(self, entry: GalleryEntry) -> None:
@@ -140,14 +142,6 @@ class Page:
         self._blocks += blocks
         self._bytes += needed
 
-    def require(self, name: str, record: Compared, reference: Input, others: Sequence[Input]) -> None:
-        """The same as `add`; raises UsageError where it does not fit."""
-        if not self.add(name, record, reference, others):
-            raise UsageError(
-                f"The page would be larger than --page-limit ({self._limit / 2**20:.4g} MiB): raise it, or compare "
-                "fewer or smaller pictures."
-            )
-
     def encode(self, verdict: str, same: bool, remarks: Sequence[str] = (), can_ignore: bool = True) -> bytes:
         """The whole page as UTF-8; `remarks` stand with the figures.
 
@@ -155,20 +149,17 @@ class Page:
         """
         from markupsafe import Markup
 
-        content = {
-            "tile": TILE,
-            "sets": self._sets,
-            "pairs": [entry.record() for entry in self._pairs],
-            "canIgnore": can_ignore,
-        }
+        pairs = [entry.record() for entry in self._pairs]
+        content = {"tile": TILE, "sets": self._sets, "pairs": pairs, "canIgnore": can_ignore}
         # JSON reads back what `visible` escapes, so that a picture's own name stands in it and no terminal obeys it.
         data = visible(json.dumps(content, ensure_ascii=False)).replace("<", "\\u003c")
+        rows = [(entry.name, entry.status, entry.detail) for entry in self._pairs]
         frame = page(
             "difference/page.html",
             title=self._title,
             verdict=re.sub("^(same|differs): ", "", verdict).replace(" %", "\N{NO-BREAK SPACE}%"),
             same=same,
-            pairs=_Table("Pairs", ("picture", "status", "what"), [_cells(entry) for entry in self._pairs]),
+            pairs=_Table("Pairs", ("picture", "status", "what"), rows),
             remarks=remarks,
             sets=self._sections,
             version=__version__,
@@ -179,11 +170,24 @@ class Page:
         return before + b"\n".join(self._blocks) + after
 
 
-def _cells(entry: GalleryEntry) -> tuple[str, ...]:
-    return entry.name, entry.status, entry.detail
+def _picture(label: str, found: Comparison | None) -> dict[str, Any]:
+    """What the viewer must know of a picture, the reference (None) or one that is compared with it."""
+    if found is None:
+        return {"name": visible(label)}
+    return {
+        "name": visible(label),
+        "same": found.same,
+        "worst": None if found.worst is None else [found.worst.x, found.worst.y],
+        "regionCount": found.region_count,
+        "regions": list(map(_corners, found.regions)),
+    }
 
 
-def _section(name: str, record: Compared) -> dict[str, Any]:
+def _corners(box: Box) -> list[int]:
+    return [box.left, box.top, box.right, box.bottom]
+
+
+def _section(number: int, name: str, record: Compared) -> dict[str, Any]:
     """The figures of a set: all inputs in one table, then every figure of each."""
     reference_label, *labels = record.labels
     columns = dict(COLUMNS)
@@ -197,6 +201,7 @@ def _section(name: str, record: Compared) -> dict[str, Any]:
     ]
     allowed = text.allowed_text(record.allowed)
     return {
+        "number": number,
         "name": name,
         "about": f"Against {reference_label}, {record.reference.layout}; difference = input − reference{allowed}",
         "table": _Table(f"{name} against {reference_label}".lstrip(), ("input", *columns), rows),
@@ -204,61 +209,8 @@ def _section(name: str, record: Compared) -> dict[str, Any]:
     }
 
 
-def _set(
-    name: str, record: Compared, shape: tuple[int, ...], low: float, high: float, tiles: TileWriter
-) -> dict[str, Any]:
-    """What the viewer must know of a set."""
-    reference_label, *labels = map(visible, record.labels)
-    pictures: list[dict[str, Any]] = [{"name": reference_label}]
-    for label, found in zip(labels, record.comparisons, strict=True):
-        boxes = [[box.left, box.top, box.right, box.bottom, box.pixels] for box in found.regions]
-        worst = None if found.worst is None else [found.worst.x, found.worst.y]
-        facts = {"same": found.same, "worst": worst, "regionCount": found.region_count, "regions": boxes}
-        pictures.append({"name": label, **facts})
-    channels = list(record.comparisons[0].channels)
-    ignored = [[box.left, box.top, box.right, box.bottom] for box in record.allowed.ignored_regions]
-    return _facts(name, shape, low, high, tiles, channels, record.scale, pictures) | {
-        "picture": name,
-        "ignored": ignored,
-    }
-
-
-def _facts(
-    name: str,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-    tiles: TileWriter,
-    channels: Sequence[str],
-    scale: Scale,
-    pictures: list[dict[str, Any]],
-) -> dict[str, Any]:
-    signed = maps.signed_colours(scale)
-    return {
-        "name": visible(name),
-        "height": shape[0],
-        "width": shape[1],
-        "channels": list(channels),
-        "dtype": tiles.dtype,
-        "low": low,
-        "high": high,
-        "levels": tiles.levels,
-        "pictures": pictures,
-        "scale": {
-            "lower": [bound if bound != float("inf") else None for bound in scale.lower_bounds],
-            "unit": scale.unit,
-            "labels": scale.labels,
-            "heat": scale.colours,
-            "plus": signed[1].tolist(),
-            "minus": signed[-1].tolist(),
-        },
-    }
-
-
 def viewer_script() -> str:
     """The viewer: its parts in one function, so that the page has no global names of it."""
-    return '"use strict";\n(() => {\n' + "\n".join(_text(f"viewer/{name}.js") for name in SCRIPTS) + "})();\n"
-
-
-def _text(name: str) -> str:
-    return files("edgeconv.difference").joinpath(name).read_text(encoding="utf-8")
+    folder = files("edgeconv.difference").joinpath("viewer")
+    parts = (folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"

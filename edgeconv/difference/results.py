@@ -17,10 +17,10 @@ from edgeconv.difference.compare import Compared, compare
 from edgeconv.difference.figures import Allowance
 from edgeconv.difference.ignored import NO_REGIONS, IgnoredRegions
 from edgeconv.difference.inputs import Input
-from edgeconv.difference.outputs import MarkedOutputs
 from edgeconv.difference.page import Page
-from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UsageError
 from edgeconv.io import junit
+from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
@@ -73,37 +73,37 @@ def run(
     title: str = "",
     remarks: Sequence[str] = (),
     protect: Sequence[str] = (),
-    follows_from: str | None = None,
     can_ignore: bool = True,
 ) -> DiffOutcome:
     """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
 
     `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
-    inputs themselves. `follows_from` are inputs and settings as text: files of the same are replaced (outputs.py).
-    `can_ignore`: whether the page offers to draw regions for --ignore.
+    inputs themselves. `can_ignore`: whether the page offers to draw regions for --ignore.
     """
-    outputs = MarkedOutputs(
-        [reference.name, *(other.name for other in others), *protect], wanted.overwrite, follows_from
-    )
-    for path in (wanted.html, wanted.junit):
-        if path is not None:
-            outputs.reserve_file(path)
-    wanted.ignored.refuse_unknown(())
-    record = compare(reference, others, wanted.allowed(), wanted.ssim)
-    if wanted.junit is not None:
-        cases = [_case(record, index) for index in range(len(others))]
-        outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
-    if wanted.html is not None:
-        page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
-        page.require("", record, reference, others)
-        outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))
-    if wanted.pictures is not None:
-        for name, png in pictures.comparison_pictures(record, reference, others):
-            outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
+    with Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite) as outputs:
+        for path in filter(None, (wanted.html, wanted.junit)):
+            outputs.reserve(path)
+        wanted.ignored.refuse_unknown(())
+        record = compare(reference, others, wanted.allowed(), wanted.ssim)
+        if wanted.junit is not None:
+            cases = [_case(record, index) for index in range(len(others))]
+            outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
+        if wanted.html is not None:
+            page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
+            if not page.add("", reference, others, record):
+                limit = wanted.page_limit_bytes / 2**20
+                raise UsageError(
+                    f"The page would be larger than --page-limit ({limit:.4g} MiB): raise it, or compare fewer pictures."
+                )
+            outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))
+        if wanted.pictures is not None:
+            for name, png in pictures.comparison_pictures(record, reference, others):
+                outputs.add(outputs.reserve_in(wanted.pictures, name), png)
+        written = outputs.put()
     shown = text.paragraphs(record)
     if remarks:
         shown.append([TextRow("", remark) for remark in remarks])
-    return DiffOutcome(EXIT_OK if record.same else EXIT_DIFFERENT, record, shown, outputs.write())
+    return DiffOutcome(EXIT_OK if record.same else EXIT_DIFFERENT, record, shown, written)
 
 
 def _case(record: Compared, index: int) -> junit.JUnitCase:

@@ -56,10 +56,20 @@ class Scale:
         bounds = np.asarray(self.lower_bounds[1:])
         return np.asarray(np.searchsorted(bounds, magnitude, side="right"), np.uint8)
 
-    def counts(self, magnitude: NDArray[Any], times: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """How many of `magnitude` (1-D; each counted `times`) fall into each class."""
-        weights = None if times is None else times.astype(np.float64)  # exact up to 2^53
-        found = np.bincount(self.classes(magnitude), weights=weights, minlength=len(self.labels))
+    @property
+    def legend(self) -> list[tuple[str, Colour]]:
+        """A label for each colour; classes of one colour have one, as `64–255`."""
+        entries: list[tuple[str, Colour]] = []
+        for label, colour in zip(self.labels, self.colours, strict=True):
+            if entries and entries[-1][1] == colour:
+                first, _ = entries.pop()
+                label = first if "1e" in first else f"{first.partition('–')[0]}–{label.rpartition('–')[2]}"
+            entries.append((label, colour))
+        return entries
+
+    def counts(self, magnitude: NDArray[Any], times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many of `magnitude` (1-D; each counted `times`, up to 2^53 in all) fall into each class."""
+        found = np.bincount(self.classes(magnitude), weights=times, minlength=len(self.labels))
         return np.asarray(found, np.int64)
 
 

@@ -4,13 +4,13 @@
                 one plane a byte of a sample, channel 0 byte 0, channel 0 byte 1, ... (little endian; float16 becomes
                 float32, which holds the same values; float64 stays), as zlib
     level n ≥ 1 the picture as 8-bit RGB at 1 / 2ⁿ of its size, averages of blocks: a lossy WebP, to look at; and for
-                inputs a plane of keys, 2 · class + (1 where negative), the largest of each block, as zlib
+                inputs a plane of classes of difference, the largest of each block, as zlib
 
 At level 0 an input's values are stored as differences from the reference's (mod 256), and the planes of a reference as
 differences from the row above. What agrees with the reference is left out, of the smaller levels all around the part
 that does not, so that N inputs that nearly agree cost hardly more than one. Each tile is base64 in a script block of
 its own that the browser does not run: `<script type="text/plain" id="SET-PICTURE-LEVEL-ROW-COLUMN-KIND">`, KIND w for
-WebP, v for values, k for keys.
+WebP, v for values, k for classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -40,8 +40,6 @@ EXACT: dict[str, Any] = {"lossless": True, "exact": True, "method": 1, "quality"
 for 4 % less."""
 FROM_AFAR: dict[str, Any] = {"quality": 90, "method": 2}
 
-Planes = NDArray[np.uint8]
-"""Planes × height × width."""
 Window = tuple[slice, slice]
 """Rows and columns of a tile."""
 
@@ -55,7 +53,7 @@ class Encoded(NamedTuple):
 
 
 class TileWriter:
-    """Encodes one set; every `add_...` answers whether it still fits within `limit_bytes`."""
+    """Encodes one set: the reference first, then what is compared with it."""
 
     def __init__(self, number: int, limit_bytes: int) -> None:
         self.blocks: list[bytes] = []
@@ -64,107 +62,82 @@ class TileWriter:
         self.dtype = ""
         self._number = number
         self._limit = limit_bytes
+        self._pictures = 0
 
-    def add_reference(self, pixels: NDArray[Any], low: float, high: float) -> bool:
-        """Encode the reference (HWC) and keep what inputs are compared with."""
-        self._reference, self._low, self._high = pixels, low, high
-        self.dtype = "float32" if pixels.dtype == np.float16 else pixels.dtype.name
-        while TILE << (self.levels - 1) < max(pixels.shape[:2]):
-            self.levels += 1
-        self._views = list(self._pyramid(pixels))
-        return self._add_values(0, pixels) and self._add_views(0, self._views)
+    def add(self, pixels: NDArray[Any], low: float, high: float) -> bool:
+        """Encode the next picture (HWC), all of one shape and type; whether what was written is within the limit."""
+        is_first = self._pictures == 0
+        if is_first:
+            self.dtype = "float32" if pixels.dtype == np.float16 else pixels.dtype.name
+            while TILE << (self.levels - 1) < max(pixels.shape[:2]):
+                self.levels += 1
+        shown = maps.view(pixels, low, high)
+        views = [maps.shrunk_view(shown, 1 << level) for level in range(1, self.levels)]
+        kind, stored = ("w", pixels) if self.dtype == "uint8" else ("v", _planes(pixels))
+        if is_first:
+            self._pixels, self._stored, self._views = pixels, stored, views
+        encode = _exact_webp if kind == "w" else _exact_planes
+        self._write(0, kind, pixels.shape, partial(encode, stored, None if is_first else self._stored))
+        for level, (view, base) in enumerate(zip(views, self._views, strict=True), 1):
+            self._write(level, "w", view.shape, partial(_from_afar, view, None if is_first else base))
+        if not is_first:
+            classes = maps.class_map(self._pixels, pixels)
+            for level in range(1, self.levels):
+                shrunk = maps.shrunk_map(classes, 1 << level)
+                self._write(level, "k", shrunk.shape, partial(_classes, shrunk))
+        self._pictures += 1
+        return self.written_bytes <= self._limit
 
-    def add_input(self, picture: int, pixels: NDArray[Any]) -> bool:
-        """Encode input number `picture` (from 1), of the reference's shape and type."""
-        if not (self._add_values(picture, pixels) and self._add_views(picture, list(self._pyramid(pixels)))):
-            return False
-        classes = maps.class_map(self._reference, pixels)
-        keys = 2 * classes + (maps.sign_map(self._reference, pixels) < 0)
-
-        def encode(window: Window, shrunk: NDArray[np.uint8]) -> Encoded:
-            return Encoded(zlib.compress(shrunk[window].tobytes(), COMPRESSION) if shrunk[window].any() else b"")
-
-        return all(
-            self._write(picture, level, "k", shrunk.shape, partial(encode, shrunk=shrunk))
-            for level, shrunk in ((level, maps.shrunk_map(keys, 1 << level)) for level in range(1, self.levels))
-        )
-
-    def _add_values(self, picture: int, pixels: NDArray[Any]) -> bool:
-        """Level 0."""
-        if self.dtype == "uint8":
-            base = None if picture == 0 else self._reference
-
-            def encode(window: Window) -> Encoded:
-                tile = pixels[window] if base is None else pixels[window] - base[window]
-                return Encoded(_webp(tile, EXACT) if base is None or tile.any() else b"")
-
-            return self._write(picture, 0, "w", pixels.shape, encode)
-        planes = _planes(pixels)
-        if picture == 0:
-            self._reference_planes = planes
-
-        def encode_planes(window: Window) -> Encoded:
-            tile = planes[:, window[0], window[1]]
-            if picture == 0:
-                rest = tile.copy()
-                rest[:, 1:] -= tile[:, :-1]
-            else:
-                rest = tile - self._reference_planes[:, window[0], window[1]]
-            return Encoded(zlib.compress(rest.tobytes(), COMPRESSION) if picture == 0 or rest.any() else b"")
-
-        return self._write(picture, 0, "v", pixels.shape, encode_planes)
-
-    def _add_views(self, picture: int, views: list[NDArray[np.uint8]]) -> bool:
-        """The smaller levels."""
-
-        def encode(window: Window, shown: NDArray[np.uint8], base: NDArray[np.uint8]) -> Encoded:
-            tile = shown[window]
-            if picture == 0:
-                return Encoded(_webp(tile, FROM_AFAR))
-            differs = (tile != base[window]).any(axis=2)
-            if not differs.any():
-                return Encoded(b"")
-            (top, bottom), (left, right) = (_extent(differs.any(axis=axis)) for axis in (1, 0))
-            return Encoded(_webp(tile[top:bottom, left:right], FROM_AFAR), (left, top))
-
-        return all(
-            self._write(picture, level, "w", shown.shape, partial(encode, shown=shown, base=base))
-            for level, (shown, base) in enumerate(zip(views, self._views, strict=True), 1)
-        )
-
-    def _pyramid(self, pixels: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-        shown = maps.view(pixels, self._low, self._high)
-        for level in range(1, self.levels):
-            yield maps.shrunk_view(shown, 1 << level)
-
-    def _write(
-        self, picture: int, level: int, kind: str, shape: tuple[int, ...], encode: Callable[[Window], Encoded]
-    ) -> bool:
+    def _write(self, level: int, kind: str, shape: tuple[int, ...], encode: Callable[[Window], Encoded]) -> None:
         """A block for each tile of a level (height × width × ...) for which `encode` gives bytes."""
         places = [(y, x) for y in range(0, shape[0], TILE) for x in range(0, shape[1], TILE)]
 
         def block(place: tuple[int, int]) -> bytes:
             y, x = place
+            if self.written_bytes > self._limit:
+                return b""
             found = encode((slice(y, y + TILE), slice(x, x + TILE)))
             if not found.data:
                 return b""
-            name = f'id="{self._number}-{picture}-{level}-{y // TILE}-{x // TILE}-{kind}"'
+            name = f'id="{self._number}-{self._pictures}-{level}-{y // TILE}-{x // TILE}-{kind}"'
             if found.at is not None:
                 name += f' data-at="{found.at[0]} {found.at[1]}"'
             return b'<script type="text/plain" %s>%s</script>' % (name.encode(), base64.b64encode(found.data))
 
         with ThreadPoolExecutor(usable_threads()) as pool:  # zlib and libwebp let go of the interpreter
-            for written in pool.map(block, places):
-                if written:
-                    self.blocks.append(written)
-                    self.written_bytes += len(written) + 1
-        return self.written_bytes <= self._limit
+            for written in filter(None, pool.map(block, places)):
+                self.blocks.append(written)
+                self.written_bytes += len(written) + 1
 
 
-def _extent(line: NDArray[np.bool_]) -> tuple[int, int]:
-    """From the first that is true to behind the last."""
-    found = np.flatnonzero(line)
-    return int(found[0]), int(found[-1]) + 1
+def _exact_webp(pixels: NDArray[Any], base: NDArray[Any] | None, window: Window) -> Encoded:
+    tile = pixels[window] if base is None else pixels[window] - base[window]
+    return Encoded(_webp(tile, EXACT) if base is None or tile.any() else b"")
+
+
+def _exact_planes(planes: NDArray[Any], base: NDArray[Any] | None, window: Window) -> Encoded:
+    tile = planes[(slice(None), *window)]
+    rest = tile.copy() if base is None else tile - base[(slice(None), *window)]
+    if base is None:
+        rest[:, 1:] -= tile[:, :-1]
+    return Encoded(zlib.compress(rest.tobytes(), COMPRESSION) if base is None or rest.any() else b"")
+
+
+def _from_afar(shown: NDArray[np.uint8], base: NDArray[np.uint8] | None, window: Window) -> Encoded:
+    tile = shown[window]
+    if base is None:
+        return Encoded(_webp(tile, FROM_AFAR))
+    differs = (tile != base[window]).any(axis=2)
+    if not differs.any():
+        return Encoded(b"")
+    rows, columns = (np.flatnonzero(differs.any(axis=axis)) for axis in (1, 0))
+    part = tile[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return Encoded(_webp(part, FROM_AFAR), (int(columns[0]), int(rows[0])))
+
+
+def _classes(classes: NDArray[np.uint8], window: Window) -> Encoded:
+    tile = classes[window]
+    return Encoded(zlib.compress(tile.tobytes(), COMPRESSION) if tile.any() else b"")
 
 
 def _webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
@@ -176,7 +149,7 @@ def _webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
     return stream.getvalue()
 
 
-def _planes(pixels: NDArray[Any]) -> Planes:
+def _planes(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     """Values as bytes: (channels · bytes a sample) × height × width."""
     if pixels.dtype == np.float16:
         pixels = pixels.astype(np.float32)

@@ -1,46 +1,16 @@
 // Controls: modes, inputs, regions, the legend and the keys.
 
-function describeStage() {
-  const mode = MODES.find((entry) => entry.name === state.mode);
-  const shown = state.mode === "side" || MAPS.includes(state.mode) || state.set.pictures.length < 2
-    ? state.set.pictures.map((picture) => picture.name).join(", ")
-    : `${pictureName(0)} and ${pictureName(state.input)}`;
-  stage.setAttribute("aria-label", `${mode.label}: ${shown}; zoom ${byId("zoom").value}`);
-}
-
-// Labels of one colour as one: "64–127" and "128–255" are "64–255".
-function shared(labels, colours) {
-  const entries = [];
-  labels.forEach((label, i) => {
-    const last = entries.at(-1);
-    if (last && last[1].join() === colours[i].join()) last[0] = joinedLabel(last[0], label);
-    else entries.push([label, colours[i]]);
-  });
-  return entries;
-}
-
-const joinedLabel = (one, other) => (one.includes("1e") ? one : `${one.split("–")[0]}–${other.split("–").at(-1)}`);
-
 function showLegend() {
-  const { unit, labels, heat, plus, minus } = state.set.scale;
-  let entries = [];
-  if (isMap() && state.mode !== "signed") entries = shared(labels, heat);
-  if (isMap() && state.mode === "signed") {
-    const below = labels.map((label, i) => [`− ${label}`, minus[i]]).slice(1).reverse();
-    entries = [...below, [labels[0], heat[0]], ...labels.map((label, i) => [`+ ${label}`, plus[i]]).slice(1)];
-  }
-  if (!entries.length && state.set.dtype !== "uint8") {
-    entries = [[`black ${state.set.low}`, [0, 0, 0]], [`white ${state.set.high}`, [255, 255, 255]]];
-  }
+  const { unit, legend, dtype, low, high } = state.set;
+  const grey = dtype === "uint8" ? [] : [[`black ${low}`, [0, 0, 0]], [`white ${high}`, [255, 255, 255]]];
+  const entries = isMap() ? legend : grey;
   byId("legend").hidden = entries.length === 0;
   byId("legend").replaceChildren(
     element("li", { className: "hint" }, isMap() ? unit : "values"),
     ...entries.map(([label, colour]) => {
-      const item = document.createElement("li");
-      const swatch = document.createElement("i");
+      const swatch = element("i", {});
       swatch.style.background = `rgb(${colour.join(" ")})`;
-      item.append(swatch, label);
-      return item;
+      return element("li", {}, swatch, label);
     }),
   );
 }
@@ -54,9 +24,8 @@ function setMode(name) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   setBlinking(name === "blink" && !still);
   const compares = inputs().length > 0;
-  show("only-label", inputs().length > 1 && (name === "side" || MAPS.includes(name)));
   show("mix-label", compares && (name === "swipe" || name === "onion"));
-  show("rate-label", compares && name === "blink");
+  show("blinking", compares && name === "blink");
   showLegend();
   refit();
 }
@@ -77,11 +46,11 @@ function setMix(share) {
 
 let blinkTimer = 0;
 
-function setBlinking(on) {
+function setBlinking(asked) {
   clearInterval(blinkTimer);
-  state.blinking = on;
-  byId("blinking").setAttribute("aria-pressed", String(on));
-  if (on) blinkTimer = setInterval(changeBlink, 1000 / Number(byId("rate").value));
+  state.blinking = asked;
+  byId("blinking").setAttribute("aria-pressed", String(asked));
+  if (asked) blinkTimer = setInterval(changeBlink, BLINK_MILLISECONDS);
 }
 
 function changeBlink() {
@@ -109,7 +78,7 @@ function goToRegion(step) {
   const fit = Math.min(pane.width / (around * (right - left + 1)), pane.height / (around * (bottom - top + 1)));
   state.scale = clamp(fit, Math.min(fitScale(), 1) / 2, SCALE_WITH_NUMBERS);
   state.centre = { x: (left + right + 1) / 2, y: (top + bottom + 1) / 2 };
-  setCursor(state.centre.x, state.centre.y, true);
+  setCursor(state.centre, true);
   showRegion();
   moved();
 }
@@ -141,8 +110,7 @@ function setSet(index) {
   if (!hasOpened && state.set.pictures[state.input].same !== false) state.mode = "side";
   setMode(state.mode);
   const [x, y] = state.set.pictures[state.input].worst ?? [state.set.width / 2, state.set.height / 2];
-  if (same && !state.fitted) setCursor(state.cursor.x, state.cursor.y, false);
-  else setCursor(x, y, false);
+  setCursor(same && !state.fitted ? state.cursor : { x, y });
   hasOpened = true;
 }
 
@@ -160,6 +128,11 @@ const KEYS = {
   ".": () => setMix(state.mix + 0.05),
   " ": () => state.mode === "blink" && (setBlinking(!state.blinking), true),
   x: () => state.mode === "blink" && (changeBlink(), true),
+  i: () => setDrawing(!drawsRegions),
+  delete: () => document.activeElement === stage && removeRegion(),
+  j: () => stepPair(1),
+  k: () => stepPair(-1),
+  escape: () => setDrawing(false) || backToGallery(),
   ...Object.fromEntries(MODES.map((mode) => [mode.key, () => setMode(mode.name)])),
 };
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -177,7 +150,7 @@ function onKey(event) {
   if (arrow) {
     if (target.closest(USES_ARROWS)) return;
     const far = event.shiftKey ? 10 : 1;
-    setCursor(state.cursor.x + far * arrow[0], state.cursor.y + far * arrow[1], true);
+    setCursor({ x: state.cursor.x + far * arrow[0], y: state.cursor.y + far * arrow[1] }, true);
     keepCursorInView();
   } else if (!action || (event.key === " " && target.closest(USES_SPACE)) || action() === false) {
     return;

@@ -37,32 +37,13 @@ function drawPane(pane, ratio) {
     drawLayer(over, pane, ratio, pane.x, pane.x + pane.width, state.mix);
     return;
   }
-  const line = swipeLine(pane);
+  const { top, bottom, line } = covered(pane);
   drawLayer(over, pane, ratio, line, pane.x + pane.width, 1);
-  const { top, bottom } = covered(pane);
   for (const [colour, wide] of [[colours.paper, 4], [colours.ink, 2]]) {
     context.fillStyle = colour;
     context.fillRect(Math.round((line - wide / 2) * ratio), top * ratio, wide * ratio, (bottom - top) * ratio);
   }
-  drawHandle(line * ratio, ((top + bottom) / 2) * ratio, ratio);
-}
-
-// What tells that the line can be moved: a disc with an arrow each way.
-function drawHandle(x, y, ratio) {
-  context.fillStyle = colours.paper;
-  context.strokeStyle = colours.ink;
-  context.lineWidth = 2 * ratio;
-  context.beginPath();
-  context.arc(x, y, 12 * ratio, 0, 2 * Math.PI);
-  context.fill();
-  context.stroke();
-  context.beginPath();
-  for (const way of [-1, 1]) {
-    context.moveTo(x + way * 3 * ratio, y - 4 * ratio);
-    context.lineTo(x + way * 7 * ratio, y);
-    context.lineTo(x + way * 3 * ratio, y + 4 * ratio);
-  }
-  context.stroke();
+  drawLabel("↔", (line - 12) * ratio, ((top + bottom) / 2 - 11) * ratio, 24, ratio);
 }
 
 // Draw a layer between two vertical lines of a pane.
@@ -162,29 +143,35 @@ function loadedTexts(of, x, y) {
 
 // In maps: a ring around each region that is tiny on the screen, and the bounds of the one that was gone to.
 function drawRegions(pane, ratio) {
-  const [{ kind, picture }] = pane.layers;
-  if (!MAPS.includes(kind)) return;
-  (state.set.pictures[picture].regions ?? []).forEach(([left, top, right, bottom], index) => {
-    const from = toScreen(pane, left, top);
-    const to = toScreen(pane, right + 1, bottom + 1);
-    const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-    const isTiny = Math.max(to.x - from.x, to.y - from.y) < RING_PIXELS;
-    if (!isTiny && (index !== state.region || picture !== state.input)) return;
-    outlined(pane, ratio, () => {
-      if (isTiny) context.arc(middle.x * ratio, middle.y * ratio, RING_PIXELS * ratio, 0, 2 * Math.PI);
-      else context.rect(from.x * ratio, from.y * ratio, (to.x - from.x) * ratio, (to.y - from.y) * ratio);
-    });
+  if (!isMap()) return;
+  (state.set.pictures[state.input].regions ?? []).forEach((box, index) => {
+    const [left, top, right, bottom] = box;
+    const isTiny = (Math.max(right - left, bottom - top) + 1) * state.scale < RING_PIXELS;
+    const { x, y } = toScreen(pane, (left + right + 1) / 2, (top + bottom + 1) / 2);
+    if (isTiny) outlined(pane, ratio, () => context.arc(x * ratio, y * ratio, RING_PIXELS * ratio, 0, 2 * Math.PI));
+    else if (index === state.region) outlinedBox(pane, ratio, box);
   });
 }
 
+function outlinedBox(pane, ratio, [left, top, right, bottom], fill = null) {
+  const from = toScreen(pane, left, top);
+  const to = toScreen(pane, right + 1, bottom + 1);
+  const sides = [from.x, from.y, to.x - from.x, to.y - from.y].map((side) => side * ratio);
+  outlined(pane, ratio, () => context.rect(...sides), fill);
+}
+
 // A path within a pane as a light line on a dark one, so that it is seen on any picture.
-function outlined(pane, ratio, path) {
+function outlined(pane, ratio, path, fill = null) {
   context.save();
   context.beginPath();
   context.rect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
   context.clip();
   context.beginPath();
   path();
+  if (fill) {
+    context.fillStyle = fill;
+    context.fill();
+  }
   for (const [colour, width] of [["#000", 3], ["#fff", 1]]) {
     context.strokeStyle = colour;
     context.lineWidth = width * ratio;
@@ -202,21 +189,24 @@ function drawCursor(pane, ratio) {
 
 // The name of each picture on its own side.
 function drawLabels(pane, ratio) {
+  context.font = `${13 * ratio}px system-ui, sans-serif`;
   const share = pane.width / pane.labels.length;
-  pane.labels.forEach((label, index) => drawLabel(pane, label, index > 0, share, ratio));
+  pane.labels.forEach((label, index) => {
+    const width = Math.min(context.measureText(label).width / ratio + 12, share - 4);
+    const left = index > 0 ? pane.x + pane.width - width : pane.x;
+    drawLabel(label, left * ratio, pane.y * ratio, width, ratio);
+  });
   context.strokeStyle = colours.ink;
   context.lineWidth = ratio;
   context.strokeRect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
 }
 
-function drawLabel(pane, label, atRight, share, ratio) {
+function drawLabel(text, left, top, width, ratio) {
   context.font = `${13 * ratio}px system-ui, sans-serif`;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  const width = Math.min(context.measureText(label).width + 12 * ratio, (share - 4) * ratio);
-  const left = atRight ? (pane.x + pane.width) * ratio - width : pane.x * ratio;
   context.fillStyle = colours.paper;
-  context.fillRect(left, pane.y * ratio, width, 22 * ratio);
+  context.fillRect(left, top, width * ratio, 22 * ratio);
   context.fillStyle = colours.ink;
-  context.fillText(label, left + 6 * ratio, (pane.y + 11) * ratio, width - 8 * ratio);
+  context.fillText(text, left + 6 * ratio, top + 11 * ratio, (width - 8) * ratio);
 }

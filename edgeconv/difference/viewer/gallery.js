@@ -9,10 +9,8 @@ const STATUS = {
   same: { sign: "=", word: "same" },
 };
 const THUMBNAILS = ["reference", "new", "difference"];
-const LISTED_AT_ONCE = 120; // entries that are made when the end of the list comes into view
 const pairs = data.pairs.map((pair, number) => ({ ...pair, number }));
 let listed = []; // what the filters leave, in order
-let made = 0;
 
 const inView = new IntersectionObserver((seen) => {
   for (const { target, isIntersecting } of seen) {
@@ -21,12 +19,6 @@ const inView = new IntersectionObserver((seen) => {
     target.src = `data:image/webp;base64,${byId(target.dataset.thumb).textContent}`;
   }
 }, { rootMargin: "400px" });
-
-function element(tag, properties, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
 
 function entryOf(pair) {
   const thumbnails = pair.thumbs.map((place) => {
@@ -54,22 +46,10 @@ function listPairs() {
   const words = byId("search").value.trim().toLowerCase();
   listed = pairs.filter((pair) => wanted.has(pair.status) && pair.name.toLowerCase().includes(words));
   if (byId("sort").value === "amount") listed.sort((one, other) => other.amount - one.amount || one.number - other.number);
-  made = 0;
-  byId("pairs").replaceChildren();
+  inView.disconnect();
+  byId("pairs").replaceChildren(...listed.map(entryOf));
   byId("listed").value = `${listed.length.toLocaleString("en")} of ${pairs.length.toLocaleString("en")}`;
-  listMore();
-}
-
-function listMore() {
-  const next = listed.slice(made, made + LISTED_AT_ONCE);
-  made += next.length;
-  byId("pairs").append(...next.map(entryOf));
   markOpen();
-}
-
-function onScroll() {
-  const { scrollTop, scrollHeight, clientHeight } = byId("pairs");
-  if (made < listed.length && scrollHeight - scrollTop < 3 * clientHeight) listMore();
 }
 
 const openNumber = () => pairs.findIndex((pair) => pair.sets.includes(state.setNumber));
@@ -94,17 +74,20 @@ function openPair(pair, goThere) {
 // The next pair of the list that can be looked at; sets of one pair one after another.
 function stepPair(step) {
   const order = listed.flatMap((pair) => pair.sets.map((set) => ({ pair, set })));
-  if (!order.length) return;
+  if (!order.length) return false;
   const from = order.findIndex((each) => each.set === state.setNumber);
   const to = from < 0 && step < 0 ? order.length - 1 : (from + step + order.length) % order.length;
   if (order[to].set !== state.setNumber) setSet(order[to].set);
   openPair(order[to].pair, false);
+  return true;
 }
 
 function backToGallery() {
+  if (!pairs.length) return false;
   const open = byId(`pair-${openNumber()}`) ?? byId("search");
   open.scrollIntoView({ block: "center" });
   open.focus({ preventScroll: true });
+  return true;
 }
 
 // What is opened first is what has changed most, and not what can only be looked at.
@@ -128,13 +111,11 @@ function startGallery() {
   if (pairs.every((pair) => pair.status === "same")) byId("statuses").querySelector("[value=same]").checked = true;
   const open = pairs[openNumber()];
   if (open) openPair(open, false);
-  byId("search").addEventListener("input", listPairs);
-  byId("sort").addEventListener("change", listPairs);
-  byId("gallery-controls").addEventListener("submit", (event) => event.preventDefault());
-  byId("previous-pair").addEventListener("click", () => stepPair(-1));
-  byId("next-pair").addEventListener("click", () => stepPair(1));
-  byId("back").addEventListener("click", backToGallery);
-  Object.assign(KEYS, { j: () => stepPair(1), k: () => stepPair(-1), escape: () => setDrawing(false) || backToGallery() });
-  byId("pairs").addEventListener("scroll", onScroll, { passive: true });
+  on("search", "input", listPairs);
+  on("sort", "change", listPairs);
+  on("gallery-controls", "submit", (event) => event.preventDefault());
+  on("previous-pair", "click", () => stepPair(-1));
+  on("next-pair", "click", () => stepPair(1));
+  on("back", "click", backToGallery);
   listPairs();
 }

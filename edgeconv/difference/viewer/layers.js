@@ -18,12 +18,10 @@ function drawnTile(of, level, row, column) {
 async function paintTile(of, level, row, column) {
   const { width, height } = tileSize(level, row, column);
   const image = new ImageData(width, height);
-  if (of.kind === "heat" || of.kind === "signed") await paintMap(image.data, of, level, row, column);
-  else await paintView(image.data, of.kind === "overlay" ? 0 : of.picture, level, row, column);
-  if (of.kind === "overlay") await paintOver(image.data, of, level, row, column);
-  const canvas = document.createElement("canvas");
-  canvas.width = width;
-  canvas.height = height;
+  image.data.fill(255);
+  if (of.kind !== "heat") await paintView(image.data, of.kind === "overlay" ? 0 : of.picture, level, row, column);
+  if (of.kind !== "view") await paintMap(image.data, of, level, row, column);
+  const canvas = element("canvas", { width, height });
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }
@@ -42,7 +40,6 @@ async function paintView(rgba, picture, level, row, column) {
     const values = channels[Math.min(c, channels.length - 1)];
     for (let i = 0; i < count; i++) rgba[4 * i + c] = shown(values[i]);
   }
-  for (let i = 3; i < rgba.length; i += 4) rgba[i] = 255;
 }
 
 // A value as a shade; as in maps.py.
@@ -53,44 +50,27 @@ function shader() {
   return (value) => (Number.isNaN(value) ? 0 : ((value - low) * 255) / (high - low));
 }
 
+// Classes in their colours; where nothing differs, an overlay has the reference in grey at half brightness (maps.py).
 async function paintMap(rgba, of, level, row, column) {
-  const { heat, plus, minus } = state.set.scale;
-  const keys = await mapKeys(of.picture, level, row, column);
-  for (let i = 0; i < keys.length; i++) {
-    const index = keys[i] >> 1;
-    const colour = of.kind === "heat" ? heat[index] : keys[i] & 1 ? minus[index] : plus[index];
-    rgba.set(colour, 4 * i);
-    rgba[4 * i + 3] = 255;
-  }
-}
-
-// Heat where pixels differ, over the reference in grey at half brightness; as in maps.py.
-async function paintOver(rgba, of, level, row, column) {
-  const { heat } = state.set.scale;
-  const keys = await mapKeys(of.picture, level, row, column);
-  for (let i = 0; i < keys.length; i++) {
+  const { colours } = state.set;
+  const classes = await tileClasses(of.picture, level, row, column);
+  for (let i = 0; i < classes.length; i++) {
     const dimmed = Math.max(rgba[4 * i], rgba[4 * i + 1], rgba[4 * i + 2]) >> 1;
-    rgba.set(keys[i] ? heat[keys[i] >> 1] : [dimmed, dimmed, dimmed], 4 * i);
+    const same = of.kind === "overlay" ? [dimmed, dimmed, dimmed] : colours[0];
+    rgba.set(classes[i] ? colours[classes[i]] : same, 4 * i);
   }
 }
 
-// 2 · class + (1 where negative), as tiles.py stores it for the smaller levels.
-async function mapKeys(picture, level, row, column) {
+// The class of each pixel's largest difference, as tiles.py stores it for the smaller levels.
+async function tileClasses(picture, level, row, column) {
   if (level > 0) return tileBytes(picture, level, row, column, "k");
   const reference = await tileValues(0, row, column);
   const other = await tileValues(picture, row, column);
-  const keys = new Uint8Array(reference[0].length);
-  for (let i = 0; i < keys.length; i++) {
+  const classes = new Uint8Array(reference[0].length);
+  for (let i = 0; i < classes.length; i++) {
     let largest = 0;
-    let negative = false;
-    for (let c = 0; c < reference.length; c++) {
-      const size = magnitude(reference[c][i], other[c][i]);
-      if (size > largest) {
-        largest = size;
-        negative = other[c][i] < reference[c][i];
-      }
-    }
-    if (largest > 0) keys[i] = 2 * classOf(largest) + (negative ? 1 : 0);
+    for (let c = 0; c < reference.length; c++) largest = Math.max(largest, magnitude(reference[c][i], other[c][i]));
+    classes[i] = classOf(largest);
   }
-  return keys;
+  return classes;
 }

@@ -8,38 +8,27 @@ const pictureName = (index) => state.set.pictures[index].name;
 
 function paneContents() {
   const { mode, input } = state;
-  const alone = state.set.pictures.length === 1;
-  if (alone) return [{ labels: [pictureName(0)], layers: [layer("view", 0)] }];
-  const shownInputs = state.only ? [input] : inputs();
-  if (mode === "side") return [0, ...shownInputs].map((p) => ({ labels: [pictureName(p)], layers: [layer("view", p)] }));
-  if (MAPS.includes(mode)) {
-    return shownInputs.map((p) => ({ labels: [`${pictureName(p)} − ${pictureName(0)}`], layers: [layer(mode, p)] }));
-  }
-  if (mode === "blink") {
-    const shown = state.showsInput ? input : 0;
-    return [{ labels: [pictureName(shown)], layers: [layer("view", shown)] }];
-  }
+  const view = (p) => ({ labels: [pictureName(p)], layers: [layer("view", p)] });
+  if (!inputs().length) return [view(0)];
+  if (mode === "side") return [view(0), view(input)];
+  if (isMap()) return [{ labels: [`${pictureName(input)} − ${pictureName(0)}`], layers: [layer(mode, input)] }];
+  if (mode === "blink") return [view(state.showsInput ? input : 0)];
   return [{ labels: [pictureName(0), pictureName(input)], layers: [layer("view", 0), layer("view", input)] }];
 }
 
-// Equal panes in the grid that shows the picture largest.
+// One pane, or two in the row or column that shows the pictures larger.
 function panes() {
   const contents = paneContents();
-  const { clientWidth, clientHeight } = stage;
-  const best = { fit: 0 };
-  for (let columns = 1; columns <= contents.length; columns++) {
-    const rows = Math.ceil(contents.length / columns);
-    const width = clientWidth / columns;
-    const height = clientHeight / rows;
-    const fit = Math.min(width / state.set.width, height / state.set.height);
-    if (fit > best.fit) Object.assign(best, { fit, columns, width, height });
-  }
+  const { clientWidth: width, clientHeight: height } = stage;
+  const count = contents.length;
+  const fit = (across, down) => Math.min(width / across / state.set.width, height / down / state.set.height);
+  const columns = fit(count, 1) >= fit(1, count) ? count : 1;
+  const size = { width: width / columns, height: (height * columns) / count };
   return contents.map((content, index) => ({
     ...content,
-    x: (index % best.columns) * best.width,
-    y: Math.floor(index / best.columns) * best.height,
-    width: best.width,
-    height: best.height,
+    ...size,
+    x: columns > 1 ? index * size.width : 0,
+    y: columns > 1 ? 0 : index * size.height,
   }));
 }
 
@@ -53,29 +42,26 @@ const toPicture = (pane, x, y) => ({
   y: state.centre.y + (y - pane.y - pane.height / 2) / state.scale,
 });
 
+// The pixel there; beyond the picture the one at its edge.
+const inPicture = ({ x, y }) => ({
+  x: clamp(Math.floor(x), 0, state.set.width - 1),
+  y: clamp(Math.floor(y), 0, state.set.height - 1),
+});
+
 const paneAt = (x, y) =>
   panes().find((p) => x >= p.x && x < p.x + p.width && y >= p.y && y < p.y + p.height) ?? panes()[0];
 
-// The part of a pane that the picture covers.
+// The part of a pane that the picture covers, and where the swipe line divides it.
 function covered(pane) {
   const from = toScreen(pane, 0, 0);
   const to = toScreen(pane, state.set.width, state.set.height);
-  return {
-    left: clamp(from.x, pane.x, pane.x + pane.width),
-    right: clamp(to.x, pane.x, pane.x + pane.width),
-    top: clamp(from.y, pane.y, pane.y + pane.height),
-    bottom: clamp(to.y, pane.y, pane.y + pane.height),
-  };
+  const [left, right] = [from.x, to.x].map((x) => clamp(x, pane.x, pane.x + pane.width));
+  const [top, bottom] = [from.y, to.y].map((y) => clamp(y, pane.y, pane.y + pane.height));
+  return { left, right, top, bottom, line: left + state.mix * (right - left) };
 }
 
-function swipeLine(pane) {
-  const { left, right } = covered(pane);
-  return left + state.mix * (right - left);
-}
-
-const isOnLine = (place, reach) => {
-  if (state.mode !== "swipe" || state.set.pictures.length < 2) return false;
-  const pane = paneAt(place.x, place.y);
-  const { top, bottom } = covered(pane);
-  return Math.abs(place.x - swipeLine(pane)) <= reach && place.y >= top - reach && place.y <= bottom + reach;
+const isOnLine = ({ x, y }, reach) => {
+  if (state.mode !== "swipe" || !inputs().length) return false;
+  const { top, bottom, line } = covered(paneAt(x, y));
+  return Math.abs(x - line) <= reach && y >= top - reach && y <= bottom + reach;
 };

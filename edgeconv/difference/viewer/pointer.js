@@ -1,8 +1,64 @@
-// Mouse and touch: drag, pinch, wheel and the swipe line.
+// Moving about: scale, centre and the pixel under the cursor; by mouse, touch, wheel and the swipe line.
+
+function fitScale() {
+  const [pane] = panes();
+  return Math.min(pane.width / state.set.width, pane.height / state.set.height);
+}
+
+function showAll() {
+  state.fitted = true;
+  state.scale = Math.min(fitScale(), LARGEST_SCALE);
+  state.centre = { x: state.set.width / 2, y: state.set.height / 2 };
+  moved();
+}
+
+// Change the scale and keep what is at (x, y) of a pane where it is; without a pane, keep the cursor's pixel.
+function zoomTo(scale, pane = null, x = 0, y = 0) {
+  const fixed = pane ? toPicture(pane, x, y) : { x: state.cursor.x + 0.5, y: state.cursor.y + 0.5 };
+  const before = state.scale;
+  state.fitted = false;
+  state.scale = clamp(scale, Math.min(fitScale(), 1) / 2, LARGEST_SCALE);
+  const share = before / state.scale;
+  state.centre = {
+    x: fixed.x + (state.centre.x - fixed.x) * share,
+    y: fixed.y + (state.centre.y - fixed.y) * share,
+  };
+  moved();
+}
+
+// After a change of view or of the stage's size: what was fitted is fitted again, anything else keeps its place.
+const refit = () => (state.fitted ? showAll() : moved());
+
+function moved() {
+  stage.classList.toggle("zoomed", !state.fitted);
+  state.centre.x = clamp(state.centre.x, 0, state.set.width);
+  state.centre.y = clamp(state.centre.y, 0, state.set.height);
+  byId("zoom").value = `${Number((state.scale * 100).toPrecision(3))} %`;
+  const { label } = MODES.find((mode) => mode.name === state.mode);
+  const shown = inputs().length ? `${pictureName(0)} and ${pictureName(state.input)}` : pictureName(0);
+  stage.setAttribute("aria-label", `${label}: ${shown}; zoom ${byId("zoom").value}`);
+  requestDraw();
+}
+
+function setCursor(place, aloud = false) {
+  state.cursor = inPicture(place);
+  requestDraw();
+  showValues(aloud);
+}
+
+function keepCursorInView() {
+  if (state.fitted) return;
+  const [pane] = panes();
+  for (const [axis, side] of [["x", "width"], ["y", "height"]]) {
+    const reach = Math.max(0.5, pane[side] / 2 / state.scale - 1);
+    const middle = state.cursor[axis] + 0.5;
+    state.centre[axis] = clamp(state.centre[axis], middle - reach, middle + reach);
+  }
+  moved();
+}
 
 const pressed = new Map(); // pointers that are down, by id
 let holdsLine = false;
-let drawnFrom = null; // where the press began that draws an ignored region, and whether it marks the second corner
 
 const placeOf = (event) => {
   const box = stage.getBoundingClientRect();
@@ -21,9 +77,14 @@ function onPress(event) {
   const place = placeOf(event);
   pressed.set(event.pointerId, place);
   stage.setPointerCapture(event.pointerId);
-  holdsLine = pressed.size === 1 && !drawsRegions && isOnLine(place, reachOf(event));
-  if (drawsRegions && pressed.size === 1) startRegion(place);
-  else if (!holdsLine) pointAt(place);
+  const isFirst = pressed.size === 1;
+  holdsLine = isFirst && !drawsRegions && isOnLine(place, reachOf(event));
+  drawing = null; // a second finger moves the picture: what the first one has begun to draw is left
+  if (drawsRegions && isFirst) {
+    const pane = paneAt(place.x, place.y);
+    const from = inPicture(toPicture(pane, place.x, place.y));
+    drawing = { pane, from, to: from };
+  } else if (!holdsLine) pointAt(place);
 }
 
 function onMove(event) {
@@ -37,13 +98,13 @@ function onMove(event) {
   const from = pressed.size === 2 ? pinch() : null;
   pressed.set(event.pointerId, place);
   const pane = paneAt(place.x, place.y);
-  if (drawnFrom && !from) {
-    reachTo(place);
-  } else if (from) {
-    if (drawnFrom) stopRegion();
+  if (from) {
     const to = pinch();
     drag(to.x - from.x, to.y - from.y);
     if (from.wide > 0) zoomTo((state.scale * to.wide) / from.wide, pane, to.x, to.y);
+  } else if (drawing) {
+    drawing.to = inPicture(toPicture(drawing.pane, place.x, place.y));
+    setCursor(drawing.to);
   } else if (holdsLine) {
     const { left, right } = covered(pane);
     if (right > left) setMix((place.x - left) / (right - left));
@@ -66,45 +127,16 @@ function onTouch(event) {
 }
 
 function onRelease(event) {
-  if (drawnFrom && pressed.size === 1) endRegion(placeOf(event), event.type === "pointercancel");
+  const isDrawn = drawing && event.type === "pointerup" && drawing.from !== drawing.to;
+  if (isDrawn) ignoreBox(drawnBox());
+  drawing = null;
   pressed.delete(event.pointerId);
   holdsLine = false;
 }
 
-function startRegion(place) {
-  const pane = paneAt(place.x, place.y);
-  drawnFrom = { ...place, pane, isSecond: corner !== null };
-  reachTo(place);
-  if (!drawnFrom.isSecond) corner = { ...state.cursor };
-}
-
-// The cursor is the other corner; beyond the picture it is at its edge.
-function reachTo(place) {
-  const { x, y } = toPicture(drawnFrom.pane, place.x, place.y);
-  setCursor(x, y, false);
-}
-
-// A second finger moves the picture: what the first one has begun to draw is left.
-function stopRegion() {
-  if (!drawnFrom.isSecond) corner = null;
-  drawnFrom = null;
-  requestDraw();
-}
-
-function endRegion(place, isCancelled) {
-  const { isSecond, ...from } = drawnFrom;
-  const isStill = Math.hypot(place.x - from.x, place.y - from.y) < STILL_PIXELS;
-  if (isCancelled) {
-    stopRegion();
-    return;
-  }
-  drawnFrom = null;
-  if (isSecond || !isStill) markCorner();
-}
-
-function pointAt(place) {
-  const { x, y } = toPicture(paneAt(place.x, place.y), place.x, place.y);
-  if (x >= 0 && y >= 0 && x < state.set.width && y < state.set.height) setCursor(x, y, false);
+function pointAt({ x, y }) {
+  const place = toPicture(paneAt(x, y), x, y);
+  if (place.x >= 0 && place.y >= 0 && place.x < state.set.width && place.y < state.set.height) setCursor(place);
 }
 
 // The wheel scrolls the page, until the pictures are in focus; with Ctrl, as of two fingers on a pad, it always zooms.

@@ -9,6 +9,7 @@ const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
 const FINGER_PIXELS = 24; // the same for a finger
 const RING_PIXELS = 9; // radius of the ring that is drawn around regions as small as this on the screen
 const CACHED_TILES = 600; // decoded tiles of each kind; about 150 MiB of canvases
+const BLINK_MILLISECONDS = 500;
 
 const MODES = [
   { name: "overlay", key: "v", label: "map over picture" },
@@ -17,18 +18,16 @@ const MODES = [
   { name: "onion", key: "o", label: "onion skin" },
   { name: "blink", key: "b", label: "blink" },
   { name: "heat", key: "h", label: "heat map" },
-  { name: "signed", key: "g", label: "signed map" },
 ];
 
-const MAPS = ["heat", "signed", "overlay"];
-const isMap = () => MAPS.includes(state.mode) && state.set.pictures.length > 1;
+const MAPS = ["heat", "overlay"];
+const isMap = () => MAPS.includes(state.mode) && inputs().length > 0;
 
 const state = {
   set: data.sets[0],
   setNumber: 0,
   mode: "overlay",
-  input: 1,
-  only: false, // of several inputs show the chosen one alone
+  input: 1, // the one that is compared with the reference
   fitted: true, // shows the whole picture, also once the stage has another size
   scale: 1,
   centre: { x: 0, y: 0 },
@@ -38,3 +37,13 @@ const state = {
   showsInput: false,
   region: -1,
 };
+
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+
+function element(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+const on = (id, event, action, options) => byId(id).addEventListener(event, action, options);

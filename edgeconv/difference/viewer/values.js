@@ -66,8 +66,36 @@ function magnitude(reference, other) {
 }
 
 function classOf(size) {
-  const { lower } = state.set.scale;
+  const { lower } = state.set;
   let index = 0;
   while (index + 1 < lower.length && size >= (lower[index + 1] ?? Infinity)) index++;
   return index;
+}
+
+let valuesAsked = 0;
+
+async function showValues(aloud) {
+  const asked = ++valuesAsked;
+  const { x, y } = state.cursor;
+  const { set } = state;
+  const all = await Promise.all(set.pictures.map((_, index) => pixelValues(index, x, y)));
+  if (asked !== valuesAsked) return; // the cursor has moved on
+  const heading = (scope, text) => element("th", { scope }, text);
+  const announced = [`x ${x}, y ${y}`];
+  const lines = all.map((values, index) => {
+    const texts = values.map(valueText);
+    const differs = values.some((value, c) => magnitude(all[0][c], value) > 0);
+    const differences = values.map((value, c) => differenceText(all[0][c], value)).join(" ");
+    announced.push(`${pictureName(index)} ${texts.join(" ")}${differs ? `, difference ${differences}` : ""}`);
+    const cells = texts.map((text) => element("td", {}, text));
+    const last = element("td", { className: differs ? "differs" : "" }, index === 0 ? "" : differences);
+    return element("tr", {}, heading("row", pictureName(index)), ...cells, last);
+  });
+  const table = byId("values");
+  table.caption.textContent = announced[0];
+  const columns = ["picture", ...set.channels, "difference"].map((name) => heading("col", name));
+  table.tHead.replaceChildren(element("tr", {}, ...columns));
+  table.tBodies[0].replaceChildren(...lines);
+  table.dataset.pixel = `${x},${y}`;
+  if (aloud) byId("announcer").textContent = announced.join(". ");
 }
