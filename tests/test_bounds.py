@@ -15,7 +15,6 @@ import edgeconv
 from edgeconv.batch.plan import parse_shard
 from edgeconv.core.request import make_request
 from edgeconv.difference.figures import Allowance, of_pair
-from edgeconv.difference.methods import middle_square
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.encoding import parse_format, parse_png_level, parse_quality
 from edgeconv.io.image import decode_image, encode_image
@@ -89,7 +88,6 @@ BOUNDS = (
         (1000,),
         (1001,),
     ),
-    Bound("--crop", lambda side: middle_square(np.zeros((5, 8, 3), np.uint8), side), (1, 5), (0, 6)),
     Bound("--ignore-border", _ignoring, (0, 3), (-1, 4)),
     Bound("--max-pixels", lambda most: decode_image(PNG, "a.png", ReadRules(max_pixels=most)), (24,), (23,)),
     Bound("a side that is read", _long, (1_000_000,), (1_000_001,)),

@@ -42,41 +42,11 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     assert record["methods"][0]["name"] == "reference"
     Draft202012Validator(schema("diff")).validate(record)
     assert len(record["comparisons"]) == len(runnable()) - 1
-    assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
+    assert all(" did not run: " in line for line in record["left_out"])
+    assert bool(record["left_out"]) == (len(record["methods"]) < len(METHODS))
     assert all(entry["kernel"]["median_seconds"] > 0 for entry in record["methods"])
     assert record["allowed"]["atol"] == 0  # whole numbers and whole weights: every method is exact
     assert '"canIgnore": false' in (picture.parent / "c.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("settings", "picture_number", "changed", "code"),
-    [
-        ("", 0, "", 0),
-        ("--stride 2", 0, "", 2),
-        ("--rtol 0.1", 0, "", 2),
-        ("", 1, "", 2),
-        *(("", 0, name, 2) for name in ("c.html", "c.xml", "c/*_heat.png")),
-    ],
-)
-def test_only_unchanged_outputs_of_the_same_picture_and_settings_are_replaced(
-    picture: Path, settings: str, picture_number: int, changed: str, code: int
-) -> None:
-    folder = picture.parent
-    words = ("--html", "c.html", "--junit", "c.xml", "--pictures", "c")
-    assert edgeconv("compare", "in.png", *words, cwd=folder).code == 0
-    if picture_number:
-        write_image(random_image(40, 50, "uint8", 1), picture)
-    if changed:
-        file = next(folder.glob(changed))
-        data = bytearray(file.read_bytes())
-        data[60] ^= 1  # of the same length
-        file.write_bytes(data)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    again = edgeconv("compare", "in.png", *settings.split(), *words, cwd=folder)
-    assert again.code == code, again.err
-    if code:
-        assert "exists: pass --overwrite to replace it" in again.err
-        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_a_float_picture_that_holds_no_number_somewhere_is_judged_by_the_rest(tmp_path: Path) -> None:
@@ -158,7 +128,7 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
 def test_methods_that_did_not_run_are_gathered_by_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = [("sliding", "cuda", "no GPU"), ("cudnn", "cuda", "no cuDNN"), ("im2col", "cuda", "no GPU")]
     monkeypatch.setattr(methods, "not_runnable", lambda: iter(reasons))
-    assert methods.not_run() == [
+    assert methods.not_run([]) == [
         "sliding and im2col on CUDA did not run: no GPU",
         "cudnn on CUDA did not run: no cuDNN",
     ]
@@ -221,11 +191,6 @@ def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_non
     refuse_inapplicable((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
     assert applicable(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
     assert applicable(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
-
-
-def test_the_middle_square_is_the_middle() -> None:
-    pixels = np.arange(5 * 8 * 3, dtype=np.uint8).reshape(5, 8, 3)
-    assert np.array_equal(methods.middle_square(pixels, 4), pixels[0:4, 2:6])
 
 
 @pytest.mark.parametrize(

@@ -190,25 +190,9 @@ def test_what_is_drawn_with_the_mouse_is_saved_and_then_not_judged(shown: Shown,
     again = edgeconv("diff", "old.png", "new.png", "--ignore", "saved/ignored.json", "--html", "b.html", cwd=folder)
     assert again.code == 0, again.text
     shown.browser.open(folder / "b.html")
-    done = edgeconv("diff", "old.png", "new.png", "--ignore", "60,40,10,10;250,150,10,10", cwd=folder)
-    assert (done.code, "(allowed: 2 ignored regions)" in done.text) == (0, True)
     assert "2 ignored regions" in shown.browser.run("document.getElementById('verdict').innerText")
     assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
-
-
-@pytest.mark.slow
-def test_it_can_be_drawn_with_the_keyboard_alone(shown: Shown, folder: Path) -> None:
-    shown.keys("i")
-    start = [int(number) for number in shown.browser.run("document.getElementById('values').dataset.pixel").split(",")]
-    for key in ("Enter", "ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
-        shown.browser.press(key)
-    shown.keys("Escape")
-    assert shown.browser.run("document.getElementById('draw-region').getAttribute('aria-pressed')") == "false"
-    assert "1 ignored" in shown.browser.run("document.getElementById('announcer').textContent")
-    x, y = start
-    assert saved(shown, folder) == [{"left": x, "top": y, "right": x + 2, "bottom": y + 1}]
-    shown.keys("Delete")
-    assert shown.browser.run("document.getElementById('ignored-count').value") == "none ignored"
+    shown.keys("Escape", "Delete", "Delete")
     assert shown.browser.run("document.getElementById('save-regions').disabled")
 
 

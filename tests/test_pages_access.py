@@ -103,7 +103,7 @@ def test_axe_finds_nothing(window: Browser, pages: Path, name: str, scheme: str)
     pinned = json.loads((PROJECT / "tests" / "axe" / "package.json").read_text(encoding="utf-8"))
     assert window.run("axe.version") == pinned["dependencies"]["axe-core"]
     assert violations(window) == []
-    for mode in ("signed", "blink") if name == "pair" else ():
+    for mode in ("heat", "blink") if name == "pair" else ():
         window.run(f"document.getElementById('mode-{mode}').click()")
         window.run("document.getElementById('ignore-difference').click()")
         assert violations(window) == [], mode
@@ -154,9 +154,7 @@ VIEWER: dict[str, Control] = {
         "document.querySelector('[name=mode]:checked').dataset.walked > 0",
         None,
     ),
-    "#only": ((" ",), "document.activeElement.checked", None),
     "#blinking": (("Enter",), "document.activeElement.ariaPressed", "false"),
-    "#rate": (("ArrowRight",), VALUE.format("rate"), "2.5"),
     "#input": (
         ("End",),
         "(document.getElementById('input').selectedIndex + 1) / document.getElementById('input').length",
@@ -205,10 +203,10 @@ REPORT: dict[str, Control] = {
 }
 
 WALKS = (
-    ("pair", "d", VIEWER, "#only"),
+    ("pair", "d", VIEWER, "#input"),
     ("pair", "s", VIEWER, "#mix"),
-    ("pair", "b", VIEWER, "#rate"),
-    ("compare", "d", VIEWER, "#only"),
+    ("pair", "b", VIEWER, "#blinking"),
+    ("compare", "d", VIEWER, "#input"),
     ("folders", "d", GALLERY | VIEWER, ".pair"),
     ("bench", "", REPORT, "nav a"),
     ("run", "", REPORT, "th button"),

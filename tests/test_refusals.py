@@ -183,7 +183,6 @@ REFUSED_WITH_2 = (
     ("batch photo.png --luma bt601 --chain sobel,thin", "--luma"),
     ("batch photo.png --filter sobel --chain sobel,thin", "--filter … --chain"),
     ("compare photo.png --page-limit big", "--page-limit 'big'"),
-    ("compare photo.png --crop 41", "--crop 41 does not fit into 30×20 pixels: use"),
     ("compare photo.png --html photo.png", "photo.png: is the input itself: choose anothe"),
     ("compare photo.png --html nowhere/c.html", "nowhere/c.html: the folder nowhere does not e"),
     ("compare photo.png --filter nothing", "Filter 'nothing' is not known: use one of lap"),

@@ -35,6 +35,12 @@ def share_text(share: float) -> str:
     return f"{digits_text(100 * share, 2 if share < 1 else 3)} %"
 
 
+def bytes_text(count: float) -> str:
+    """Three significant digits in KiB, MiB or GiB: `12.3 KiB`, `1.5 GiB`."""
+    unit, size = next(((unit, size) for unit, size in (("G", 2**30), ("M", 2**20)) if count >= size), ("K", 2**10))
+    return f"{digits_text(count / size, 3)} {unit}iB"
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """`1 region`, `2,000 regions`; `plural` where an s at the end is not enough."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
 from edgeconv.core.records import Amount, Meta, Natural, Part, Share
-from edgeconv.difference.scale import Scale, magnitude_of, scale_for
+from edgeconv.difference.scale import magnitude_of, scale_for
 from edgeconv.errors import UsageError
 
 STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18, 8: 2**18}
@@ -171,7 +171,6 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
     allowance.check(reference.shape, reference.dtype)
     ignored = allowance.ignored(reference.shape)
     height, width, channels = reference.shape
-    scale = scale_for(reference.dtype)
     judged_sums, ignored_sums = ([_Sums(reference.dtype) for _ in range(channels)] for _ in range(2))
     differs = np.zeros((height, width), bool)
     worst, largest, peak = None, 0.0, 0.0
@@ -188,7 +187,7 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
             for channel, cell in enumerate(sums):
                 cell.samples += before[..., 0].size if zone is True else int(np.count_nonzero(zone))
                 if not is_equal and (chosen := unequal[..., channel] & zone).any():
-                    cell.add(*(each[..., channel][chosen] for each in (before, after, beyond)), scale)
+                    cell.add(*(each[..., channel][chosen] for each in (before, after, beyond)))
         if reference.dtype.kind == "f":
             peak = max(peak, float(np.abs(before[np.isfinite(before)]).max(initial=0)))
         if is_equal:
@@ -315,10 +314,11 @@ class _Sums:
         self.total_squares: Any = 0
         self.max_abs = 0.0
         self.max_ulp: int | None = None if dtype.kind == "u" else 0
-        self.histogram = np.zeros(len(scale_for(dtype).labels), np.int64)
+        self.scale = scale_for(dtype)
+        self.histogram = np.zeros(len(self.scale.labels), np.int64)
         """Of what is unequal."""
 
-    def add(self, before: NDArray[Any], after: NDArray[Any], beyond: NDArray[np.bool_], scale: Scale) -> None:
+    def add(self, before: NDArray[Any], after: NDArray[Any], beyond: NDArray[np.bool_]) -> None:
         """Count what is unequal among samples, 1-D; `beyond` are those that differ."""
         counts: Any
         if self.max_ulp is None:  # each difference that occurs, and how often: every sum is exact
@@ -339,7 +339,7 @@ class _Sums:
         self.differing += int(np.count_nonzero(beyond))
         self.unequal += int(counts.sum())
         self.max_abs = max(self.max_abs, float(size.max(initial=0)))
-        self.histogram += scale.counts(size, counts)
+        self.histogram += self.scale.counts(size, counts)
         bounded = np.isfinite(size)
         self.unbounded += int(counts[~bounded].sum())
         steps, counts = steps[bounded], counts[bounded]

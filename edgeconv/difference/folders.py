@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -24,6 +24,7 @@ from edgeconv.core.records import Meta, Natural, Part, RecordHead, header, keyed
 from edgeconv.core.text_rows import TextRow
 from edgeconv.difference import gallery, text
 from edgeconv.difference.compare import DiffRecord, compare
+from edgeconv.difference.gallery import GalleryEntry
 from edgeconv.difference.inputs import FileInput
 from edgeconv.difference.page import Page
 from edgeconv.difference.results import DiffOutcome, Wanted
@@ -38,7 +39,14 @@ from edgeconv.errors import (
 )
 from edgeconv.io import junit
 from edgeconv.io.contained_paths import ForeignFileError, place_inside
-from edgeconv.io.files import are_same, make_folder, read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.io.files import (
+    are_same,
+    make_folder,
+    read_bytes,
+    reporting_errors,
+    special_file_problem,
+    write_bytes_atomically,
+)
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.outputs import Outputs
@@ -60,6 +68,9 @@ EXIT_CODES: dict[PairStatus, int] = {
 
 NOT_COMPARED = 2
 """Where a pair stands that is sorted by its RMSE as a share of the peak: before all that were compared."""
+
+Inputs = tuple[FileInput, FileInput]
+"""The picture in the baseline and in the new folder."""
 
 COUNTED_AS = {"layout": "with another layout"}
 """How a number of pairs is described, where the status is not an adjective."""
@@ -89,39 +100,41 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     """Compare two folders, write what is wanted, and with `update` make `baseline` like `new`.
 
     Raises EdgeconvError before anything is written; a picture that cannot be read is a line of the result, but
-    `update` is then refused.
+    `update` is then refused. While it runs, no batch writes into the baseline.
     """
     if wanted.pictures is not None:
         raise UsageError("--pictures is for pictures: leave it out for folders.")
-    _refuse_nested(baseline, new)
+    one, other = baseline.resolve(), new.resolve()
+    if one == other or one in other.parents or other in one.parents:
+        raise UsageError(f"{baseline} and {new} lie within each other: name two separate folders.")
     with Outputs([], wanted.overwrite) as outputs, one_batch_in(str(baseline), None) if update else nullcontext():
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
-        return _run_alone(baseline, new, conversions, wanted, update, outputs)
-
-
-def _run_alone(
-    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
-) -> DiffOutcome:
-    """See `run`; with `update` no batch writes into the baseline meanwhile."""
-    passed_over: Counter[str] = Counter()
-    pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
-    if wanted.html is not None:
-        outputs.add(Path(wanted.html), _page(baseline, new, pairs, conversions, wanted))
-    if wanted.junit is not None:
-        outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
-    shown, exit_code = listing(pairs), ending_code(pairs)
-    if passed_over:
-        said = f"not compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
-        shown.append(TextRow("note", said, "note"))
-    if update:
-        shown.append(TextRow("update", accept(baseline, new, pairs, wanted.rules)))
-        exit_code = EXIT_OK
-    written = outputs.put()
+        passed_over: Counter[str] = Counter()
+        pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
+        same = all(pair.status == "same" for pair in pairs)
+        if wanted.html is not None:
+            page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
+            for pair in sorted(pairs, key=lambda pair: STATUSES.index(pair.status)):
+                page.list_pair(_entry(page, pair, _inputs(baseline, new, pair.name, conversions, wanted)))
+            outputs.add(Path(wanted.html), page.encode(counts_text(pairs), same))
+        if wanted.junit is not None:
+            outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
+        shown = [TextRow(pair.status, f"{pair.name}  {pair.detail}", "bad") for pair in pairs if pair.status != "same"]
+        shown.append(TextRow("total", counts_text(pairs)))
+        if passed_over:
+            said = f"not compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
+            shown.append(TextRow("note", said, "note"))
+        found = {pair.status for pair in pairs}
+        exit_code = next(code for status, code in EXIT_CODES.items() if status in found)
+        if update:
+            shown.append(TextRow("update", accept(baseline, new, pairs, wanted.rules)))
+            exit_code = EXIT_OK
+        written = outputs.put()
     record = FoldersRecord(
         **header(),
         kind="diff_folders",
-        same=all(pair.status == "same" for pair in pairs),
+        same=same,
         baseline=str(baseline),
         new=str(new),
         counts=_counts(pairs),
@@ -154,20 +167,8 @@ def compare_folders(
         elif name not in after:
             pairs.append(Pair(name, "missing", "not in the new folder"))
         else:
-            pairs.append(_compare_pair(name, baseline / name, new / name, conversions, wanted))
+            pairs.append(_compare_pair(name, _inputs(baseline, new, name, conversions, wanted), wanted))
     return pairs
-
-
-def ending_code(pairs: Sequence[Pair]) -> int:
-    """The exit code that the worst status among the pairs asks for."""
-    found = {pair.status for pair in pairs}
-    return next(code for status, code in EXIT_CODES.items() if status in found)
-
-
-def listing(pairs: Sequence[Pair]) -> list[TextRow]:
-    """A line for every pair that is not the same, then how many there are of each."""
-    rows = [TextRow(pair.status, f"{pair.name}  {pair.detail}", "bad") for pair in pairs if pair.status != "same"]
-    return [*rows, TextRow("total", counts_text(pairs))]
 
 
 def counts_text(pairs: Sequence[Pair]) -> str:
@@ -197,36 +198,39 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = 
     if is_held(str(new)):
         raise ImageReadError(f"Nothing was updated, as a batch is writing into {new}: wait until it has ended.")
     for name in replaced + added + removed:
-        _refuse_outside(baseline, name)
-    kept = _folder_for_old_files(baseline) if replaced or removed else None
+        try:
+            place_inside(baseline, name)
+        except ForeignFileError as error:
+            raise ImageWriteError(
+                f"Nothing was updated: {baseline / name} {error}: replace the link by a file."
+            ) from None
+    now = datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S.%f")
+    old = baseline.resolve().with_name(f"{baseline.resolve().name}.before-{now}")
     for name in replaced + removed:
-        assert kept is not None
-        make_folder((kept / name).parent)
-        old = read_bytes(baseline / name, rules.max_bytes)
-        write_bytes_atomically(kept / name, old, mode_of=baseline / name)
+        make_folder((old / name).parent)
+        content = read_bytes(baseline / name, rules.max_bytes)
+        write_bytes_atomically(old / name, content, mode_of=baseline / name)
     for name in replaced + added:
         make_folder((baseline / name).parent)
         write_bytes_atomically(baseline / name, read_bytes(new / name, rules.max_bytes))
     for name in removed:
-        _change_folder((baseline / name).unlink, baseline / name)
+        with reporting_errors(baseline / name):
+            (baseline / name).unlink()
     said = f"baseline {baseline}: {len(replaced)} replaced, {len(added)} added, {len(removed)} removed"
-    return said if kept is None else f"{said}; the old files are in {kept}"
+    return f"{said}; the old files are in {old}" if replaced or removed else said
 
 
-def _refuse_outside(folder: Path, name: str) -> None:
-    """Raise ImageWriteError where a link leads out of the folder that is to be changed, and nothing else."""
+def _inputs(baseline: Path, new: Path, name: str, conversions: tuple[str, ...], wanted: Wanted) -> Inputs:
+    first, second = (FileInput(str(folder / name), conversions, wanted.rules, True) for folder in (baseline, new))
+    return first, second
+
+
+def _compare_pair(name: str, inputs: Inputs, wanted: Wanted) -> Pair:
+    before, after = inputs
     try:
-        place_inside(folder, name)
-    except ForeignFileError as error:
-        raise ImageWriteError(f"Nothing was updated: {folder / name} {error}: replace the link by a file.") from None
-
-
-def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, ...], wanted: Wanted) -> Pair:
-    try:
-        if are_same(before, after):
+        if are_same(Path(before.name), Path(after.name)):
             return Pair(name, "same", "the files are equal byte for byte")
-        inputs = (FileInput(str(path), conversions, wanted.rules, all_pages=True) for path in (before, after))
-        found = compare(next(inputs), list(inputs), wanted.allowed(name), wanted.ssim)
+        found = compare(before, [after], wanted.allowed(name), wanted.ssim)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:
@@ -260,51 +264,27 @@ def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
     return found
 
 
-def _refuse_nested(baseline: Path, new: Path) -> None:
-    one, other = baseline.resolve(), new.resolve()
-    if one == other or one in other.parents or other in one.parents:
-        raise UsageError(f"{baseline} and {new} lie within each other: name two separate folders.")
-
-
-def _page(baseline: Path, new: Path, pairs: Sequence[Pair], conversions: tuple[str, ...], wanted: Wanted) -> bytes:
-    page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
-    for pair in sorted(pairs, key=lambda pair: STATUSES.index(pair.status)):
-        page.list_pair(_entry(page, baseline, new, pair, conversions, wanted.rules))
-    return page.encode(counts_text(pairs), all(pair.status == "same" for pair in pairs))
-
-
-def _entry(
-    page: Page, baseline: Path, new: Path, pair: Pair, conversions: tuple[str, ...], rules: ReadRules
-) -> gallery.GalleryEntry:
+def _entry(page: Page, pair: Pair, inputs: Inputs) -> GalleryEntry:
     """What the gallery shows of a pair, whose pictures go into the page as far as they fit."""
-    first, shown, fits = page.count, 0, True
-    amount = float(NOT_COMPARED)
+    before, after = inputs
+    first, fits = page.count, True
     thumbnails: gallery.Thumbnails = ()
-    before, after = (
-        FileInput(str(folder / pair.name), conversions, rules, all_pages=True) for folder in (baseline, new)
-    )
+    amount = 0.0 if pair.status == "same" else float(NOT_COMPARED)
     if pair.status == "changed" and pair.diff is not None:
         (found,) = pair.diff.comparisons
         amount = 1.0 if found.judged.unbounded_samples else found.judged.rmse / (found.peak or 1)
         thumbnails = gallery.changed_thumbnails(before, after, found.regions)
         fits = page.add(pair.name, before, [after], pair.diff)
-        shown = int(fits)
-    elif pair.status == "same":
-        amount = 0.0
-    elif pair.status != "unreadable":
-        for place, source, alone_in in ((gallery.REFERENCE, before, "missing"), (gallery.NEW, after, "new")):
-            if pair.status not in ("layout", alone_in):
-                continue
-            try:
-                pixels = source.load().pixels
-            except (ImageReadError, MemoryLimitError) as error:
-                return gallery.GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
-            thumbnails += gallery.alone(place, pixels)
+    alone = {"layout": inputs, "missing": inputs[:1], "new": inputs[1:]}.get(pair.status, ())
+    for source in alone:
+        place = gallery.REFERENCE if source is before else gallery.NEW
+        try:
+            thumbnails += gallery.alone(place, source.load().pixels)
             fits = fits and page.add(pair.name, source)
-            shown += int(fits)
+        except (ImageReadError, MemoryLimitError) as error:
+            return GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
     detail = pair.detail if fits else f"{pair.detail} (not shown: the page would be larger than --page-limit)"
-    sets = tuple(range(first, first + shown))
-    return gallery.GalleryEntry(pair.name, pair.status, detail, amount, sets, thumbnails)
+    return GalleryEntry(pair.name, pair.status, detail, amount, tuple(range(first, page.count)), thumbnails)
 
 
 def _case(pair: Pair) -> junit.JUnitCase:
@@ -313,18 +293,3 @@ def _case(pair: Pair) -> junit.JUnitCase:
     details = pair.detail if pair.diff is None else text.plain(text.paragraphs(pair.diff))
     outcome: junit.JUnitOutcome = "error" if pair.status == "unreadable" else "failure"
     return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
-
-
-def _folder_for_old_files(baseline: Path) -> Path:
-    """A new folder beside the baseline, named by the time."""
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    kept = baseline.resolve().with_name(f"{baseline.resolve().name}.before-{now}")
-    make_folder(kept)
-    return kept
-
-
-def _change_folder(change: Callable[[], None], path: Path) -> None:
-    try:
-        change()
-    except OSError as error:
-        raise ImageWriteError(f"{path}: cannot be changed ({error.strerror}): choose another place.") from None

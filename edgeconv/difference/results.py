@@ -12,6 +12,7 @@ from pathlib import Path
 from edgeconv.core.records import RecordHead
 from edgeconv.core.safe_text import visible
 from edgeconv.core.text_rows import TextRow
+from edgeconv.core.units import bytes_text
 from edgeconv.difference import pictures, text
 from edgeconv.difference.compare import Compared, compare
 from edgeconv.difference.figures import Allowance
@@ -91,10 +92,8 @@ def run(
         if wanted.html is not None:
             page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
             if not page.add("", reference, others, record):
-                limit = wanted.page_limit_bytes / 2**20
-                raise UsageError(
-                    f"The page would be larger than --page-limit ({limit:.4g} MiB): raise it, or compare fewer pictures."
-                )
+                limit = bytes_text(wanted.page_limit_bytes)
+                raise UsageError(f"The page would be larger than --page-limit ({limit}): raise it, or compare less.")
             outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))
         if wanted.pictures is not None:
             for name, png in pictures.comparison_pictures(record, reference, others):
@@ -116,4 +115,4 @@ def _case(record: Compared, index: int) -> junit.JUnitCase:
 
 def ending(done: DiffOutcome) -> str:
     """The lines about what was written, with sizes."""
-    return "\n".join(f"wrote {visible(path)} ({size / 2**20:.2f} MiB)" for path, size in done.written)
+    return "\n".join(f"wrote {visible(path)} ({bytes_text(size)})" for path, size in done.written)
