@@ -114,9 +114,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def settle(window: ViewWindow) -> None:
-    """Until everything that was asked for has come and is drawn."""
+    """Until everything that was asked for has come."""
     wait_for(lambda: window.settled and not window.tasks.busy)
-    wait_for(lambda: window.grab() is not None and window.canvas.complete)
 
 
 def keep(seen: Any, path: Path, share: float, **how: Any) -> None:
@@ -141,10 +140,9 @@ def view(output: Path) -> None:
 
     from edgeconv.view.parameters import Parameters
     from edgeconv.view.qt.app import open_window
-    from edgeconv.view.qt.memory import PLACE_VARIABLE
+    from edgeconv.view.qt.window import PLACE_VARIABLE
     from edgeconv.view.render import RenderService
-    from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
-    from edgeconv.view.state import find_mode
+    from edgeconv.view.state import INPUT, OUTPUT, ViewSource, find_mode
 
     with tempfile.TemporaryDirectory() as scratch:
         os.environ[PLACE_VARIABLE] = str(Path(scratch) / "settings.ini")

@@ -176,7 +176,7 @@ def test_the_window_offers_it(example: Installed) -> None:
     pytest.importorskip("PySide6")
     done = example.python(
         "-c",
-        "from edgeconv.view.parameters import CHOICES; from edgeconv.view.sources import computed_sources\n"
+        "from edgeconv.view.parameters import CHOICES; from edgeconv.view.state import computed_sources\n"
         "print('shifts' in CHOICES['method'], 'shifts on CPU' in [source.label for source in computed_sources()])",
     )
     assert done.stdout.split() == ["True", "True"], done.stderr

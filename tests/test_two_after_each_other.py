@@ -33,9 +33,7 @@ from edgeconv.errors import EdgeconvError
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT
-from edgeconv.view.state import ViewRequest as ViewRequest
-from edgeconv.view.state import find_mode
+from edgeconv.view.state import INPUT, OUTPUT, ViewRequest, find_mode
 
 PICTURE = random_image(12, 17, "uint8")
 
@@ -274,19 +272,20 @@ OTHER_SHOWN: dict[str, Any] = {
 
 def layer_of(service: Any, path: Path, parameters: Parameters) -> Any:
     """The pixels of the output and how they were made, or the line that says why there are none."""
-    answers: list[Any] = []
     service._rested = lambda generation: False  # nothing is measured
-    service.cancel(1)
-    service.answered.connect(answers.append)
-    service.serve(ViewRequest(1, str(path), parameters, find_mode("single"), INPUT, OUTPUT))
-    service.answered.disconnect()
-    for answer in answers:
-        if hasattr(answer, "message"):
-            return answer.message
-        if hasattr(answer, "layer"):
-            options = service._output(str(path), parameters, OUTPUT, None).filtered.options
-            return answer.layer.pixels.tobytes(), answer.layer.pixels.dtype.name, answer.layer.label, options
-    raise AssertionError("nothing was answered")
+    request = ViewRequest(1, str(path), parameters, find_mode("single"), INPUT, OUTPUT)
+    answers: list[Any] = []
+    hear = [service.layer_ready.connect(lambda _, side, layer: answers.append(layer))]
+    hear.append(service.failed.connect(lambda _, message, unreadable: answers.append(message)))
+    service.cancel(1, request)
+    service.serve(request)
+    for ear in hear:
+        service.disconnect(ear)
+    (found,) = answers
+    if isinstance(found, str):
+        return found
+    options = service._output(request, OUTPUT).filtered.options
+    return found.pixels.tobytes(), found.pixels.dtype.name, found.label, options
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Parameters)])

@@ -2,9 +2,9 @@
 
     parameters      the values of the controls, and the equivalent `edgeconv run` command line
     timeline        undo and redo
-    sources         what a side may show
-    state           all of that together: pictures, modes, requests by generation, runs
-    pyramid         pictures in tiles at every size
+    state           all of that together: pictures, sides, modes, requests by generation, runs
+    pyramid         pictures in full and in halves
+    threshold_scale positions of the threshold's slider
     render          what a request computes, on Qt's threads: only the newest is served, results are cached
     qt/             the widgets
 

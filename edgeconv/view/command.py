@@ -47,4 +47,4 @@ def view(
     groups: tuple[object, ...] = (filtering, masking, chaining, choice, method)
     named = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}  # type: ignore[arg-type]
     changes = {name: value for name, value in named.items() if name in given}
-    leave(run(pictures or [], changes, service, signals), service.pool)
+    leave(run(pictures or [], changes, service, signals))

@@ -10,31 +10,83 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from edgeconv.core.timing import Clock
-from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.difference.inputs import labels_of
+from edgeconv.methods import all_methods, find
+from edgeconv.methods.options import special_options
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline
 
 if TYPE_CHECKING:
     from edgeconv.api.figures import RunFigures
 
-SIDES = (INPUT, OUTPUT)
-"""What the two sides show at first."""
-MOST_RUNS = 200
-MOST_RECENT = 12
+MAX_RUNS = 200
+MAX_RECENT = 12
+
+
+@dataclass(frozen=True)
+class ViewSource:
+    """`input`: the picture. `output`: by the method that is chosen. `method`: by `name` on `device`. `file`: `name`."""
+
+    kind: Literal["input", "output", "method", "file"]
+    name: str = ""
+    device: str = ""
+
+    @property
+    def needs_filter(self) -> bool:
+        """Whether it is computed."""
+        return self.kind in ("output", "method")
+
+    def parameters_of(self, chosen: Parameters) -> Parameters:
+        """Those by which it is computed: a method other than the chosen one gets the options that apply to it."""
+        if self.kind != "method":
+            return chosen
+        entry = find(self.name, "cuda" if self.device == "cuda" else "cpu")
+        others = (option for option in special_options() if option.name not in entry.special_options)
+        defaults = {option.parameter: option.default for option in others}
+        return replace(chosen, method=self.name, device=self.device, **defaults)
+
+    @property
+    def label(self) -> str:
+        """What it is called by itself."""
+        if self.kind == "file":
+            return labels_of([self.name])[0] or self.name
+        return f"{self.name} on {self.device.upper()}" if self.kind == "method" else self.kind
+
+
+INPUT = ViewSource("input")
+OUTPUT = ViewSource("output")
+REFERENCE_OUTPUT = ViewSource("method", "reference", "cpu")
+"""What everything else may be compared with, as `edgeconv compare` does."""
+
+
+def computed_sources() -> tuple[ViewSource, ...]:
+    """Input, output, and the output of every method of the registry, the reference first."""
+    methods = [ViewSource("method", entry.name, entry.device) for entry in all_methods()]
+    methods.sort(key=lambda source: source != REFERENCE_OUTPUT)
+    return (INPUT, OUTPUT, *methods)
+
+
+def labels(sources: Iterable[ViewSource]) -> dict[ViewSource, str]:
+    """What they are called together: files of one name with as much of their folders as tells them apart."""
+    every = list(dict.fromkeys(sources))
+    names: dict[ViewSource, str] = {}
+    for label in {source.label for source in every}:
+        alike = [source for source in every if source.label == label]
+        names |= zip(
+            alike, labels_of([source.name if source.kind == "file" else label for source in alike]), strict=True
+        )
+    return {source: names[source] for source in every}
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to look; `sides` are the names of what it shows."""
+    """A way to look; `sides` are the names of what it shows: of one alone, the right side is shown."""
 
     name: str
-    label: str
     sides: tuple[str, ...]
-    """One name: the right side alone is shown."""
 
     @property
     def needs_both(self) -> bool:
@@ -43,16 +95,16 @@ class Mode:
 
 
 MODES: tuple[Mode, ...] = (
-    Mode("single", "Single", ("Show",)),
-    Mode("split", "Split", ("Left", "Right")),
-    Mode("side", "Side by side", ("Left", "Right")),
-    Mode("blink", "Blink", ("First", "Second")),
-    Mode("difference", "Difference", ("Reference", "Other")),
+    Mode("single", ("Show",)),
+    Mode("split", ("Left", "Right")),
+    Mode("side", ("Left", "Right")),
+    Mode("blink", ("First", "Second")),
+    Mode("difference", ("Reference", "Other")),
 )
 
 
 def find_mode(name: str) -> Mode:
-    """The mode of a name; the first where settings hold a word of another version."""
+    """The mode of a name; the first where settings hold another word."""
     return next((mode for mode in MODES if mode.name == name), MODES[0])
 
 
@@ -66,6 +118,16 @@ class ViewRequest:
     mode: Mode
     left: ViewSource
     right: ViewSource
+
+    @property
+    def shown(self) -> tuple[ViewSource, ...]:
+        """The sides that the mode shows."""
+        return (self.left, self.right) if self.mode.needs_both else (self.right,)
+
+    def wants_too(self, older: ViewRequest, source: ViewSource) -> bool:
+        """Whether it shows what an older request computes for `source`, perhaps with another threshold."""
+        same = replace(self.parameters, threshold=None) == replace(older.parameters, threshold=None)
+        return same and self.picture == older.picture and source in self.shown
 
 
 @dataclass(frozen=True)
@@ -87,13 +149,13 @@ class Model:
     """The complete state. Methods that change what is displayed return whether anything changed."""
 
     def __init__(self, parameters: Parameters | None = None, clock: Clock = time.monotonic) -> None:
-        self._timeline = Timeline(parameters or Parameters(), clock)
+        self.timeline = Timeline(parameters or Parameters(), clock)
         self.pictures: list[str] = []
         self.picture: str | None = None
         self._visited: list[str] = []
         """Pictures of the list in the order in which they were last gone to."""
         self.mode = MODES[0]
-        self.left, self.right = SIDES
+        self.left, self.right = INPUT, OUTPUT
         self._difference: tuple[ViewSource, ViewSource] | None = None
         """The sides that the difference view began with."""
         self.generation = 0
@@ -103,15 +165,10 @@ class Model:
     # --- pictures -----------------------------------------------------------------------------------------------
 
     def open(self, paths: Iterable[str]) -> bool:
-        """Add pictures to the list and go to the first of them."""
-        added = self.add(paths)
-        return bool(added) and self.go_to(added[0])
-
-    def add(self, paths: Iterable[str]) -> list[str]:
-        """Add pictures to the list, each once; returns their full names."""
+        """Add pictures to the list, each once, and go to the first of them."""
         added = [os.path.abspath(path) for path in paths]
         self.pictures = list(dict.fromkeys([*self.pictures, *added]))
-        return added
+        return bool(added) and self.go_to(added[0])
 
     def go_to(self, path: str) -> bool:
         """Make a picture of the list the current one."""
@@ -148,14 +205,14 @@ class Model:
 
     def remember(self, path: str) -> None:
         """Put a picture that was read at the top of the recent ones."""
-        self.recent = [path, *(other for other in self.recent if other != path)][:MOST_RECENT]
+        self.recent = [path, *(other for other in self.recent if other != path)][:MAX_RECENT]
 
-    # --- parameters ---------------------------------------------------------------------------------------------
+    # --- parameters and what is shown ---------------------------------------------------------------------------
 
     @property
     def parameters(self) -> Parameters:
         """Those that hold now."""
-        return self._timeline.present
+        return self.timeline.present
 
     def edit(self, **changes: Any) -> bool:
         """Change parameters by name; quick changes of the same ones are undone together."""
@@ -165,27 +222,7 @@ class Model:
         """Put all of them in place at once. Raises UsageError, and changes nothing, for words without meaning."""
         parameters.request()
         parameters.options()
-        return self._timeline.change(parameters, key)
-
-    def undo(self) -> bool:
-        """Take the last change of parameters back."""
-        return self._timeline.undo()
-
-    def redo(self) -> bool:
-        """Make it again."""
-        return self._timeline.redo()
-
-    @property
-    def can_undo(self) -> bool:
-        """There is a change to take back."""
-        return self._timeline.can_undo
-
-    @property
-    def can_redo(self) -> bool:
-        """There is one to make again."""
-        return self._timeline.can_redo
-
-    # --- what is shown ------------------------------------------------------------------------------------------
+        return self.timeline.change(parameters, key)
 
     def sources(self) -> tuple[ViewSource, ...]:
         """What a side may show: what is computed from the picture, then the other pictures of the list."""
@@ -206,16 +243,12 @@ class Model:
         That is the second file, if there is one, and else how far the output is from the float64 reference: input
         minus output says nothing.
         """
-        if mode.name == "difference" and (self.left, self.right) == SIDES:
+        if mode.name == "difference" and (self.left, self.right) == (INPUT, OUTPUT):
             others = [path for path in self.pictures if path != self.picture]
             self._difference = (INPUT, ViewSource("file", others[0])) if others else (REFERENCE_OUTPUT, OUTPUT)
             self.left, self.right = self._difference
         elif mode.name != "difference" and (self.left, self.right) == self._difference:
-            self.left, self.right = SIDES
-
-    def swap(self) -> None:
-        """Exchange the sides."""
-        self.left, self.right = self.right, self.left
+            self.left, self.right = INPUT, OUTPUT
 
     def next_request(self) -> ViewRequest | None:
         """A request for what is to be displayed now, newer than all before; None where no picture is open."""
@@ -226,34 +259,22 @@ class Model:
         """What is to be displayed now, as in the newest request."""
         if self.picture is None:
             return None
-        sides = {"left": self.left, "right": self.right}
-        for name, side in sides.items():  # the current picture as a file of the list is the input itself
-            if side == ViewSource("file", self.picture):
-                sides[name] = INPUT
-        return ViewRequest(self.generation, self.picture, self.parameters, self.mode, **sides)
-
-    def abandon(self) -> None:
-        """Accept no answer to the newest request any more."""
-        self.generation += 1
-
-    def accepts(self, generation: int) -> bool:
-        """Whether an answer belongs to the newest request."""
-        return generation == self.generation
+        current = ViewSource("file", self.picture)  # as a file of the list it is the input itself
+        left, right = (INPUT if side == current else side for side in (self.left, self.right))
+        return ViewRequest(self.generation, self.picture, self.parameters, self.mode, left, right)
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
     def add_run(self, picture: str, parameters: Parameters, record: RunFigures) -> MeasuredRun:
-        """Keep a measured run, the newest last."""
-        number = self.runs[-1].number + 1 if self.runs else 1
-        run = MeasuredRun(number, picture, parameters, record)
-        self.runs = [*self.runs, run][-MOST_RUNS:]
+        """The measured run of a record, which is kept once, the newest last."""
+        known = next((run for run in self.runs if run.record is record), None)
+        if known is not None:
+            return known
+        run = MeasuredRun(self.runs[-1].number + 1 if self.runs else 1, picture, parameters, record)
+        self.runs = [*self.runs, run][-MAX_RUNS:]
         return run
 
     def restore(self, run: MeasuredRun) -> bool:
         """Go back to a run's parameters and picture; undo leads back."""
-        changed = self._timeline.change(run.parameters)
+        changed = self.timeline.change(run.parameters)
         return self.open([run.picture]) or changed
-
-    def command(self, rules: ReadRules = DEFAULT_RULES) -> str | None:
-        """The command line that computes what `output` shows; None where no picture is open."""
-        return None if self.picture is None else self.parameters.command(self.picture, rules)

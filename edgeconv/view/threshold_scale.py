@@ -15,22 +15,20 @@ FLOAT_POSITIONS = 1000
 FULL_STEP = 4
 """Sobel's response to a step, in units of the step: 1 + 2 + 1."""
 FLOAT_DIGITS = 4
-"""Significant digits of their thresholds, so that what is saved can be read."""
+"""Significant digits of thresholds between levels, so that what is saved can be read."""
 
 
 @dataclass(frozen=True)
 class ThresholdScale:
     """Position 0 is no threshold; 1 to `positions` are those up to `most`, in equal steps."""
 
-    positions: int
-    most: float
+    positions: int = 255
+    most: float = 255.0
 
     def threshold_at(self, position: int) -> float | None:
         """The threshold of a position."""
-        if position < 1:
-            return None
         exact = self.most * position / self.positions
-        return exact if self.positions == self.most else float(f"{exact:.{FLOAT_DIGITS}g}")
+        return None if position < 1 else exact if exact.is_integer() else float(f"{exact:.{FLOAT_DIGITS}g}")
 
     def position_of(self, threshold: float | None) -> int:
         """The nearest position of a threshold, which is never that of none."""
@@ -44,16 +42,10 @@ def scale_of_edges(dtype: np.dtype[Any]) -> ThresholdScale:
     return ThresholdScale(FULL_STEP * 255, FULL_STEP * full_range(dtype))
 
 
-LEVELS_OF_8_BIT = ThresholdScale(255, 255.0)
-"""While no picture is open."""
-
-
 def scale_of(dtype: np.dtype[Any], output: NDArray[Any] | None) -> ThresholdScale:
-    """The scale for an output of `dtype`: every level of a whole-number type, or of floats up to the largest |value|.
+    """The scale for an output of `dtype`: every level of an integer type, or of floats up to the largest |value|.
 
     `output` is without a threshold; None where it fills the range of its type.
     """
-    if dtype.kind == "u":
-        return ThresholdScale(int(full_range(dtype)), full_range(dtype))
-    most = full_range(dtype) if output is None else magnitude(finite_range(output))
-    return ThresholdScale(FLOAT_POSITIONS, most if 0 < most < np.inf else 1.0)
+    most = full_range(dtype) if dtype.kind == "u" or output is None else magnitude(finite_range(output))
+    return ThresholdScale(int(most) if dtype.kind == "u" else FLOAT_POSITIONS, most if 0 < most < np.inf else 1.0)

@@ -14,7 +14,7 @@ from edgeconv.core.timing import Clock
 Value = TypeVar("Value")
 
 MERGE_SECONDS = 1.0
-MOST_STEPS = 500
+MAX_STEPS = 500
 
 
 class Timeline(Generic[Value]):
@@ -22,48 +22,34 @@ class Timeline(Generic[Value]):
 
     def __init__(self, present: Value, clock: Clock = time.monotonic) -> None:
         self.present = present
-        self._past: list[Value] = []
-        self._future: list[Value] = []
+        self.past: list[Value] = []
+        self.future: list[Value] = []
         self._clock = clock
-        self._last_key: str | None = None
-        self._changed_at = float("-inf")
+        self._last: tuple[str | None, float] = None, 0.0
+        """Key and time of the last change."""
 
     def change(self, value: Value, key: str | None = None) -> bool:
         """Make `value` the present; False where it is already. A new change forgets what was undone."""
         if value == self.present:
             return False
-        now = self._clock()
-        merges = key is not None and key == self._last_key and now - self._changed_at <= MERGE_SECONDS
-        if not (merges and self._past):
-            self._past.append(self.present)
-            del self._past[:-MOST_STEPS]
-        self.present = value
-        self._future.clear()
-        self._last_key, self._changed_at = key, now
+        (last_key, changed_at), self._last = self._last, (key, self._clock())
+        if not self.past or key is None or key != last_key or self._last[1] - changed_at > MERGE_SECONDS:
+            self.past = [*self.past, self.present][-MAX_STEPS:]
+        self.present, self.future = value, []
         return True
-
-    @property
-    def can_undo(self) -> bool:
-        """There is a past."""
-        return bool(self._past)
-
-    @property
-    def can_redo(self) -> bool:
-        """There is a future."""
-        return bool(self._future)
 
     def undo(self) -> bool:
         """Go one step back; False at the beginning."""
-        return self._step(self._past, self._future)
+        return self._step(self.past, self.future)
 
     def redo(self) -> bool:
         """Go one step forward; False at the end."""
-        return self._step(self._future, self._past)
+        return self._step(self.future, self.past)
 
     def _step(self, source: list[Value], target: list[Value]) -> bool:
         if not source:
             return False
         target.append(self.present)
         self.present = source.pop()
-        self._last_key = None
+        self._last = None, 0.0
         return True

@@ -13,13 +13,11 @@ from windows import PATIENCE_MILLISECONDS, drawn
 
 from edgeconv.difference import maps
 from edgeconv.difference.scale import scale_for
-from edgeconv.view.pyramid import HeatPyramid, PicturePyramid
-from edgeconv.view.qt import layer as layers
-from edgeconv.view.qt.canvas import Canvas, Heat
+from edgeconv.view import pyramid
+from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.overlays import MARGIN
 from edgeconv.view.render import Layer
-from edgeconv.view.sources import INPUT, OUTPUT
 from edgeconv.view.state import find_mode
 
 WIDTH, HEIGHT = 640, 480
@@ -27,8 +25,12 @@ CLEAR = 60
 """Below the names of the sides."""
 
 
-def layer(pixels: np.ndarray, label: str = "") -> Layer:
-    return Layer(INPUT if label == "left" else OUTPUT, "", pixels, PicturePyramid(pixels, *maps.display_range(pixels)))
+def layer(pixels: np.ndarray) -> Layer:
+    return Layer("", "", pyramid.of_picture(pixels, *maps.display_range(pixels)), pixels)
+
+
+def plain(value: int) -> Layer:
+    return layer(np.full((HEIGHT, WIDTH, 3), value, np.uint8))
 
 
 @pytest.fixture
@@ -47,78 +49,77 @@ def corner(canvas: Canvas) -> tuple[int, int]:
     return nearest(y), nearest(x)
 
 
+def drag(qtbot: QtBot, canvas: Canvas, start: QPoint, end: QPoint) -> None:
+    qtbot.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(canvas.viewport(), end)
+    qtbot.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, pos=end)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-def test_at_1_to_1_every_sample_is_where_it_belongs(canvas: Canvas, dtype: str) -> None:
-    picture = random_image(300, 417, dtype)
+@pytest.mark.parametrize("zoom", [1, 8])
+def test_every_sample_is_where_it_belongs_in_sharp_squares(canvas: Canvas, dtype: str, zoom: int) -> None:
+    height, width = 304 // zoom, 417 // zoom
+    picture = random_image(height, width, dtype)
     canvas.set_layers(None, layer(picture))
-    canvas.actual_size()
+    canvas.zoom_to(zoom)
     top, left = corner(canvas)
-    expected = maps.view(picture, *maps.display_range(picture))
-    assert np.array_equal(drawn(canvas)[top : top + 300, left : left + 417], expected)
+    expected = maps.view(picture, *maps.display_range(picture)).repeat(zoom, axis=0).repeat(zoom, axis=1)
+    assert np.array_equal(drawn(canvas)[top : top + height * zoom, left : left + width * zoom], expected)
 
 
 def test_a_small_picture_opens_at_1_to_1_and_a_large_one_fits(canvas: Canvas) -> None:
     canvas.set_layers(None, layer(random_image(10, 10, np.uint8)))
     assert canvas.zoom == 1
+    canvas.fit()
+    assert canvas.zoom == 16
     canvas.start_afresh()
     canvas.set_layers(None, layer(random_image(960, 100, np.uint8)))
     assert canvas.zoom == 0.5
+    canvas.resize(WIDTH, HEIGHT // 2)
+    assert (canvas.zoom, canvas.fitted) == (0.25, True)
 
 
-def test_enlarged_pixels_are_sharp_squares(canvas: Canvas) -> None:
-    picture = random_image(20, 20, np.uint8)
-    canvas.set_layers(None, layer(picture))
-    canvas.zoom_to(8)
-    top, left = corner(canvas)
-    expected = np.repeat(np.repeat(picture, 8, axis=0), 8, axis=1)
-    assert np.array_equal(drawn(canvas)[top : top + 160, left : left + 160], expected)
-
-
-def test_from_afar_it_is_the_average(canvas: Canvas) -> None:
-    picture = random_image(1920, 1920, np.uint8)
+@pytest.mark.parametrize(("side", "off"), [(1920, 0.5), (1200, 8)])
+def test_from_afar_it_is_the_average(canvas: Canvas, side: int, off: float) -> None:
+    """Of a level of the pyramid as it is, and of one that has to be shrunk: a smooth picture stays what it is."""
+    picture = random_image(side, side, np.uint8)
+    if off > 1:
+        ramp = np.linspace(0, 255, side).astype(np.uint8)
+        picture = np.ascontiguousarray(np.broadcast_to(ramp[None, :, None], (side, side, 3)))
     canvas.set_layers(None, layer(picture))
     top, left = corner(canvas)
-    seen = drawn(canvas)[top + CLEAR : top + HEIGHT, left : left + 480]
-    expected = maps.shrunk_view(picture, 4)[CLEAR:]
-    assert np.abs(seen.astype(int) - expected).mean() < 1
+    seen = drawn(canvas)[top + CLEAR : top + HEIGHT, left : left + 480].astype(int)
+    expected = maps.shrunk_view(picture, 4)[CLEAR:] if off < 1 else np.linspace(0, 255, 480)[None, :, None]
+    assert np.abs(seen - expected).mean() < off
+    assert canvas.zoom == 480 / side
 
 
 def test_values_stand_on_pixels_that_are_large_enough(canvas: Canvas) -> None:
-    picture = np.full((8, 8, 3), 130, np.uint8)
-    canvas.set_layers(None, layer(picture))
-    canvas.zoom_to(30)
-    x, y = canvas.to_screen(4, 4).toTuple()
-    inside = np.s_[round(y) + 2 : round(y) + 28, round(x) + 2 : round(x) + 28]
-    assert len(np.unique(drawn(canvas)[inside])) == 1
-    canvas.zoom_to(80)
-    x, y = canvas.to_screen(4, 4).toTuple()
-    inside = np.s_[round(y) + 2 : round(y) + 78, round(x) + 2 : round(x) + 78]
-    assert len(np.unique(drawn(canvas)[inside])) > 1
+    canvas.set_layers(None, layer(np.full((8, 8, 3), 130, np.uint8)))
+    for zoom, written in ((30, False), (80, True)):
+        canvas.zoom_to(zoom)
+        x, y = canvas.to_screen(4, 4).toTuple()
+        inside = np.s_[round(y) + 2 : round(y) + zoom - 2, round(x) + 2 : round(x) + zoom - 2]
+        assert (len(np.unique(drawn(canvas)[inside])) > 1) == written
 
 
 def test_the_bar_parts_the_two_sides_and_follows_the_mouse(canvas: Canvas, qtbot: QtBot) -> None:
-    left, right = np.full((480, 640, 3), 40, np.uint8), np.full((480, 640, 3), 200, np.uint8)
     canvas.set_mode(find_mode("split"))
-    canvas.set_layers(layer(left), layer(right))
+    canvas.set_layers(plain(40), plain(200))
     row = HEIGHT - 20
     assert (drawn(canvas)[row, [5, 310, 330, 630]] == [[40], [40], [200], [200]]).all()
-    start, end = QPoint(320, row), QPoint(160, row)
-    qtbot.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, pos=start)
-    qtbot.mouseMove(canvas.viewport(), end)
-    qtbot.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, pos=end)
+    drag(qtbot, canvas, QPoint(320, row), QPoint(160, row))
     assert canvas.bar == 0.25
     assert (drawn(canvas)[row, [5, 150, 170, 310]] == [[40], [40], [200], [200]]).all()
     canvas.move_bar(-1)
     assert (drawn(canvas)[row, 5:] == 200).all()
-    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(1, row))
-    assert canvas.bar == 0.5
 
 
 def test_side_by_side_shows_the_same_place_twice(canvas: Canvas) -> None:
     left, right = random_image(200, 200, np.uint8), random_image(200, 200, np.uint8, seed=1)
     canvas.set_mode(find_mode("side"))
     canvas.set_layers(layer(left), layer(right))
-    canvas.pan(30, -20)
+    canvas.pan(QPointF(30, -20))
     top, start = corner(canvas)
     seen, half = drawn(canvas), WIDTH // 2 - 1
     for pixels, offset in ((left, 0), (right, WIDTH - half)):
@@ -129,7 +130,7 @@ def test_side_by_side_shows_the_same_place_twice(canvas: Canvas) -> None:
 
 def test_blink_takes_turns(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_mode(find_mode("blink"))
-    canvas.set_layers(layer(np.full((480, 640, 3), 40, np.uint8)), layer(np.full((480, 640, 3), 200, np.uint8)))
+    canvas.set_layers(plain(40), plain(200))
     seen: set[int] = set()
 
     def both() -> bool:
@@ -140,13 +141,12 @@ def test_blink_takes_turns(canvas: Canvas, qtbot: QtBot) -> None:
 
 
 def test_a_difference_is_seen_in_the_colours_of_its_class(canvas: Canvas) -> None:
-    classes = np.zeros((480, 640), np.uint8)
+    classes = np.zeros((HEIGHT, WIDTH), np.uint8)
     classes[200:300, 300:400] = 3
     scale = scale_for("uint8")
     canvas.set_mode(find_mode("difference"))
-    picture = layer(random_image(480, 640, np.uint8))
-    canvas.set_layers(picture, picture)
-    canvas.set_heat(Heat(HeatPyramid(classes, scale), scale, (0, 3)))
+    canvas.set_layers(plain(1), plain(2))
+    canvas.set_heat(Layer("", "", pyramid.of_classes(classes, scale), classes, (0, 3)))
     seen = drawn(canvas)
     assert tuple(seen[250, 350]) == scale.colours[3]
     assert tuple(seen[250, 200]) == scale.colours[0]
@@ -158,68 +158,30 @@ def test_an_output_of_a_stride_lies_over_its_input(canvas: Canvas) -> None:
     left[100:200, 100:200] = 255
     canvas.set_mode(find_mode("split"))
     canvas.set_layers(layer(left), layer(left[::2, ::2].copy()))
-    canvas.bar = 0.0
+    canvas.move_bar(0.0)
     top, start = corner(canvas)
     assert np.array_equal(drawn(canvas)[top + CLEAR : top + 400, start + 20 : start + 400], left[CLEAR:, 20:])
 
 
-def test_dragging_moves_the_picture(canvas: Canvas, qtbot: QtBot) -> None:
+def test_dragging_moves_the_wheel_zooms_at_the_pointer_and_a_double_click_toggles(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
-    canvas.actual_size()
+    place = QPoint(300, 200)
+    held = canvas.pixel_at(QPointF(place))
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert (canvas.zoom, canvas.pixel_at(QPointF(place))) == (1, held)
     before = canvas.to_picture(100, 100).toTuple()
-    qtbot.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(100, 100))
-    qtbot.mouseMove(canvas.viewport(), QPoint(150, 90))
-    qtbot.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(150, 90))
+    drag(qtbot, canvas, QPoint(100, 100), QPoint(150, 90))
     assert canvas.to_picture(150, 90).toTuple() == pytest.approx(before)
-
-
-def test_the_wheel_zooms_at_the_pointer(canvas: Canvas) -> None:
-    canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
-    place = QPointF(200, 300)
-    held = canvas.to_picture(200, 300).toTuple()
-    zoom = canvas.zoom
+    under = canvas.to_picture(300, 200).toTuple()
+    buttons, keys = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
     for _ in range(3):
-        event = QWheelEvent(
-            place,
-            canvas.mapToGlobal(place),
-            QPoint(),
-            QPoint(0, 120),
-            Qt.MouseButton.NoButton,
-            Qt.KeyboardModifier.NoModifier,
-            Qt.ScrollPhase.NoScrollPhase,
-            False,
-        )
+        at = QPointF(place), canvas.mapToGlobal(QPointF(place))
+        event = QWheelEvent(*at, QPoint(), QPoint(0, 120), buttons, keys, Qt.ScrollPhase.NoScrollPhase, False)
         QApplication.sendEvent(canvas.viewport(), event)
-    assert canvas.zoom == pytest.approx(2 * zoom)
-    assert canvas.to_picture(200, 300).toTuple() == pytest.approx(held)
-
-
-def test_a_double_click_goes_between_all_of_it_and_1_to_1(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
-    held = canvas.pixel_at(300, 200)
-    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(300, 200))
-    assert (canvas.zoom, canvas.pixel_at(300, 200)) == (1, held)
-    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(300, 200))
+    assert canvas.zoom == pytest.approx(2)
+    assert canvas.to_picture(300, 200).toTuple() == pytest.approx(under)
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert canvas.fitted
-
-
-def test_hovering_names_the_pixel(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
-    top, left = corner(canvas)
-    with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
-        qtbot.mouseMove(canvas.viewport(), QPoint(left + 7, top + 9))
-    assert heard.args == [(7, 9)]
-
-
-def test_without_time_a_coarse_picture_comes_first_and_is_refined(canvas: Canvas, qtbot: QtBot, monkeypatch) -> None:
-    monkeypatch.setattr(layers, "PAINT_SECONDS", 0.0)
-    picture = random_image(480, 640, np.uint8)
-    canvas.set_layers(None, layer(picture))
-    canvas.grab()
-    assert not canvas.complete
-    monkeypatch.setattr(layers, "PAINT_SECONDS", 1.0)
-    qtbot.waitUntil(lambda: canvas.complete, timeout=PATIENCE_MILLISECONDS)
-    assert np.array_equal(drawn(canvas)[CLEAR:], picture[CLEAR:])
 
 
 @pytest.mark.parametrize("shape", [(1, 4500), (4500, 1)])
@@ -231,19 +193,21 @@ def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, in
     assert seen.sum() >= HEIGHT - CLEAR
 
 
-def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBot) -> None:
+def test_the_pixel_under_the_pointer_is_named_also_when_it_moves_under_it(canvas: Canvas, qtbot: QtBot) -> None:
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
-    qtbot.mouseMove(canvas.viewport(), QPoint(left + 50, top + 50))
     with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
-        canvas.pan(10, 20)
-    assert heard.args == [(40, 30)]
+        qtbot.mouseMove(canvas.viewport(), QPoint(left + 50, top + 40))
+    assert heard.args == [(50, 40)]
+    with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
+        canvas.pan(QPointF(10, 20))
+    assert heard.args == [(40, 20)]
 
 
 def test_a_screen_of_another_density_keeps_1_to_1(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a window is moved to another screen: the area has other physical pixels, and the zoom stays."""
     canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
-    canvas.actual_size()
+    canvas.zoom_to(1.0)
     before = canvas.to_screen(50, 50)
     monkeypatch.setattr(Canvas, "devicePixelRatioF", lambda canvas: 2.0)
     QApplication.sendEvent(canvas, QEvent(QEvent.Type.DevicePixelRatioChange))

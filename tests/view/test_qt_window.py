@@ -11,67 +11,96 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_records import changed
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
-from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QApplication,
+    QComboBox,
     QFileDialog,
     QLabel,
     QLineEdit,
     QMessageBox,
+    QSpinBox,
+    QStyle,
+    QStyleOptionSlider,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
-from windows import PATIENCE_MILLISECONDS, PIXELS, opened, pixels_of, settle, shown
+from run_reports import all_run_reports
+from windows import PATIENCE_MILLISECONDS, PIXELS, drawn, opened, pixels_of, settle, shown, trigger
 
 from edgeconv import canny, convolve
+from edgeconv.api.session import Session
 from edgeconv.core.chains import automatic_thresholds
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
-from edgeconv.methods import METHODS
+from edgeconv.run.report import as_report
+from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt import actions, export_actions
+from edgeconv.view.qt.history import HistoryPanel
+from edgeconv.view.qt.speed import speed_head, speed_rows
 from edgeconv.view.qt.window import ViewWindow
-from edgeconv.view.render import LayerReady, RenderService
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
-from edgeconv.view.state import MODES
+from edgeconv.view.render import RenderService
+from edgeconv.view.state import INPUT, MODES, OUTPUT, REFERENCE_OUTPUT, MeasuredRun, ViewSource
+
+SOBEL = {"filter": "sobel", "channels": "each", "method": "sliding"}
 
 
-def trigger(window: ViewWindow, name: str) -> None:
-    action = window.actions_by_name[name]
-    assert action.isEnabled(), name
-    action.trigger()
+def choose(qtbot: QtBot, window: ViewWindow, box: QWidget, word: str) -> None:
+    """A word of a list, as a user picks it."""
+    assert isinstance(box, QComboBox)
+    box.setCurrentText(word)
+    box.textActivated.emit(word)
+    settle(qtbot, window)
+
+
+def type_into(qtbot: QtBot, window: ViewWindow, line: QLineEdit, text: str) -> None:
+    line.setFocus()
+    line.selectAll()
+    qtbot.keyClicks(line, text)
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    settle(qtbot, window)
+
+
+def press(qtbot: QtBot, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    widget = QApplication.focusWidget()
+    assert widget is not None
+    qtbot.keyClick(widget, key, modifier)
+
+
+def grey(pixels: np.ndarray) -> np.ndarray:
+    return np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
+
+
+def mask_of(limit: float) -> np.ndarray:
+    return np.where(convolve(PIXELS, "sobel", "reference", channels="each") >= limit, 255, 0)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_opens_with_its_output_speed_and_history(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
-    assert window.speed.gflops.text().endswith("GFLOPS")
-    assert dict(window.speed.texts())["error"].startswith("right, largest 0")
-    assert {"kernel", "cold", "memory", "roofline"} <= dict(window.speed.texts()).keys()
-    assert "convolve" in window.speed.phases_text.text()
+    window = opened(qtbot, picture, **SOBEL)
+    assert np.array_equal(shown(window), convolve(PIXELS, "sobel", channels="each"))
+    assert "GFLOPS" in window.speed.toPlainText()
+    assert window.speed.shown["error"].startswith("right, largest 0")
+    assert {"kernel", "cold", "memory", "roofline"} <= window.speed.shown.keys()
+    assert "convolve" in window.speed.shown["phases"]
     assert [run.number for run in window.model.runs] == [1]
     assert "120×90×3 uint8" in window.picture_label.text()
     assert window.windowTitle() == "picture.png – edgeconv"
     assert window.model.recent == [str(picture)]
 
 
-def test_a_window_without_a_picture_is_quiet(qtbot: QtBot) -> None:
-    window = opened(qtbot)
-    assert not window.actions_by_name["save"].isEnabled()
-    assert not window.message.isVisible()
-
-
 @pytest.mark.parametrize("content", [None, b"", b"nothing of the sort"])
 def test_a_bad_file_is_one_line_and_the_picture_before_it_stays(
     qtbot: QtBot, picture: Path, tmp_path: Path, content: bytes | None
 ) -> None:
-    window = opened(qtbot, picture)
+    window = opened(qtbot, picture, **SOBEL)
     bad = tmp_path / "bad.png"
     if content is not None:
         bad.write_bytes(content)
@@ -81,28 +110,29 @@ def test_a_bad_file_is_one_line_and_the_picture_before_it_stays(
     assert window.message_text.text().startswith(f"{bad}: ")
     assert "\n" not in window.message_text.text()
     assert window.model.picture == str(picture)
-    assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
-    trigger(window, "swap")
+    assert np.array_equal(shown(window), convolve(PIXELS, "sobel", channels="each"))
+    trigger(qtbot, window, "swap")
     assert not window.message.isVisible(), "the line goes with the next thing that is asked for"
 
 
-def test_a_bad_file_alone_leaves_an_empty_window_that_opens_the_next(
-    qtbot: QtBot, picture: Path, tmp_path: Path
-) -> None:
-    window = opened(qtbot, tmp_path / "gone.png")
-    assert "no such file" in window.message_text.text()
-    assert window.canvas.frame is None
+def test_a_window_without_a_picture_is_quiet_and_opens_the_next(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot)
+    assert not window.actions_by_name["save"].isEnabled()
+    assert not window.message.isVisible()
     window.open_pictures([str(picture)])
     settle(qtbot, window)
-    assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
+    picture.unlink()
+    trigger(qtbot, window, "reload")
+    assert "no such file" in window.message_text.text()
+    assert window.canvas.frame is None, "nothing of the only picture stays when it has gone"
+    assert window.picture_label.text() == ""
 
 
 def drop(window: ViewWindow, url: QUrl) -> QDropEvent:
     dropped = QMimeData()
     dropped.setUrls([url])
-    event = QDropEvent(
-        QPointF(5, 5), Qt.DropAction.CopyAction, dropped, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    )
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    event = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, dropped, buttons, keys)
     window.dropEvent(event)
     return event
 
@@ -113,32 +143,34 @@ def image_of(pixels: np.ndarray) -> QImage:
 
 
 def test_files_paths_and_pictures_may_be_pasted_and_dropped(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot)
+    window = opened(qtbot, **SOBEL)
     clipboard = QGuiApplication.clipboard()
     clipboard.setText(f" {picture} ")
-    trigger(window, "paste")
-    settle(qtbot, window)
+    trigger(qtbot, window, "paste")
     assert window.model.picture == str(picture)
 
-    pasted = random_image(20, 30, np.uint8, seed=3)
-    clipboard.setImage(image_of(pasted))
-    trigger(window, "paste")
-    qtbot.waitUntil(lambda: window.model.picture != str(picture), timeout=PATIENCE_MILLISECONDS)
+    for seed in (3, 4):
+        clipboard.setImage(image_of(random_image(20, 30, np.uint8, seed)))
+        window.actions_by_name["paste"].trigger()
     settle(qtbot, window)
-    assert np.array_equal(shown(window), convolve(pasted, device="cpu"))
-    kept = Path(str(window.model.picture))
-    assert kept.exists()
+    stored = [Path(path) for path in window.model.pictures[1:]]
+    assert [read_image(path).pixels.tolist() for path in stored] == [
+        random_image(20, 30, np.uint8, seed).tolist() for seed in (3, 4)
+    ]
+    assert window.model.picture == str(stored[1]), "the newest is shown"
 
     event = drop(window, QUrl.fromLocalFile(str(picture)))
     settle(qtbot, window)
     assert event.isAccepted()
     assert window.model.picture == str(picture)
-
+    assert not drop(window, QUrl("https://example.org/picture.png")).isAccepted()
+    assert "save it first" in window.message_text.text()
     clipboard.setText("no picture at all")
-    trigger(window, "paste")
+    trigger(qtbot, window, "paste")
     assert "no picture" in window.message_text.text()
+    assert not [line for line in window.findChildren(QLineEdit) if line.acceptDrops()], "the window takes drops"
     window.close()
-    assert not kept.exists(), "what was pasted goes with the window"
+    assert not any(path.exists() for path in stored), "what was pasted goes with the window"
 
 
 def test_several_pictures_are_walked_and_may_stand_beside_each_other(
@@ -157,57 +189,8 @@ def test_several_pictures_are_walked_and_may_stand_beside_each_other(
     assert np.array_equal(shown(window), random_image(90, 120, np.uint8, seed=2))
     assert window.canvas.right is not None
     assert window.canvas.right.label == "two/picture.png"
-    trigger(window, "next")
-    settle(qtbot, window)
+    trigger(qtbot, window, "next")
     assert window.windowTitle() == "two/picture.png – edgeconv"
-
-
-def press(qtbot: QtBot, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
-    widget = QApplication.focusWidget()
-    assert widget is not None
-    qtbot.keyClick(widget, key, modifier)
-
-
-def test_when_the_only_picture_has_gone_nothing_of_it_stays(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    picture.unlink()
-    trigger(window, "reload")
-    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
-    settle(qtbot, window)
-    assert window.canvas.frame is None
-    assert window.picture_label.text() == ""
-
-
-def test_the_newest_of_two_pasted_pictures_is_shown_and_none_is_lost(
-    qtbot: QtBot, picture: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = opened(qtbot, picture)
-    tasks: list[Any] = []
-    monkeypatch.setattr(window.tasks, "start", tasks.append)
-    clipboard = QGuiApplication.clipboard()
-    for side in (10, 20):
-        clipboard.setImage(image_of(random_image(side, side, np.uint8)))
-        trigger(window, "paste")
-    older, newer = tasks
-    finish_newer = newer()
-    finish_older = older()
-    monkeypatch.undo()
-    finish_newer()
-    finish_older()
-    settle(qtbot, window)
-    assert [read_image(path).pixels.shape[0] for path in window.model.pictures] == [90, 20, 10]
-    assert window.model.picture == window.model.pictures[1]
-
-
-def test_a_link_that_is_dropped_is_refused_in_one_line(qtbot: QtBot) -> None:
-    window = opened(qtbot)
-    assert not drop(window, QUrl("https://example.org/picture.png")).isAccepted()
-    assert "save it first" in window.message_text.text()
-
-
-def test_no_field_takes_a_drop_from_the_window(qtbot: QtBot) -> None:
-    window = opened(qtbot)
-    assert not [line for line in window.findChildren(QLineEdit) if line.acceptDrops()]
 
 
 def test_names_are_never_taken_for_markup(qtbot: QtBot, tmp_path: Path) -> None:
@@ -216,246 +199,200 @@ def test_names_are_never_taken_for_markup(qtbot: QtBot, tmp_path: Path) -> None:
     window = opened(qtbot, path)
     (action,) = window.recent_menu.actions()
     assert action.text() == str(path).replace("&", "&&")
-    rich = [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText]
-    knobs = [label.text() for label in window.controls.findChildren(QLabel)]
-    assert [text for text in rich if text not in knobs] == [window.speed.phases_text.text()]
-    tips = window.history.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
-    assert "&lt;b&gt;a&amp;b.png" in tips
+    rich = [label for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText]
+    assert not [label for label in rich if not window.controls.isAncestorOf(label)]
+    item = window.history.topLevelItem(0)
+    assert item is not None
+    assert "&lt;b&gt;a&amp;b.png" in item.toolTip(0)
+    window.speed.show_rows([("<i>", "<b>")], "<u>", "a\nb")
+    assert [word in window.speed.toPlainText() for word in ("<i>", "<b>", "<u>", "a\nb")] == [True] * 4
 
 
-# --- knobs ------------------------------------------------------------------------------------------------------
+# --- controls ---------------------------------------------------------------------------------------------------
 
 
 def test_typing_a_kernel_shows_it_and_undo_takes_it_back(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
+    window = opened(qtbot, picture, filter="laplacian8")
     cell = window.controls.kernel.cells[4]
     cell.setFocus()
     cell.selectAll()
     for typed in ("-", "-0", "-0.", "-0.1", "-0.15"):
         qtbot.keyClicks(cell, typed[-1])
         assert cell.text() == typed
+    qtbot.keyClicks(cell, "x-")
+    assert cell.text() == "-0.15", "letters that make no number cannot be typed"
     settle(qtbot, window)
     kernel = [[1, 1, 1], [1, -0.15, 1], [1, 1, 1]]
     assert np.array_equal(shown(window), convolve(PIXELS, kernel, device="cpu"))
     assert window.controls.filter.currentText() == "custom"
-    assert window.model.command() == f"edgeconv run {picture} '--kernel=1,1,1;1,-0.15,1;1,1,1' --device=cpu"
+    trigger(qtbot, window, "copy-command")
+    assert "'--kernel=1,1,1;1,-0.15,1;1,1,1'" in QGuiApplication.clipboard().text()
     qtbot.keyClick(cell, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     settle(qtbot, window)
-    assert cell.text() == "-8"
-    assert window.controls.filter.currentText() == "laplacian8"
-    assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
-    trigger(window, "redo")
+    assert (cell.text(), window.controls.filter.currentText()) == ("-8", "laplacian8")
+    assert np.array_equal(shown(window), convolve(PIXELS, "laplacian8", device="cpu"))
+    trigger(qtbot, window, "redo")
     assert cell.text() == "-0.15"
-
-
-def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    cell = window.controls.kernel.cells[0]
-    cell.selectAll()
     before = window.model.parameters
+    cell.clear()
     qtbot.keyClicks(cell, "-")
-    assert cell.styleSheet()
-    assert window.model.parameters == before
-    assert not window.message.isVisible(), "a sign is the beginning of a number"
-    qtbot.keyClicks(cell, "-")
-    assert window.model.parameters == before
-    assert "not a number" in window.message_text.text()
+    assert (window.model.parameters, cell.placeholderText()) == (before, "-0.15"), "which is no number yet"
+
+
+def test_a_fraction_is_a_number_and_custom_begins_with_the_numbers_of_the_filter(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture, filter="laplacian8")
+    choose(qtbot, window, window.controls.filter, "custom")
+    assert window.model.parameters.kernel == "1,1,1;1,-8,1;1,1,1"
+    for cell in window.controls.kernel.cells:
+        cell.setFocus()
+        cell.selectAll()
+        qtbot.keyClicks(cell, "1/9")
+    settle(qtbot, window)
+    assert [cell.text() for cell in window.controls.kernel.cells] == ["1/9"] * 9
+    assert window.model.parameters.kernel == ";".join(["1/9,1/9,1/9"] * 3)
+    assert np.array_equal(shown(window), convolve(PIXELS, np.full((3, 3), 1 / 9), device="cpu"))
     qtbot.keyClick(cell, Qt.Key.Key_Backspace)
-    qtbot.keyClicks(cell, "3")
-    assert not cell.styleSheet()
-    assert window.model.parameters.kernel == "-3,1,1;1,-8,1;1,1,1"
+    qtbot.keyClicks(cell, "0")
+    assert "1/0" in window.message_text.text()
 
 
-@pytest.mark.parametrize("knob", ["stride", "padding", "threads", "workspace_limit"])
-def test_undo_is_the_windows_in_every_field(qtbot: QtBot, picture: Path, knob: str) -> None:
+@pytest.mark.parametrize("name", ["stride", "threads", "workspace_limit", "threshold"])
+def test_undo_is_the_windows_in_every_field(qtbot: QtBot, picture: Path, name: str) -> None:
     window = opened(qtbot, picture)
     before = window.model.parameters
     window.activateWindow()
     window.controls.advanced.setChecked(True)
-    field = window.controls.of_methods.get(knob) or getattr(window.controls, knob)
+    field = window.controls.threshold.number if name == "threshold" else window.controls.fields[name]
     field.setFocus()
-    (field if isinstance(field, QLineEdit) else field.lineEdit()).selectAll()
+    assert isinstance(field, QLineEdit | QSpinBox)
+    field.selectAll()
     press(qtbot, Qt.Key.Key_2)
     press(qtbot, Qt.Key.Key_Return)
-    assert str(getattr(window.model.parameters, knob)) == "2"
+    assert float(getattr(window.model.parameters, name)) == 2
     press(qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert window.model.parameters == before
     press(qtbot, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
-    assert str(getattr(window.model.parameters, knob)) == "2"
+    assert float(getattr(window.model.parameters, name)) == 2
+    settle(qtbot, window)
 
 
-def test_a_kernel_file_that_was_written_anew_is_read_anew(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+def test_a_kernel_file_is_read_anew_when_it_is_loaded_reloaded_or_saved(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel = tmp_path / "kernel.csv"
     window = opened(qtbot, picture)
-    for centre in (3, 5, 7):
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(tmp_path / "out.png"))
+    monkeypatch.setattr("edgeconv.view.qt.window.QFileDialog.getOpenFileName", lambda *_: (str(kernel), ""))
+    for centre, way in ((3, "load-kernel"), (5, "load-kernel"), (7, "reload"), (9, "save")):
         kernel.write_text(f"0,0,0\n0,{centre},0\n0,0,-1\n")
-        if centre == 7:
-            trigger(window, "reload")
-        else:
-            window.load_kernel(str(kernel))
-        settle(qtbot, window)
+        trigger(qtbot, window, way)
         weights = [[0, 0, 0], [0, centre, 0], [0, 0, -1]]
         assert np.array_equal(shown(window), convolve(PIXELS, weights, device="cpu")), centre
         assert window.controls.kernel.cells[4].text() == str(centre)
-
-
-def test_what_is_saved_is_shown_though_the_kernel_file_changed(
-    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel = tmp_path / "kernel.csv"
-    kernel.write_text("0,0,0\n0,3,0\n0,0,-1\n")
-    window = opened(qtbot, picture, kernel_file=str(kernel))
-    kernel.write_text("0,0,0\n0,5,0\n0,0,-1\n")
-    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(tmp_path / "out.png"))
-    trigger(window, "save")
-    settle(qtbot, window)
     assert np.array_equal(shown(window), read_image(tmp_path / "out.png").pixels)
-
-
-def test_a_relative_kernel_file_is_remembered_and_copied_by_its_full_name(
-    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "kernel.csv").write_text("0,0,0\n0,3,0\n0,0,-1\n")
-    monkeypatch.chdir(tmp_path)
-    window = opened(qtbot, picture, kernel_file="kernel.csv", stride=2)
-    monkeypatch.chdir("/")
-    assert f"--kernel-file={tmp_path / 'kernel.csv'}" in str(window.model.command())
-    window.close()
-    assert opened(qtbot).model.parameters == window.model.parameters
-
-
-def test_no_mnemonic_is_taken_twice(qtbot: QtBot) -> None:
-    window = opened(qtbot)
-    texts = [action.text() for action in window.menuBar().actions()]
-    texts += [label.text() for label in window.findChildren(QLabel) if label.buddy() is not None]
-    letters = [text[text.index("&") + 1].upper() for text in texts if "&" in text]
-    assert len(letters) > 15
-    assert sorted(letters) == sorted(set(letters))
+    full = np.arange(81).reshape(3, 3, 3, 3) - 40
+    np.save(tmp_path / "full.npy", full)
+    window.load_kernel(str(tmp_path / "full.npy"))
+    settle(qtbot, window)
+    assert np.array_equal(shown(window), convolve(PIXELS, full, device="cpu"))
+    assert not window.controls.kernel.isEnabled()
+    (tmp_path / "full.npy").unlink()
+    trigger(qtbot, window, "reload")
+    assert "full.npy" in window.message_text.text()
 
 
 @pytest.mark.parametrize(
-    ("knob", "word", "changed"),
+    "change",
     [
-        ("filter", "kirsch", {"filter": "kirsch"}),
-        ("channels", "each", {"channels": "each"}),
-        ("border", "reflect", {"border": "reflect"}),
-        ("output_mode", "normalize", {"output_mode": "normalize"}),
-        ("padding", "valid", {"padding": "valid"}),
-        ("method", "sliding", {"method": "sliding"}),
+        {"filter": "kirsch"},
+        {"channels": "each"},
+        {"border": "reflect"},
+        {"output_mode": "normalize"},
+        {"padding": "valid"},
+        {"method": "im2col"},
     ],
+    ids=str,
 )
-def test_every_list_is_a_live_knob(qtbot: QtBot, picture: Path, knob: str, word: str, changed: dict[str, Any]) -> None:
+def test_every_list_is_live(qtbot: QtBot, picture: Path, change: dict[str, str]) -> None:
     window = opened(qtbot, picture)
-    box = getattr(window.controls, knob)
-    box.setCurrentText(word)
-    box.textActivated.emit(word)
-    settle(qtbot, window)
-    expected = convolve(PIXELS, **({"device": "cpu"} | changed))
+    ((name, word),) = change.items()
+    choose(qtbot, window, window.controls.fields.get(name, window.controls.filter), word)
+    expected = convolve(PIXELS, **({"device": "cpu"} | change))
     assert np.array_equal(shown(window), np.broadcast_to(expected, shown(window).shape))
 
 
 def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    controls = window.controls
-    assert not controls.luma.isVisible()
-    controls.stride.setValue(3)
-    controls.channels.textActivated.emit("luma")
-    controls.luma.textActivated.emit("bt709")
-    of_methods = controls.of_methods
-    of_methods["threads"].setValue(1)
-    of_methods["cudnn_find"].setChecked(True)
-    of_methods["block"].textActivated.emit("8")
-    of_methods["workspace_limit"].setText("64M")
-    of_methods["workspace_limit"].editingFinished.emit()
-    settle(qtbot, window)
-    assert controls.luma.isVisible()
-    words = " ".join(window.model.parameters.arguments())
-    assert words == (
-        "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find --block=8"
-    )
-    of_methods["cudnn_find"].setChecked(False)  # what concerns only methods of a GPU is refused by the others
-    of_methods["block"].textActivated.emit("16")
-    settle(qtbot, window)
+    window = opened(qtbot, picture, padding="7")
+    fields: dict[str, Any] = window.controls.fields
+    assert fields["padding"].currentText() == "7"
+    choose(qtbot, window, fields["padding"], "same")
+    assert not fields["luma"].isVisible()
+    fields["stride"].setValue(3)
+    choose(qtbot, window, fields["channels"], "luma")
+    choose(qtbot, window, fields["luma"], "bt709")
+    fields["threads"].setValue(1)
+    fields["cudnn_find"].setChecked(True)
+    choose(qtbot, window, fields["block"], "8")
+    type_into(qtbot, window, fields["workspace_limit"], "64M")
+    assert fields["luma"].isVisible()
+    words = "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find"
+    assert " ".join(window.model.parameters.arguments()) == f"{words} --block=8"
+    fields["cudnn_find"].setChecked(False)  # what concerns only methods of a GPU is refused by the others
+    choose(qtbot, window, fields["block"], "16")
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
-    assert np.array_equal(shown(window), np.repeat(expected[:, :, np.newaxis], 3, axis=2))
-    trigger(window, "reset")
-    assert window.model.parameters.arguments() == []
-    assert controls.stride.value() == 1
+    assert np.array_equal(shown(window), grey(expected))
+    trigger(qtbot, window, "reset")
+    assert window.model.parameters == Parameters()
+    assert fields["stride"].value() == 1
 
 
-def test_canny_has_knobs_of_its_own_and_single_filters_have_theirs(qtbot: QtBot, picture: Path) -> None:
+def test_canny_has_controls_of_its_own_and_single_filters_have_theirs(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, filter="sobel", channels="each", stride=2)
     controls = window.controls
-    of_chains = (controls.thresholds, controls.gradient, controls.blur)
-    of_filters = (controls.channels, controls.stride, controls.padding, controls.border, controls.output_mode)
-    assert [widget.isVisible() for widget in (*of_chains, *of_filters)] == [False] * 3 + [True] * 5
-    controls.filter.setCurrentText("canny")
-    controls.filter.textActivated.emit("canny")
-    settle(qtbot, window)
-    assert [widget.isVisible() for widget in (*of_chains, *of_filters)] == [True] * 3 + [False] * 5
+    of_chains = (controls.rule, controls.low, controls.high, controls.fields["gradient"], controls.fields["blur"])
+    names = ("channels", "stride", "padding", "border", "output_mode")
+    of_filters = (controls.kernel, controls.threshold, *(controls.fields[name] for name in names))
+
+    def seen() -> tuple[set[bool], set[bool]]:
+        return {widget.isVisible() for widget in of_chains}, {widget.isVisible() for widget in of_filters}
+
+    assert seen() == ({False}, {True})
+    choose(qtbot, window, controls.filter, "canny")
+    assert seen() == ({True}, {False})
     assert controls.note.text() == "a chain of stages: sobel, thin, hysteresis"
-    assert np.array_equal(shown(window), np.repeat(canny(PIXELS)[:, :, np.newaxis], 3, axis=2))
+    assert np.array_equal(shown(window), grey(canny(PIXELS)))
     found = automatic_thresholds("median", PIXELS)
     assert (controls.low.value, controls.high.value) == found, "what the rule chose"
-    assert not controls.kernel.isVisible()
     controls.high.slider.setValue(controls.high.slider.value() + 9)
     settle(qtbot, window)
     low, high = map(float, str(window.model.parameters.thresholds).split(","))
     assert (low, high) == (found[0], controls.high.value)
-    assert np.array_equal(shown(window), np.repeat(canny(PIXELS, low, high)[:, :, np.newaxis], 3, axis=2))
+    assert controls.rule.currentText() == "by hand"
+    assert np.array_equal(shown(window), grey(canny(PIXELS, low, high)))
     controls.low.slider.setValue(controls.high.slider.value() + 1)
-    assert controls.low.value == controls.high.value
-    controls.thresholds.setCurrentText("50,150")
-    controls.thresholds.lineEdit().editingFinished.emit()
-    controls.gradient.textActivated.emit("l2")
-    controls.blur.textActivated.emit("3")
-    settle(qtbot, window)
+    assert controls.low.value == controls.high.value, "one takes the other along"
+    type_into(qtbot, window, controls.high.number, "150")
+    type_into(qtbot, window, controls.low.number, "50")
+    choose(qtbot, window, controls.fields["gradient"], "l2")
+    choose(qtbot, window, controls.fields["blur"], "3")
     words = "--filter=canny --thresholds=50,150 --gradient=l2 --blur=3 --device=cpu"
     assert " ".join(window.model.parameters.arguments()) == words
-    expected = canny(PIXELS, 50, 150, gradient="l2", blur=3)
-    assert np.array_equal(shown(window), np.repeat(expected[:, :, np.newaxis], 3, axis=2))
-    controls.thresholds.setCurrentText("50")
-    controls.thresholds.lineEdit().editingFinished.emit()
-    assert "--thresholds '50' is not LOW,HIGH" in window.message_text.text()
-    controls.filter.setCurrentText("kirsch")
-    controls.filter.textActivated.emit("kirsch")
-    settle(qtbot, window)
+    assert np.array_equal(shown(window), grey(canny(PIXELS, 50, 150, gradient="l2", blur=3)))
+    choose(qtbot, window, controls.rule, "otsu")
+    assert window.model.parameters.thresholds == "otsu"
+    assert (controls.low.value, controls.high.value) != (50, 150)
+    choose(qtbot, window, controls.filter, "kirsch")
     assert window.model.parameters.arguments() == ["--filter=kirsch", "--device=cpu"]
-    assert controls.kernel.isVisible()
-
-
-def test_a_word_without_meaning_is_refused_in_one_line(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    window.controls.padding.setCurrentText("wide")
-    window.controls.padding.lineEdit().editingFinished.emit()
-    assert "Padding 'wide'" in window.message_text.text()
-    assert window.model.parameters.padding == "same"
+    assert seen() == ({False}, {True})
 
 
 def test_a_method_that_cannot_run_is_one_line_and_can_be_undone(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
-    window.controls.method.textActivated.emit("implicit")
-    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+    choose(qtbot, window, window.controls.fields["method"], "implicit")
     assert "implicit" in window.message_text.text()
-    trigger(window, "undo")
-    settle(qtbot, window)
+    trigger(qtbot, window, "undo")
     assert not window.message.isVisible()
     assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
-
-
-def test_a_kernel_file_is_loaded_and_may_go_away(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
-    kernel = tmp_path / "full.json"
-    weights = np.arange(81).reshape(3, 3, 3, 3) - 40
-    kernel.write_text(str(weights.tolist()))
-    window = opened(qtbot, picture)
-    window.set_parameters(window.model.parameters.with_kernel_file(str(kernel)))
-    settle(qtbot, window)
-    assert np.array_equal(shown(window), convolve(PIXELS, weights, device="cpu"))
-    assert not window.controls.kernel.isEnabled()
-    kernel.unlink()
-    window.reload()
-    settle(qtbot, window)
-    assert str(kernel) in window.message_text.text()
 
 
 def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path, monkeypatch) -> None:
@@ -474,8 +411,7 @@ def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path
 
     monkeypatch.setattr(RenderService, "serve", slow_at_first)
     labels: list[str] = []
-    show = window._show_layer
-    monkeypatch.setattr(window, "_show_layer", lambda answer: (labels.append(answer.layer.label), show(answer)))
+    window.service.layer_ready.connect(lambda generation, side, layer: labels.append(layer.label))
     window.set_parameters(window.model.parameters.with_filter("sobel"))
     assert held.wait(PATIENCE_MILLISECONDS / 1000)
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
@@ -484,66 +420,157 @@ def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path
     qtbot.waitUntil(lambda: len(served) == 2, timeout=PATIENCE_MILLISECONDS)
     QApplication.processEvents()
     assert labels == ["kirsch by opencv on CPU"]
+    window.service.layer_ready.emit(window.model.generation - 1, "left", window.canvas.right)
+    assert window.canvas.left is None, "an answer to an older request is not shown"
 
 
-def test_an_answer_to_an_older_request_is_not_shown(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    layer = window.canvas.right
-    assert layer is not None
-    window._on_answer(LayerReady(window.model.generation - 1, "left", layer))
-    assert window.canvas.left is None
+# --- the threshold ----------------------------------------------------------------------------------------------
+
+
+def test_the_slider_shows_the_mask_and_left_of_all_there_is_none(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture, **SOBEL)
+    slider = window.controls.threshold.slider
+    slider.setFocus()
+    qtbot.keyClick(slider, Qt.Key.Key_End)
+    for _ in range(3):
+        qtbot.keyClick(slider, Qt.Key.Key_PageDown)
+    qtbot.keyClick(slider, Qt.Key.Key_Left)
+    settle(qtbot, window)
+    assert window.model.parameters.threshold == 255 - 3 * 15 - 1
+    assert np.array_equal(shown(window), mask_of(209))
+    assert window.controls.threshold.number.text() == "209"
+    assert window.picture_label.text().startswith("sobel by sliding on CPU, threshold 209 · ")
+    assert window.model.runs[-1].parameters.summary() == "sobel, channels each, threshold 209"
+    qtbot.keyClick(slider, Qt.Key.Key_Home)
+    settle(qtbot, window)
+    assert window.model.parameters.threshold is None
+    assert np.array_equal(shown(window), convolve(PIXELS, "sobel", channels="each"))
+
+
+def test_the_slider_is_dragged_and_the_filter_runs_once(
+    qtbot: QtBot, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(qtbot, picture, **SOBEL)
+    slider = window.controls.threshold.slider
+    option = QStyleOptionSlider()
+    slider.initStyleOption(option)
+    parts = QStyle.ComplexControl.CC_Slider, QStyle.SubControl.SC_SliderHandle
+    handle = slider.style().subControlRect(parts[0], option, parts[1], slider).center()
+    runs: list[int] = []
+    convolve_of = Session.convolve
+    monkeypatch.setattr(Session, "convolve", lambda *words, **more: (runs.append(1), convolve_of(*words, **more))[1])
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=handle)
+    for x in range(handle.x(), slider.width() // 2, 7):
+        qtbot.mouseMove(slider, QPoint(x, handle.y()))
+    qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 2, handle.y()))
+    settle(qtbot, window)
+    assert runs == []
+    limit = window.model.parameters.threshold
+    assert limit is not None
+    assert 90 < limit < 165
+    assert np.array_equal(shown(window), mask_of(limit))
+    trigger(qtbot, window, "undo")
+    assert window.model.parameters.threshold is None, "one drag is one step"
+
+
+@pytest.mark.parametrize(
+    ("typed", "limit", "said"),
+    [
+        ("99.5", 99.5, ""),
+        (" ", None, ""),
+        ("loud", 70.0, "'loud' is not a number"),
+        ("0", 70.0, "is not a number above 0"),
+        ("300", 300.0, "300 is above 255"),
+        ("nan", 70.0, "nan"),
+    ],
+)
+def test_a_number_may_be_typed(qtbot: QtBot, picture: Path, typed: str, limit: float | None, said: str) -> None:
+    window = opened(qtbot, picture, **SOBEL, threshold=70.0)
+    number = window.controls.threshold.number
+    assert (number.text(), window.controls.threshold.slider.value()) == ("70", 70)
+    type_into(qtbot, window, number, typed)
+    assert window.model.parameters.threshold == limit
+    assert window.message.isVisible() == bool(said)
+    assert said in window.message_text.text()
+    assert "\n" not in window.message_text.text()
+    seen = 70.0 if said else limit
+    assert np.array_equal(shown(window), mask_of(seen) if seen else convolve(PIXELS, "sobel", channels="each"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mode", "most"), [("uint16", None, 65535.0), ("float32", None, None), ("float32", "normalize", 1.0)]
+)
+def test_the_slider_spans_the_output_at_hand(
+    qtbot: QtBot, tmp_path: Path, dtype: str, mode: str | None, most: float | None
+) -> None:
+    pixels = random_image(40, 50, dtype)
+    write_image(pixels, tmp_path / "picture.tiff")
+    window = opened(qtbot, tmp_path / "picture.tiff", filter="sobel-x", method="sliding", output_mode=mode)
+    slider = window.controls.threshold.slider
+    slider.setFocus()
+    qtbot.keyClick(slider, Qt.Key.Key_End)
+    settle(qtbot, window)
+    output = convolve(pixels, "sobel-x", device="cpu", output_mode=mode)
+    assert window.model.parameters.threshold == pytest.approx(most or float(np.abs(output).max()), rel=1e-3)
+    slider.setValue(slider.maximum() // 2)
+    settle(qtbot, window)
+    limit = window.model.parameters.threshold
+    assert limit is not None
+    assert window.canvas.right is not None
+    white = 65535 if dtype == "uint16" else 1
+    assert np.array_equal(window.canvas.right.pixels, np.where(np.abs(output) >= limit, white, 0))
+    assert 0 < np.count_nonzero(window.canvas.right.pixels) < output.size
 
 
 # --- ways to look -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5"])
-def test_keys_choose_the_view(qtbot: QtBot, picture: Path, key: str) -> None:
+def test_keys_choose_the_view(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     window.activateWindow()
     window.canvas.setFocus()
-    qtbot.keyClick(window.canvas, key)
-    settle(qtbot, window)
-    mode = MODES[int(key) - 1]
-    assert window.canvas.mode is mode
-    assert window.actions_by_name[mode.name].isChecked()
-    assert window.left_box.isVisible() == mode.needs_both
-    assert not window.message.isVisible()
+    for number, mode in enumerate(MODES, 1):
+        qtbot.keyClick(window.canvas, str(number))
+        settle(qtbot, window)
+        assert window.canvas.mode is mode
+        assert window.actions_by_name[mode.name].isChecked()
+        assert window.left_box.isVisible() == mode.needs_both
+        assert not window.message.isVisible()
 
 
-def test_the_difference_shows_map_and_figures_of_diff(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+def test_the_difference_shows_and_copies_the_map_with_the_figures_of_diff(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
-    window.model.show(left=REFERENCE_OUTPUT)
-    trigger(window, "difference")
-    settle(qtbot, window)
-    assert window.canvas.heat is not None
-    assert window.canvas.heat.legend == (0,)
-    found = dict(window.difference.texts())
-    assert found["verdict"] == f"same: all {PIXELS.size:,} samples are equal"
+    trigger(qtbot, window, "difference")
+    heat = window.canvas.heat
+    assert heat is not None
+    assert heat.classes == (0,)
+    assert window.difference.shown["verdict"] == f"same: all {PIXELS.size:,} samples are equal"
+    assert window.model.left == REFERENCE_OUTPUT
+    trigger(qtbot, window, "copy-picture")
+    expected = heat.pyramid.part(0, slice(None), slice(None))
+    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), expected)
     window.model.show(left=INPUT)
     window.refresh()
     settle(qtbot, window)
-    assert dict(window.difference.texts())["verdict"].startswith("differs: ")
+    assert window.difference.shown["verdict"].startswith("differs: ")
 
 
 def test_sizes_that_differ_cannot_be_subtracted_but_stand_beside_each_other(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, stride=2)
-    trigger(window, "difference")
-    window.model.show(left=INPUT)
+    window.model.show(left=INPUT, right=OUTPUT, mode=MODES[-1])
     window.refresh()
-    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+    window.model.show(left=INPUT)
+    trigger(qtbot, window, "difference")
     assert "compare pictures of one size" in window.message_text.text()
-    trigger(window, "side")
-    settle(qtbot, window)
+    trigger(qtbot, window, "side")
     assert not window.message.isVisible()
 
 
 def test_the_values_of_both_sides_are_read_under_the_pointer(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    trigger(window, "split")
-    settle(qtbot, window)
+    window = opened(qtbot, picture, **SOBEL)
+    trigger(qtbot, window, "split")
     window.canvas.hovered.emit((7, 9))
-    output = convolve(PIXELS, device="cpu")
+    output = convolve(PIXELS, "sobel", channels="each")
     inside = " ".join(map(str, PIXELS[9, 7])), " ".join(map(str, output[9, 7]))
     assert window.values_label.text() == f"x 7  y 9    input {inside[0]}    output {inside[1]}"
     window.canvas.hovered.emit(None)
@@ -552,32 +579,32 @@ def test_the_values_of_both_sides_are_read_under_the_pointer(qtbot: QtBot, pictu
 
 def test_the_sides_are_exchanged(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
-    trigger(window, "swap")
-    settle(qtbot, window)
+    trigger(qtbot, window, "swap")
     assert (window.model.left, window.model.right) == (OUTPUT, INPUT)
     assert np.array_equal(shown(window), PIXELS)
 
 
-def test_methods_that_cannot_run_here_cannot_be_chosen_as_a_side(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    settle(qtbot, window)
-    reasons = {ViewSource("method", e.name, e.device): e.load().unavailable_reason() for e in METHODS}
-    for index in range(window.right_box.count()):
-        source = window.right_box.itemData(index)
-        tip = window.right_box.itemData(index, Qt.ItemDataRole.ToolTipRole)
-        assert tip == reasons.get(source), source
-        assert window.right_box.model().item(index).isEnabled() == (tip is None)
+@pytest.mark.parametrize("parameters", [{"filter": "sobel"}, {"filter": "canny"}], ids=str)
+def test_in_a_small_window_the_figures_give_way_to_the_controls(
+    qtbot: QtBot, picture: Path, parameters: dict[str, Any]
+) -> None:
+    window = opened(qtbot, picture, size=(640, 480), **parameters)
+    controls, figures = window.side.sizes()
+    assert figures == window.tabs.tabBar().height()
+    assert controls > 0.9 * window.side.height()
 
 
 # --- what leaves the window -------------------------------------------------------------------------------------
 
 
-def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
-    window = opened(qtbot, picture, filter="sobel", stride=2, channels="each")
-    window.export_actions.save(str(tmp_path / "saved.png"))
+@pytest.mark.parametrize("parameters", [{"stride": 2}, {"threshold": 90.0}], ids=str)
+def test_saving_writes_the_commands_picture_and_report(
+    qtbot: QtBot, picture: Path, tmp_path: Path, parameters: dict[str, Any]
+) -> None:
+    window = opened(qtbot, picture, **SOBEL, **parameters)
+    window.export.save(str(tmp_path / "saved.png"))
     settle(qtbot, window)
-    words = window.model.parameters.arguments()
-    done = edgeconv("run", picture, *words, "-o", tmp_path / "by_command.png")
+    done = edgeconv("run", picture, *window.model.parameters.arguments(), "-o", tmp_path / "by_command.png")
     assert done.code == 0, done.err
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "by_command.png").read_bytes()
     record = json.loads((tmp_path / "saved.json").read_text())
@@ -586,19 +613,19 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
     assert "saved.png" in window.statusBar().currentMessage()
 
 
-def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
     other, kernel = tmp_path / "other.png", tmp_path / "kernel.json"
     write_image(PIXELS, other)
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
-    away = window.export_actions
-    writers = (away.save, away.page_of_sides, away.page_of_methods)
+    monkeypatch.setattr(export_actions, "may_replace", lambda *_: True)
+    writers = (window.export.save, window.export.page_of_sides, window.export.page_of_methods)
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
-    attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
+    attempts.append((window.export.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
     before = {path: path.read_bytes() for path in (picture, other, kernel)}
     for write, path in attempts:
         write(str(path))
-        qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+        settle(qtbot, window)
         assert "is an input" in window.message_text.text()
         window.message.hide()
     assert {path: path.read_bytes() for path in before} == before
@@ -606,25 +633,23 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_a_report_that_nobody_was_asked_about_is_asked_about(
-    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bool
+@pytest.mark.parametrize("there", ["out.png", "out.json", "page.html"])
+def test_a_file_that_exists_is_replaced_only_when_the_user_says_so(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bool, there: str
 ) -> None:
     window = opened(qtbot, picture)
-    target, beside = tmp_path / "out.png", tmp_path / "out.json"
-    beside.write_text("precious")
+    (tmp_path / there).write_text("precious")
     asked: list[str] = []
-    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(target))
-    monkeypatch.setattr(export_actions, "replace_too", lambda parent, question: (asked.append(question), answer)[1])
-    trigger(window, "save")
-    settle(qtbot, window)
-    assert len(asked) == 1
-    assert str(beside) in asked[0]
-    assert target.exists() == answer
-    assert (beside.read_text() == "precious") != answer
-    if answer:
-        trigger(window, "save")
+    monkeypatch.setattr(export_actions, "may_replace", lambda parent, question: (asked.append(question), answer)[1])
+    page = there == "page.html"
+    write = window.export.page_of_sides if page else window.export.save
+    for _ in range(2):
+        write(str(tmp_path / ("page.html" if page else "out.png")))
         settle(qtbot, window)
-        assert len(asked) == 1, "the report of the very picture that is replaced goes with it"
+    assert all(str(tmp_path / there) in question for question in asked)
+    assert len(asked) == (1 if answer and not page else 2), "a run's own unchanged output is replaced unasked"
+    assert ((tmp_path / there).read_bytes() == b"precious") != answer
+    assert (tmp_path / "out.png").exists() == (there == "out.png" or (answer and not page))
 
 
 def test_the_question_is_answered_no_by_default(qtbot: QtBot) -> None:
@@ -636,34 +661,36 @@ def test_the_question_is_answered_no_by_default(qtbot: QtBot) -> None:
         qtbot.keyClick(box, Qt.Key.Key_Return)
 
     QTimer.singleShot(0, press_return)
-    assert not export_actions.replace_too(window, "<b>?")
+    assert not export_actions.may_replace(window, "<b>?")
 
 
 def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
     window = opened(qtbot)
     monkeypatch.setattr(QFileDialog, "exec", lambda dialog: dialog.selectFile("edges") or 1)
     offered = str(tmp_path / "picture_sobel.tiff")
-    assert export_actions.ask_name(window, "Save", offered, export_actions.PICTURE_FILTER) == str(
-        tmp_path / "edges.tiff"
-    )
+    named = export_actions.ask_name(window, "Save", offered, export_actions.PICTURE_FILTER)
+    assert named == str(tmp_path / "edges.tiff")
 
 
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"output_mode": "raw", "method": "opencv"}, "picture_laplacian8_raw_opencv_s1.tiff"),
+        ({"filter": "laplacian8", "output_mode": "raw", "method": "opencv"}, "picture_laplacian8_raw_opencv_s1.tiff"),
         ({"filter": "sobel", "method": "sliding", "stride": 2}, "picture_sobel_sliding_s2.png"),
+        ({"filter": "sobel", "method": "sliding", "threshold": 90.0}, "picture_sobel_t90_sliding_s1.png"),
     ],
 )
-def test_the_offered_name_is_the_commands_and_can_be_saved(
-    qtbot: QtBot, picture: Path, monkeypatch, parameters: dict[str, Any], name: str
+def test_the_dialogs_offer_the_commands_names(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch, parameters: dict[str, Any], name: str
 ) -> None:
-    window = opened(qtbot, picture, **parameters)
-    monkeypatch.setattr(export_actions, "ask_name", lambda parent, title, offered, filters: offered)
-    trigger(window, "save")
-    settle(qtbot, window)
-    assert not window.message.isVisible()
-    assert (picture.parent / name).exists()
+    window = opened(qtbot, picture, channels="mix", border="zero", **parameters)
+    offered: list[str] = []
+    monkeypatch.setattr(export_actions, "ask_name", lambda parent, title, path, filters: offered.append(path) or path)
+    for command in ("save", "export-diff", "export-methods"):
+        trigger(qtbot, window, command)
+    assert offered == [str(tmp_path / each) for each in (name, "picture_diff.html", "picture_methods.html")]
+    for path in (offered[0], f"{os.path.splitext(offered[0])[0]}.json", offered[2]):
+        assert Path(path).stat().st_size > 0
 
 
 def test_floats_are_copied_in_the_range_in_which_they_are_shown(qtbot: QtBot, tmp_path: Path) -> None:
@@ -672,71 +699,35 @@ def test_floats_are_copied_in_the_range_in_which_they_are_shown(qtbot: QtBot, tm
     write_image(random_image(20, 30, np.float32), narrow)
     window = opened(qtbot, wide, narrow)
     window.model.show(left=INPUT, right=ViewSource("file", str(narrow)))
-    trigger(window, "split")
-    settle(qtbot, window)
-    trigger(window, "copy-picture")
-    settle(qtbot, window)
-    window.canvas.bar = 0.0
+    trigger(qtbot, window, "split")
+    trigger(qtbot, window, "copy-picture")
+    window.canvas.move_bar(0.0)
     assert np.array_equal(pixels_of(QGuiApplication.clipboard().image())[15:], shown(window)[15:])
 
 
-def test_the_map_is_copied_where_it_is_what_is_seen(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    trigger(window, "difference")
-    settle(qtbot, window)
-    trigger(window, "copy-picture")
-    settle(qtbot, window)
-    heat = window.canvas.heat
-    assert heat is not None
-    expected = heat.pyramid.part(slice(0, 90), slice(0, 120))
-    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), expected)
-
-
-def test_a_name_that_is_no_text_is_not_copied(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+    window = opened(qtbot, picture, filter="scharr")
+    trigger(qtbot, window, "copy-picture")
+    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), convolve(PIXELS, "scharr", device="cpu"))
+    trigger(qtbot, window, "copy-command")
+    assert QGuiApplication.clipboard().text() == f"edgeconv run {picture} --filter=scharr --device=cpu"
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png"))
     try:
         odd.write_bytes(picture.read_bytes())
     except OSError:
         pytest.skip("this file system holds no such name")
-    window = opened(qtbot, odd)
-    QGuiApplication.clipboard().setText("before")
-    trigger(window, "copy-command")
-    assert QGuiApplication.clipboard().text() == "before"
-    assert "not valid text" in window.message_text.text()
+    window.open_pictures([str(odd)])
+    settle(qtbot, window)
+    trigger(qtbot, window, "copy-command")
+    assert "scharr" in QGuiApplication.clipboard().text()
+    assert "rename the file" in window.message_text.text()
 
 
 def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.export_actions.save(str(tmp_path / "nowhere" / "out.png"))
-    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
-    assert "does not exist" in window.message_text.text()
-
-
-def test_the_dialogs_offer_a_name_and_take_the_answer(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
-    window = opened(qtbot, picture, method="opencv")
-    offered: list[str] = []
-
-    def answer(parent: QWidget, title: str, name: str, filters: str) -> str:
-        offered.append(name)
-        return str(tmp_path / f"answer{len(offered)}{Path(name).suffix}")
-
-    monkeypatch.setattr(export_actions, "ask_name", answer)
-    for name in ("save", "export-diff", "export-methods"):
-        trigger(window, name)
-        settle(qtbot, window)
-    names = ["picture_laplacian8_opencv_s1.png", "picture_diff.html", "picture_methods.html"]
-    assert offered == [str(tmp_path / name) for name in names]
-    for name in ("answer1.png", "answer1.json", "answer2.html", "answer3.html"):
-        assert (tmp_path / name).stat().st_size > 0, name
-
-    monkeypatch.setattr("edgeconv.view.qt.window.QFileDialog.getOpenFileNames", lambda *_: ([str(picture)], ""))
-    trigger(window, "open")
-    kernel = tmp_path / "kernel.csv"
-    kernel.write_text("0,0,0\n0,1,0\n0,0,0\n")
-    monkeypatch.setattr("edgeconv.view.qt.window.QFileDialog.getOpenFileName", lambda *_: (str(kernel), ""))
-    trigger(window, "load-kernel")
+    window.export.save(str(tmp_path / "nowhere" / "out.png"))
     settle(qtbot, window)
-    assert np.array_equal(shown(window), convolve(PIXELS, "identity", device="cpu"))
+    assert "does not exist" in window.message_text.text()
 
 
 def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
@@ -744,8 +735,8 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
     window.model.show(left=INPUT, right=ViewSource("file", str(other)))
-    window.export_actions.page_of_sides(str(tmp_path / "sides.html"))
-    window.export_actions.page_of_methods(str(tmp_path / "methods.html"))
+    window.export.page_of_sides(str(tmp_path / "sides.html"))
+    window.export.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
     edgeconv("diff", picture, other, "--html", tmp_path / "diff.html")
     assert (tmp_path / "sides.html").read_bytes() == (tmp_path / "diff.html").read_bytes()
@@ -757,51 +748,91 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     assert times.sub("", pages[0]) == times.sub("", pages[1])
 
 
-def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture, filter="scharr")
-    trigger(window, "copy-command")
-    assert QGuiApplication.clipboard().text() == f"edgeconv run {picture} --filter=scharr --device=cpu"
-    trigger(window, "copy-picture")
-    settle(qtbot, window)
-    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), convolve(PIXELS, "scharr", device="cpu"))
+# --- figures of runs --------------------------------------------------------------------------------------------
 
 
-# --- runs ------------------------------------------------------------------------------------------------------
+def made_up_record() -> Any:
+    """A run in which no two figures are equal."""
+    made = all_run_reports()["cuda_sliding_s2"]
+    series = {"median_seconds": 2.2e-3, "p10_seconds": 1.1e-3, "p90_seconds": 3.3e-3, "n": 17}
+    series |= {"min_seconds": 1e-9, "stopped_because": "sample limit", "samples_seconds": [1e-9]}
+    made["timing"] |= {"kernel": series, "end_to_end": {**series, "median_seconds": 4.4e-3}, "cold_seconds": 9.9e-3}
+    made["speed"] |= {"kernel_gflops": 1234.56, "gigabytes_per_second": 98.765, "bound_by": "memory"}
+    made["speed"] |= {"memory_floor_share": 0.41, "roofline_share": 0.63}
+    made["speed"]["roof"] = {"copy_bytes_per_second": 3.21e11, "fma_flops_per_second": 6.5432e12, "how": ""}
+    made["check"] |= {"passed": True, "max_abs_error": 0.125, "checked_share": 0.25}
+    made["phases_seconds"] = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
+    return as_report(made)
+
+
+def test_each_line_of_the_speed_panel() -> None:
+    record = made_up_record()
+    assert speed_head(record) == "1,235 GFLOPS"
+    assert dict(speed_rows(record)) == {
+        "phases": "decode 10 ms, host to device 20 ms, convolve 50 ms",
+        "kernel": "2.2 ms, median of 17",
+        "p10 to p90": "1.1 ms to 3.3 ms",
+        "cold": "9.9 ms",
+        "end to end": "4.4 ms",
+        "memory": "98.77 GB/s, 41 % of the floor",
+        "roofline": "63 %, bound by memory",
+        "roof here": "321 GB/s, 6,543 GFLOPS",
+        "error": "right, largest 0.125 against float64 on 25 %",
+    }
+    changed(record.check, passed=False, max_abs_error=None, checked_share=1.0)
+    assert dict(speed_rows(record))["error"] == "WRONG, largest infinite against float64 on 100 %"
+    changed(record.timing, kernel=None, end_to_end=None)
+    changed(record, speed=None, check=None)
+    assert list(dict(speed_rows(record))) == ["phases", "cold"], "what was not measured has no line"
+    assert speed_head(record) == "–"
+
+
+def test_each_cell_of_the_history(qtbot: QtBot) -> None:
+    panel, record = HistoryPanel(), made_up_record()
+    qtbot.addWidget(panel)
+    record.method.name, record.device.kind = "sliding", "cuda"
+    runs = [MeasuredRun(number, "a.png", Parameters(), record) for number in (7, 8, 9)]
+    panel.show_runs(runs[:2])
+    panel.show_runs(runs[1:])
+    assert panel.topLevelItemCount() == 2, "the oldest goes where there are too many"
+    item = panel.topLevelItem(1)
+    assert item is not None
+    cells = [item.text(column) for column in range(panel.columnCount())]
+    assert cells == ["8", Parameters().summary(), "sliding CUDA", "2.2 ms", "1,235"]
 
 
 def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture, method="opencv")
+    window = opened(qtbot, picture, method="opencv", filter="laplacian8")
     window.set_parameters(window.model.parameters.with_filter("sobel"))
     settle(qtbot, window)
-    table = window.history.model()
-    assert table.rowCount() == 2
-    texts = [table.index(0, column).data() for column in range(table.columnCount())]
-    assert texts[:3] == ["2", "sobel", "opencv CPU"]
-    assert all(texts)
-    window.history.activated.emit(table.index(1, 0))
+    assert window.history.topLevelItemCount() == 2
+    window.history.itemActivated.emit(window.history.topLevelItem(1), 0)
     settle(qtbot, window)
     assert window.model.parameters.filter == "laplacian8"
-    assert table.rowCount() == 2, "what was measured is not measured again"
-    trigger(window, "undo")
+    assert window.history.topLevelItemCount() == 2, "what was measured is not measured again"
+    trigger(qtbot, window, "undo")
     assert window.model.parameters.filter == "sobel"
 
 
 # --- keyboard, settings, the end --------------------------------------------------------------------------------
 
 
-def test_every_command_has_an_action_and_no_key_has_two(qtbot: QtBot) -> None:
+def test_every_command_has_a_menu_and_no_key_or_mnemonic_has_two(qtbot: QtBot) -> None:
     window = opened(qtbot)
     assert window.actions_by_name.keys() == {command.name for command in actions.COMMANDS}
     keys = [key for command in actions.COMMANDS for key in command.keys]
     assert len(keys) == len(set(keys))
-    in_menus = {name for _, names in actions.MENUS for name in names.split()}
-    assert {command.name for command in actions.COMMANDS} <= in_menus
+    assert {command.name for command in actions.COMMANDS} <= {n for _, names in actions.MENUS for n in names.split()}
+    for menu in (window.menuBar(), *(action.menu() for action in window.menuBar().actions())):
+        texts = [action.text() for action in menu.actions() if "&" in action.text()]
+        letters = [text[text.index("&") + 1].upper() for text in texts]
+        assert letters
+        assert sorted(letters) == sorted(set(letters))
 
 
 def test_everything_is_reached_by_tab(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
-    trigger(window, "split")
-    settle(qtbot, window)
+    trigger(qtbot, window, "split")
     window.activateWindow()
     window.canvas.setFocus()
     reached: list[QWidget] = []
@@ -809,38 +840,58 @@ def test_everything_is_reached_by_tab(qtbot: QtBot, picture: Path) -> None:
         assert widget is not None
         reached.append(widget)
         qtbot.keyClick(widget, Qt.Key.Key_Tab)
-    controls = window.controls
-    knobs = [controls.filter, *controls.kernel.cells, controls.channels, controls.stride, controls.padding]
-    knobs += [controls.border, controls.output_mode, controls.method, controls.device, controls.advanced]
-    places = [reached.index(knob) for knob in knobs]
+    controls, names = window.controls, ("channels", "stride", "padding", "border", "output_mode", "method", "device")
+    order = [controls.filter, *controls.kernel.cells, *(controls.fields[name] for name in names), controls.advanced]
+    places = [reached.index(field) for field in order]
     assert places == sorted(places), "the order of Tab is that of the eye"
     assert {window.canvas, window.left_box, window.right_box, window.tabs.tabBar()} <= set(reached)
 
 
-def test_window_and_settings_are_remembered(qtbot: QtBot, picture: Path) -> None:
-    first = opened(qtbot, picture, filter="sobel", stride=2, size=(1100, 700))
-    trigger(first, "split")
+def test_window_and_settings_are_remembered(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "kernel.csv").write_text("0,0,0\n0,3,0\n0,0,-1\n")
+    monkeypatch.chdir(tmp_path)
+    first = opened(qtbot, picture, kernel_file="kernel.csv", stride=2, size=(1100, 700))
+    trigger(qtbot, first, "split")
+    first.canvas.setFocus()
+    narrow = first.canvas.width()
+    qtbot.keyClick(first, Qt.Key.Key_F9)
+    qtbot.waitUntil(lambda: first.canvas.width() > narrow + 200, timeout=PATIENCE_MILLISECONDS)
+    monkeypatch.chdir("/")
+    assert f"--kernel-file={tmp_path / 'kernel.csv'}" in first.model.parameters.arguments()
     first.close()
-    second = opened(qtbot)
+    second = opened(qtbot, size=(1100, 700))
     assert second.model.parameters == first.model.parameters
     assert (second.model.mode.name, second.model.recent) == ("split", [str(picture)])
+    assert not second.side.isVisible()
+    second.actions_by_name["panel"].trigger()
+    qtbot.waitUntil(second.side.isVisible, timeout=PATIENCE_MILLISECONDS)
     second.recent_menu.actions()[0].trigger()
     settle(qtbot, second)
     assert second.model.picture == str(picture)
 
 
-def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", ["{", "[]", r'"{\"parameters\": {\"stride\": -4}, \"recent\": 5, \"mode\": {}}"'])
+def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_path: Path, state: str) -> None:
     settings = tmp_path / "nonsense.ini"
-    settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nrecent="{}"\nmode={\ngeometry="[1]"\n')
+    settings.write_text(f'[General]\nstate={state}\ngeometry="[1]"\nside=7\n')
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(settings))
     window = opened(qtbot)
-    assert window.model.parameters.arguments() == ["--device=cpu"]
+    assert window.model.parameters == Parameters(device="cpu")
     assert (window.model.mode, window.model.recent) == (MODES[0], [])
 
 
 def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.export_actions.save(str(tmp_path / "last.png"))
+    window.export.save(str(tmp_path / "last.png"))
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"
+
+
+def test_icons_follow_the_palette(qtbot: QtBot) -> None:
+    window = opened(qtbot)
+    light = drawn(window)
+    palette = window.palette()
+    palette.setColor(palette.ColorRole.ButtonText, Qt.GlobalColor.red)
+    window.setPalette(palette)
+    assert not np.array_equal(drawn(window)[20:60, :120], light[20:60, :120])

@@ -12,17 +12,17 @@ from qt_here import qt_reason
 
 LEAVE = """
 import atexit, sys, threading
-from edgeconv.view.render import leave, thread_pool
+from edgeconv.view.render import RenderService, leave
 began = threading.Event()
 def work():
     began.set()
     if sys.argv[1] == "at work":
         threading.Event().wait()
-pool = thread_pool()
+pool = RenderService().pool
 pool.start(work)
 began.wait()
 atexit.register(lambda: sys.stdout.write("cleaned up"))
-leave(7, pool)
+leave(7)
 """
 
 CLOSED_AT_WORK = """

@@ -9,18 +9,16 @@ import numpy as np
 from meet import TurnedClock
 from problems import random_image
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from edgeconv.view.qt.app import open_window
-from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.render import RenderService
 
 PATIENCE_MILLISECONDS = 60_000
 """Far more than anything takes, for machines that are busy."""
-MOST_PAINTINGS = 1000
 PIXELS = random_image(90, 120, np.uint8)
 """The picture of most tests."""
 
@@ -44,11 +42,15 @@ def opened(
 
 def settle(qtbot: QtBot, window: ViewWindow) -> None:
     """Wait until every answer has come and every task is over."""
+    qtbot.waitUntil(lambda: window.settled and not window.tasks.busy, timeout=PATIENCE_MILLISECONDS)
 
-    def at_rest() -> bool:
-        return (window.settled or window.model.picture is None) and not window.tasks.busy
 
-    qtbot.waitUntil(at_rest, timeout=PATIENCE_MILLISECONDS)
+def trigger(qtbot: QtBot, window: ViewWindow, name: str) -> None:
+    """Give a command, and wait until all that it asks for has come."""
+    action = window.actions_by_name[name]
+    assert action.isEnabled(), name
+    action.trigger()
+    settle(qtbot, window)
 
 
 def finish(window: ViewWindow) -> None:
@@ -57,18 +59,14 @@ def finish(window: ViewWindow) -> None:
     QApplication.processEvents()
 
 
-def drawn(canvas: Canvas) -> np.ndarray:
-    """The canvas as it is drawn once every tile is made, height × width × 3."""
-    for _ in range(MOST_PAINTINGS):
-        image = canvas.grab().toImage()
-        if canvas.complete:
-            return pixels_of(image)
-    raise AssertionError("the picture is never complete")
+def drawn(widget: QWidget) -> np.ndarray:
+    """A widget as it is drawn, height × width × 3."""
+    return pixels_of(widget.grab().toImage())
 
 
 def shown(window: ViewWindow) -> np.ndarray:
     """The right side's pixels as the screen has them at 1:1."""
-    window.canvas.actual_size()
+    window.canvas.zoom_to(1.0)
     x, y = (nearest(place) for place in window.canvas.to_screen(0, 0).toTuple())
     frame = window.canvas.frame
     assert frame is not None

@@ -6,18 +6,19 @@
     frame           its widgets, menus and bars
     actions         every command with its key, in one table
     canvas          the picture area: five views, zoom, pan, the bar
-    layer           a layer as an item of it: tiles, and values of single pixels
+    layer           a layer as an item of it: its pixels, and values of single ones
     overlays        what is drawn over it
     controls        the controls for filter, method and rules
     kernel          the 3×3 editor among them
-    fields          text, list and number fields of the controls
-    rows            figures in two columns; speed is one of them
+    fields          an option row as a field of the controls
+    threshold       a slider with its number
+    speed           the lines of the speed panel
     history         measured runs
+    busy            what lasts, and a way to stop it
     opening         files, and pictures that are pasted or dropped
     export_actions  save, export, copy
-    plain_text      text that is never interpreted as markup
+    plain_text      text that is never interpreted as markup, and panels of figures
     icons           line icons that follow the palette
-    memory          settings that are stored between sessions
 
 Outside this folder only render.py imports Qt, for its threads.
 """

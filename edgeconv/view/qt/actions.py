@@ -7,49 +7,52 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Command:
-    """`keys` are in Qt's portable notation; the first is shown in the menu."""
+    """`keys` are in Qt's portable notation; the first is shown in the menu. Icons have the same names."""
 
     name: str
     text: str
-    keys: tuple[str, ...] = ()
-    icon: str | None = None
-    checkable: bool = False
+    keys: tuple[str, ...]
+    needs_picture: bool = False
+
+    @property
+    def label(self) -> str:
+        """The text without what menus add to it."""
+        return self.text.replace("&", "").rstrip("…")
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("open", "&Open…", ("Ctrl+O",), "open"),
+    Command("open", "&Open…", ("Ctrl+O",)),
     Command("paste", "&Paste picture", ("Ctrl+V",)),
-    Command("next", "&Next picture", ("Ctrl+PgDown",)),
-    Command("previous", "Pre&vious picture", ("Ctrl+PgUp",)),
-    Command("reload", "Re&load", ("F5",)),
-    Command("save", "&Save picture and report…", ("Ctrl+S",), "save"),
-    Command("export-diff", "Export page of the two &sides…", ("Ctrl+E",)),
-    Command("export-methods", "Export page of every &method…", ("Ctrl+Shift+E",)),
+    Command("next", "&Next picture", ("Ctrl+PgDown",), needs_picture=True),
+    Command("previous", "Pre&vious picture", ("Ctrl+PgUp",), needs_picture=True),
+    Command("reload", "Re&load", ("F5",), needs_picture=True),
+    Command("save", "&Save picture and report…", ("Ctrl+S",), needs_picture=True),
+    Command("export-diff", "Export page of the &two sides…", ("Ctrl+E",), needs_picture=True),
+    Command("export-methods", "Export page of every &method…", ("Ctrl+Shift+E",), needs_picture=True),
     Command("quit", "&Quit", ("Ctrl+Q",)),
-    Command("undo", "&Undo", ("Ctrl+Z",), "undo"),
-    Command("redo", "&Redo", ("Ctrl+Shift+Z", "Ctrl+Y"), "redo"),
+    Command("undo", "&Undo", ("Ctrl+Z",)),
+    Command("redo", "&Redo", ("Ctrl+Shift+Z", "Ctrl+Y")),
     Command("reset", "Reset &parameters", ("Ctrl+R",)),
     Command("load-kernel", "Load &kernel…", ("Ctrl+K",)),
-    Command("copy-picture", "&Copy picture", ("Ctrl+C",)),
-    Command("copy-command", "Copy co&mmand line", ("Ctrl+Shift+C",), "copy"),
-    Command("single", "&Single", ("1",), "single", True),
-    Command("split", "S&plit", ("2",), "split", True),
-    Command("side", "Side &by side", ("3",), "side", True),
-    Command("blink", "B&link", ("4",), "blink", True),
-    Command("difference", "&Difference", ("5",), "difference", True),
-    Command("swap", "S&wap sides", ("Ctrl+Shift+X", "X"), "swap"),
-    Command("bar-left", "Bar to the le&ft", ("[",)),
-    Command("bar-right", "Bar to the ri&ght", ("]",)),
-    Command("zoom-in", "Zoom &in", ("Ctrl++", "+", "Ctrl+="), "zoom-in"),
-    Command("zoom-out", "Zoom &out", ("Ctrl+-", "-"), "zoom-out"),
-    Command("fit", "&Fit", ("Ctrl+0", "0"), "fit"),
-    Command("actual", "Actual size, &1:1", ("Ctrl+1", "9"), "actual"),
-    Command("focus-picture", "Go to the pict&ure", ("F6",)),
-    Command("focus-controls", "Go to the c&ontrols", ("F7",)),
-    Command("focus-figures", "Go to the fi&gures", ("F8",)),
-    Command("panel", "Controls and figures", ("F9",), None, True),
-    Command("stop", "&Stop what is computed", ("Esc",)),
-    Command("keys", "&Keys", ("F1",)),
+    Command("copy-picture", "&Copy picture", ("Ctrl+C",), needs_picture=True),
+    Command("copy-command", "Copy co&mmand line", ("Ctrl+Shift+C",), needs_picture=True),
+    Command("single", "&Single", ("1",)),
+    Command("split", "S&plit", ("2",)),
+    Command("side", "Side &by side", ("3",)),
+    Command("blink", "B&link", ("4",)),
+    Command("difference", "&Difference", ("5",)),
+    Command("swap", "S&wap sides", ("Ctrl+Shift+X", "X")),
+    Command("bar-left", "Bar to the left", ("[",)),
+    Command("bar-right", "Bar to the right", ("]",)),
+    Command("zoom-in", "Zoom &in", ("Ctrl++", "+", "Ctrl+=")),
+    Command("zoom-out", "Zoom &out", ("Ctrl+-", "-")),
+    Command("fit", "&Fit", ("Ctrl+0", "0")),
+    Command("actual", "Actual size, &1:1", ("Ctrl+1", "9")),
+    Command("focus-picture", "Go to the picture", ("F6",)),
+    Command("focus-controls", "Go to the controls", ("F7",)),
+    Command("focus-figures", "Go to the figures", ("F8",)),
+    Command("panel", "Controls and figures", ("F9",)),
+    Command("stop", "S&top what is computed", ("Esc",)),
 )
 
 MENUS: tuple[tuple[str, str], ...] = (
@@ -60,20 +63,16 @@ MENUS: tuple[tuple[str, str], ...] = (
         "single split side blink difference - swap bar-left bar-right - zoom-in zoom-out fit actual - "
         "panel focus-picture focus-controls focus-figures - stop",
     ),
-    ("&Help", "keys"),
 )
 """`-` is a separator; `recent` is a sub-menu."""
 
-TOOL_BAR_START = "open save copy-command - undo redo - single split side blink difference"
-TOOL_BAR_END = "zoom-out zoom zoom-in fit actual"
-"""`zoom` is the zoom factor between the two buttons."""
-
-
-def find(name: str) -> Command:
-    """The command of a name."""
-    return next(command for command in COMMANDS if command.name == name)
+TOOL_BAR = (
+    "open save copy-command - undo redo - single split side blink difference - left swap right gap zoom-out zoom "
+)
+TOOL_BAR += "zoom-in fit actual"
+"""`left` and `right` are lists of what is shown, `zoom` is the zoom factor between the two buttons."""
 
 
 def listed_keys() -> list[tuple[str, tuple[str, ...]]]:
-    """(label, keys) of every command that has a key, for a person."""
-    return [(command.text.replace("&", "").rstrip("…"), command.keys) for command in COMMANDS if command.keys]
+    """(label, keys) of every command, for a person."""
+    return [(command.label, command.keys) for command in COMMANDS]

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 
 from edgeconv.errors import EXIT_OK
 from edgeconv.signals import Received
-from edgeconv.view.qt.memory import Memory
-from edgeconv.view.qt.window import ViewWindow, remembered_parameters
+from edgeconv.view.parameters import from_record
+from edgeconv.view.qt.window import ViewWindow, stored_settings, stored_state
 from edgeconv.view.render import RenderService
 from edgeconv.view.state import Model
 
@@ -41,10 +41,10 @@ def open_window(images: Sequence[str], changes: dict[str, Any], service: RenderS
     Raises UsageError for parameters without meaning.
     """
     application()
-    memory = Memory()
-    model = Model(remembered_parameters(memory).changed(changes), service.clock)
+    settings = stored_settings()
+    model = Model(from_record(stored_state(settings).get("parameters")).changed(changes), service.clock)
     model.open(images)
-    window = ViewWindow(model, service, memory)
+    window = ViewWindow(model, service, settings)
     window.show()
     return window
 

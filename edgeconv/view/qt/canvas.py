@@ -7,8 +7,6 @@ lies over them is in overlays.py. Zoom and place are in physical pixels, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -16,15 +14,13 @@ from PySide6.QtGui import (
     QMouseEvent,
     QNativeGestureEvent,
     QPainter,
-    QPaintEvent,
     QPalette,
     QResizeEvent,
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QSizePolicy
 
-from edgeconv.difference.scale import Scale
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays
 from edgeconv.view.qt.layer import LayerItem
@@ -35,11 +31,11 @@ BLINK_MILLISECONDS = 500
 BAR_REACH = 7
 """Distance from the bar, in logical pixels, within which it can be grabbed."""
 BAR_STEP = 0.02
-WHEEL_NOTCH = 120
-"""Qt's angle of one step of a mouse wheel."""
-NOTCHES_PER_DOUBLING = 3
+NOTCH, NOTCHES_PER_DOUBLING = 120, 3
+"""Qt's angle of one step of a mouse wheel, and how many of them double the zoom."""
 ZOOM_STEP = math.sqrt(2)
 PAN_STEP = 60
+ARROWS = {Qt.Key.Key_Left: (1, 0), Qt.Key.Key_Right: (-1, 0), Qt.Key.Key_Up: (0, 1), Qt.Key.Key_Down: (0, -1)}
 BACKGROUND = 112
 """Per cent: how much darker than the window the area round the picture is."""
 GAP = 2
@@ -53,23 +49,6 @@ MIN_SHARE = 0.5
 HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
 
 
-@dataclass(frozen=True)
-class Heat:
-    """A difference map with its scale and the labels of its two sides, which may change while it is displayed."""
-
-    pyramid: Pyramid
-    scale: Scale
-    legend: tuple[int, ...]
-    """Indexes of the classes that occur."""
-    reference: str = ""
-    other: str = ""
-
-    @property
-    def label(self) -> str:
-        """Which two were subtracted."""
-        return f"{self.other} − {self.reference}"
-
-
 class Canvas(QGraphicsView):
     """Shows layers. The window sets them; the user moves them."""
 
@@ -77,22 +56,21 @@ class Canvas(QGraphicsView):
     """(x, y) of the pixel under the pointer in the first layer's coordinates, or None."""
     moved = Signal()
     """Zoom, place or bar changed."""
-    painted = Signal()
-    """A picture is on the screen, with every tile it needs."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.mode: Mode = MODES[0]
         self.left: Layer | None = None
         self.right: Layer | None = None
-        self.heat: Heat | None = None
+        self.heat: Layer | None = None
+        """The map of differences."""
         self.zoom, self.centre = 1.0, QPointF(0.5, 0.5)
         """Physical screen pixels per picture pixel, and the point of the picture in the middle of the area."""
         self.fitted, self.enlarges = True, False
         """Whether it stays fitted when the area changes, and is enlarged for that as was asked for."""
         self._size = QSize(1, 1)
         self.note = ""
-        """While there is no picture."""
+        """What is awaited, while there is no picture."""
         self.bar = 0.5
         self.shows_left = True
         """Of the blink view: which of the two is displayed now."""
@@ -118,20 +96,12 @@ class Canvas(QGraphicsView):
         self.setAccessibleName("Picture")
         self.setAccessibleDescription("Arrow keys move, plus and minus zoom, brackets move the bar of the split view.")
 
-    def sizeHint(self) -> QSize:
-        """See QWidget.sizeHint."""
-        return QSize(820, 640)
-
     # --- what is shown ------------------------------------------------------------------------------------------
 
     def set_mode(self, mode: Mode) -> None:
         """Switch to another view."""
-        self.mode = mode
-        self.shows_left = True
-        if mode.name == "blink":
-            self._blink.start()
-        else:
-            self._blink.stop()
+        self.mode, self.shows_left = mode, True
+        self._blink.start() if mode.name == "blink" else self._blink.stop()
         self._follow_frame()
 
     def set_layers(self, left: Layer | None, right: Layer | None) -> None:
@@ -139,16 +109,15 @@ class Canvas(QGraphicsView):
         self.left, self.right = left, right
         self._follow_frame()
 
-    def set_heat(self, heat: Heat | None) -> None:
-        """Replace the difference map."""
+    def set_heat(self, heat: Layer | None) -> None:
+        """Replace the map of differences."""
         self.heat = heat
         self._follow_frame()
 
     def set_note(self, note: str) -> None:
         """Say what is awaited."""
         self.note = note
-        if self.frame is None:
-            self.viewport().update()
+        self.viewport().update()
 
     @property
     def frame(self) -> Pyramid | None:
@@ -157,11 +126,9 @@ class Canvas(QGraphicsView):
         return None if layer is None else layer.pyramid
 
     @property
-    def answer(self) -> Pyramid | None:
+    def answer(self) -> Layer | None:
         """What the view is about: the map of differences, else the right side, or the only one."""
-        if self.mode.name == "difference" and self.heat is not None:
-            return self.heat.pyramid
-        return None if self.right is None else self.right.pyramid
+        return (self.heat if self.mode.name == "difference" else None) or self.right
 
     def _follow_frame(self) -> None:
         """The same part of a frame of another size, such as the output of a stride of 2: it stays where it is."""
@@ -180,21 +147,12 @@ class Canvas(QGraphicsView):
         self.left = self.right = self.heat = None
         self._follow_frame()
 
-    @property
-    def complete(self) -> bool:
-        """The last painting had every tile it needed."""
-        return not any(item.unfinished for item in self._items if item.isVisible())
-
     # --- zoom and pan -------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
         """All of the picture, enlarged where it is small."""
         self.fitted = self.enlarges = True
         self._hold()
-
-    def actual_size(self) -> None:
-        """One physical pixel per picture pixel."""
-        self.zoom_to(1.0)
 
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
         """Zoom about a point of the widget, or the middle."""
@@ -203,17 +161,18 @@ class Canvas(QGraphicsView):
     def zoom_to(self, zoom: float, at: QPointF | None = None) -> None:
         """The point of the picture at a point of the widget stays there."""
         area = self._area()
-        x, y = (area.width() / 2, area.height() / 2) if at is None else self._in_area(at)
-        held = self.to_picture(x, y)
+        middle = QPointF(area.width() / 2, area.height() / 2)
+        place = middle if at is None else self._in_area(at)
+        held = self.to_picture(place.x(), place.y())
         self.zoom = min(MAX_ZOOM, max(MIN_SHARE * min(1.0, self._fit_zoom()), zoom))
         self.fitted = False
-        self.centre = held - QPointF(x - area.width() / 2, y - area.height() / 2) / self.zoom
+        self.centre = held - (place - middle) / self.zoom
         self._hold()
 
-    def pan(self, dx: float, dy: float) -> None:
+    def pan(self, by: QPointF) -> None:
         """Move the picture by logical pixels."""
         self.fitted = False
-        self.centre -= QPointF(dx, dy) * self.devicePixelRatioF() / self.zoom
+        self.centre -= by * self.devicePixelRatioF() / self.zoom
         self._hold()
 
     def to_picture(self, x: float, y: float) -> QPointF:
@@ -225,11 +184,12 @@ class Canvas(QGraphicsView):
         """The point of the area, in physical pixels, of a point of the picture."""
         return self._transform(self._size).map(QPointF(x, y))
 
-    def pixel_at(self, x: float, y: float) -> tuple[int, int] | None:
-        """(x, y) of the pixel at a point of the area, or None outside the picture."""
-        place = self.to_picture(x, y)
-        inside = 0 <= place.x() < self._size.width() and 0 <= place.y() < self._size.height()
-        return (int(place.x()), int(place.y())) if inside else None
+    def pixel_at(self, place: QPointF) -> tuple[int, int] | None:
+        """(x, y) of the pixel at a point of the widget, or None outside the picture."""
+        place = self._in_area(place)
+        pixel = self.to_picture(place.x(), place.y())
+        inside = 0 <= pixel.x() < self._size.width() and 0 <= pixel.y() < self._size.height()
+        return (int(pixel.x()), int(pixel.y())) if inside and self.frame is not None else None
 
     def _transform(self, size: QSize) -> QTransform:
         """From pixels of a layer of that size, which is stretched over the frame, to physical pixels of its area."""
@@ -240,8 +200,8 @@ class Canvas(QGraphicsView):
 
     def _fit_zoom(self) -> float:
         """The zoom at which the whole picture is seen."""
-        area, most = self._area(), MAX_FIT if self.enlarges else 1.0
-        return min(most, area.width() / self._size.width(), area.height() / self._size.height())
+        area, largest = self._area(), MAX_FIT if self.enlarges else 1.0
+        return min(largest, area.width() / self._size.width(), area.height() / self._size.height())
 
     def _hold(self) -> None:
         """Keep what fits fitted, and the middle of the area on the picture, so that it is never lost."""
@@ -251,13 +211,21 @@ class Canvas(QGraphicsView):
         self.centre = QPointF(min(max(self.centre.x(), 0.0), width), min(max(self.centre.y(), 0.0), height))
         self._changed()
 
-    def move_bar(self, by: float) -> None:
-        """Move the bar of the split view by a share of the width."""
-        self.bar = min(1.0, max(0.0, self.bar + by))
+    def move_bar(self, to: float) -> None:
+        """Move the bar of the split view to a share of the width."""
+        self.bar = min(1.0, max(0.0, to))
         self._changed()
 
     def _changed(self) -> None:
-        self._place_items()
+        density = self.devicePixelRatioF()
+        areas = self._areas(density)
+        for index, item in enumerate(self._items):
+            item.hide()
+            if index < len(areas):
+                area, layer = areas[index]
+                left = area.left() if self.mode.name == "side" else 0
+                size = QSize(layer.pyramid.width, layer.pyramid.height)
+                item.place(layer, area, self._transform(size) * QTransform.fromTranslate(left, 0), density)
         self.viewport().update()
         self.moved.emit()
         if self._pointer is not None:  # another pixel may be under it now
@@ -265,10 +233,7 @@ class Canvas(QGraphicsView):
 
     def _hover(self, place: QPointF | None) -> None:
         self._pointer = place
-        if place is None or self.frame is None:
-            self.hovered.emit(None)
-        else:
-            self.hovered.emit(self.pixel_at(*self._in_area(place)))
+        self.hovered.emit(None if place is None else self.pixel_at(place))
 
     def _area(self) -> QSizeF:
         """Of a layer, in physical pixels."""
@@ -277,13 +242,11 @@ class Canvas(QGraphicsView):
     def _area_width(self) -> float:
         return (self.width() - GAP) / 2 if self.mode.name == "side" else float(self.width())
 
-    def _in_area(self, point: QPointF) -> tuple[float, float]:
+    def _in_area(self, point: QPointF) -> QPointF:
         """A point of the widget in physical pixels of the area that it lies in."""
-        density = self.devicePixelRatioF()
-        x = point.x()
-        if self.mode.name == "side" and x >= self._area_width() + GAP:
-            x -= self._area_width() + GAP
-        return x * density, point.y() * density
+        second = self._area_width() + GAP
+        from_left = second if self.mode.name == "side" and point.x() >= second else 0.0
+        return (point - QPointF(from_left, 0)) * self.devicePixelRatioF()
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -297,10 +260,9 @@ class Canvas(QGraphicsView):
         pixels = event.pixelDelta()
         by_ctrl = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         if not pixels.isNull() and not by_ctrl and event.phase() != Qt.ScrollPhase.NoScrollPhase:
-            self.pan(pixels.x(), pixels.y())
+            self.pan(QPointF(pixels))
         else:
-            notches = event.angleDelta().y() / WHEEL_NOTCH
-            self.zoom_by(2 ** (notches / NOTCHES_PER_DOUBLING), event.position())
+            self.zoom_by(2 ** (event.angleDelta().y() / NOTCH / NOTCHES_PER_DOUBLING), event.position())
         event.accept()
 
     def event(self, event: QEvent) -> bool:
@@ -330,10 +292,9 @@ class Canvas(QGraphicsView):
         """Move what is grabbed, and report the pixel under the pointer."""
         place = event.position()
         if self._held is not None and self._holds_bar:
-            self.bar = min(1.0, max(0.0, place.x() / max(1, self.width())))
-            self._changed()
+            self.move_bar(place.x() / max(1, self.width()))
         elif self._held is not None:
-            self.pan(place.x() - self._held.x(), place.y() - self._held.y())
+            self.pan(place - self._held)
             self._held = place
         elif self._over_bar(place):
             self.setCursor(Qt.CursorShape.SplitHCursor)
@@ -348,24 +309,13 @@ class Canvas(QGraphicsView):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Toggle between the whole picture and 1:1 at the pointer."""
-        if self._over_bar(event.position()):
-            self.bar = 0.5
-            self._changed()
-        elif self.fitted:
-            self.zoom_to(1.0, event.position())
-        else:
-            self.fit()
+        self.zoom_to(1.0, event.position()) if self.fitted else self.fit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrow keys pan."""
-        steps = {
-            Qt.Key.Key_Left: (PAN_STEP, 0),
-            Qt.Key.Key_Right: (-PAN_STEP, 0),
-            Qt.Key.Key_Up: (0, PAN_STEP),
-            Qt.Key.Key_Down: (0, -PAN_STEP),
-        }
-        if event.key() in steps:
-            self.pan(*steps[Qt.Key(event.key())])
+        arrow = next((step for key, step in ARROWS.items() if key == event.key()), None)
+        if arrow is not None:
+            self.pan(QPointF(*arrow) * PAN_STEP)
         else:
             super().keyPressEvent(event)
 
@@ -378,14 +328,6 @@ class Canvas(QGraphicsView):
 
     # --- painting -----------------------------------------------------------------------------------------------
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint, and again where a finer tile is still to be made."""
-        super().paintEvent(event)
-        if not self.complete:
-            QTimer.singleShot(0, self.viewport().update)
-        elif any(item.isVisible() for item in self._items):
-            self.painted.emit()
-
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:
         """What lies round the picture, or in its place."""
         painter.fillRect(rect, self.palette().color(QPalette.ColorRole.Window).darker(BACKGROUND))
@@ -394,33 +336,21 @@ class Canvas(QGraphicsView):
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(self.rect(), flags, self.note or HINT)
 
-    def _place_items(self) -> None:
-        density = self.devicePixelRatioF()
-        for item in self._items:
-            item.hide()
-        for item, (area, pyramid, layer, _) in zip(self._items, self._areas(density), strict=False):
-            left = area.left() if self.mode.name == "side" else 0
-            to_screen = self._transform(QSize(pyramid.width, pyramid.height)) * QTransform.fromTranslate(left, 0)
-            item.place(pyramid, layer, area, to_screen, density)
-
-    def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None, str]]:
-        """(area in physical pixels, pyramid, layer of the values, name) of everything that is displayed."""
+    def _areas(self, density: float) -> list[tuple[QRect, Layer]]:
+        """The area, in physical pixels, of each layer that is displayed."""
         width, height = round(self.width() * density), round(self.height() * density)
-        everything = QRect(0, 0, width, height)
-        left, right, name = self.left, self.right, self.mode.name
+        name, sides = self.mode.name, [self.right]
+        edges = [(0, width)]
         if name == "difference":
-            if self.heat is not None:
-                yield everything, self.heat.pyramid, None, self.heat.label
-            return
-        if name in ("split", "side") and left is not None:
+            sides = [self.heat]
+        elif name == "blink":
+            sides = [(self.left if self.shows_left else None) or self.right]
+        elif name in ("split", "side") and self.left is not None:
+            sides = [self.left, self.right]
             cut = round(self.bar * width) if name == "split" else round(self._area_width() * density)
-            start = cut if name == "split" else width - cut
-            sides = [(QRect(0, 0, cut, height), left), (QRect(start, 0, width - start, height), right)]
-        else:
-            sides = [(everything, left if name == "blink" and self.shows_left and left is not None else right)]
-        for area, layer in sides:
-            if layer is not None and not area.isEmpty():
-                yield area, layer.pyramid, layer, layer.label
+            edges = [(0, cut), (cut if name == "split" else width - cut, width)]
+        areas = [QRect(start, 0, end - start, height) for start, end in edges]
+        return [(area, side) for area, side in zip(areas, sides, strict=True) if side is not None and area.width() > 0]
 
     def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
         """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
@@ -429,13 +359,13 @@ class Canvas(QGraphicsView):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.font())
         width, height, density, split = self.width(), self.height(), self.devicePixelRatioF(), self.mode.name == "split"
-        for area, _, layer, name in self._areas(density):
+        for area, layer in self._areas(density):
             room = QRectF(area.left() / density, 0, area.width() / density, height)
-            overlays.draw_name(painter, name, room, from_right=split and layer is self.right)
+            overlays.draw_name(painter, layer.label, room, from_right=split and layer is self.right)
         if split:
             overlays.draw_bar(painter, round(self.bar * width), height)
         elif self.mode.name == "side":
             half = round(self._area_width())
             painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
         elif self.mode.name == "difference" and self.heat is not None:
-            overlays.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)
+            overlays.draw_legend(painter, self.heat, width, height)

@@ -6,14 +6,13 @@ from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-SIDE = 20
-DENSITIES = (1, 2)
-"""Others are scaled from the nearest: each takes time before the window appears."""
+SIDE, DENSITY = 20, 2
+"""Logical pixels, and how many physical ones each is drawn with; Qt scales them to the screen's."""
 
 PATHS: dict[str, str] = {
     "open": '<path d="M3 18V6h6l2 2h9v3"/><path d="M3 18l3-7h15l-3 7z"/>',
     "save": '<path d="M12 4v11"/><path d="M7.5 10.5L12 15l4.5-4.5"/><path d="M4 16v4h16v-4"/>',
-    "copy": '<path d="M4 7l5 5-5 5"/><path d="M12 18h8"/>',
+    "copy-command": '<path d="M4 7l5 5-5 5"/><path d="M12 18h8"/>',
     "single": '<rect x="4" y="5" width="16" height="14" rx="1.5"/>',
     "split": '<rect x="4" y="5" width="16" height="14" rx="1.5"/><path d="M12 3v18"/>'
     '<path d="M4 12h8v7H4z" fill="FILL" stroke="none"/><path d="M4 5h8v8H4z" fill="FILL" stroke="none"/>',
@@ -33,29 +32,19 @@ PATHS: dict[str, str] = {
 
 FRAME = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><g fill="none" stroke="{colour}" '
-    'stroke-opacity="{strength}" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round">{paths}</g></svg>'
+    'stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round">{paths}</g></svg>'
 )
 
 
 def icon(name: str, colour: QColor) -> QIcon:
-    """An icon in the colour of the text, and fainter while its command is disabled."""
-    made = QIcon()
-    faded = QColor(colour)
-    faded.setAlphaF(0.35)
-    for mode, ink in ((QIcon.Mode.Normal, colour), (QIcon.Mode.Disabled, faded)):
-        for density in DENSITIES:
-            made.addPixmap(_drawn(PATHS[name], ink, density), mode)
-    return made
-
-
-def _drawn(paths: str, ink: QColor, density: int) -> QPixmap:
-    filled = paths.replace('fill="FILL"', f'fill="{ink.name()}" fill-opacity="{ink.alphaF() / 2:.2f}"')
-    svg = FRAME.format(colour=ink.name(), strength=f"{ink.alphaF():.2f}", paths=filled)
-    pixmap = QPixmap(QSize(SIDE, SIDE) * density)
-    pixmap.setDevicePixelRatio(density)
+    """An icon in the colour of the text; Qt draws it fainter while its command is disabled."""
+    paths = PATHS[name].replace('fill="FILL"', f'fill="{colour.name()}" fill-opacity="0.5"')
+    pixmap = QPixmap(QSize(SIDE, SIDE) * DENSITY)
+    pixmap.setDevicePixelRatio(DENSITY)
     pixmap.fill(Qt.GlobalColor.transparent)
     painter = QPainter(pixmap)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    svg = FRAME.format(colour=colour.name(), paths=paths)
     QSvgRenderer(QByteArray(svg.encode())).render(painter, QRectF(0, 0, SIDE, SIDE))
     painter.end()
-    return pixmap
+    return QIcon(pixmap)

@@ -5,12 +5,12 @@ Plates are dark in light and in dark, so that they can be read over any picture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from edgeconv.difference.scale import Scale
+from edgeconv.view.render import Layer
 
 MARGIN, PADDING = 10, 8
 PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
@@ -50,14 +50,15 @@ def draw_bar(painter: QPainter, x: int, height: int) -> None:
         painter.drawLine(tip, QPointF(x + side * 3, middle + 4))
 
 
-def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], width: int, height: int) -> None:
-    """A swatch and its |difference| for each of `classes`, at the bottom, in as many rows as they need."""
-    metrics = painter.fontMetrics()
+def draw_legend(painter: QPainter, heat: Layer, width: int, height: int) -> None:
+    """A swatch and its |difference| for each class that occurs, at the bottom, in as many rows as they need."""
+    scale, metrics = heat.pyramid.scale, painter.fontMetrics()
+    assert scale is not None
     title = "|difference|"
     start = MARGIN + metrics.horizontalAdvance(title) + 14
     line = metrics.height() + 6
     places, right, x, y = [], 0, start, 0
-    for index in classes:
+    for index in heat.classes:
         wide = SWATCH + SWATCH_GAP + metrics.horizontalAdvance(scale.labels[index]) + MARGIN
         if x > start and x + wide > width - 2 * MARGIN:
             x, y = start, y + line

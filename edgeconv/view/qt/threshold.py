@@ -1,19 +1,17 @@
-"""The control of the threshold: a slider over the values of the output, and the number, which may be typed as well."""
+"""The control of a threshold: a slider over the values of the output, and the number, which may be typed as well."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QSlider, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSlider, QWidget
 
 from edgeconv.core.output import threshold_text
-from edgeconv.view.qt.fields import LineField
-from edgeconv.view.threshold_scale import LEVELS_OF_8_BIT, ThresholdScale
+from edgeconv.view.qt.fields import Calm
+from edgeconv.view.threshold_scale import ThresholdScale
 
-LEAST_NUMBER_WIDTH, NUMBER_WIDTH = 44, 64
+MIN_NUMBER_WIDTH, NUMBER_WIDTH = 44, 64
 PAGES = 16
 """Steps of Page Up and Page Down from end to end."""
-OFF = "off"
 
 
 class ThresholdField(QWidget):
@@ -22,16 +20,16 @@ class ThresholdField(QWidget):
     turned = Signal(object)
     complained = Signal(str)
 
-    def __init__(self, name: str, tip: str, off: str = OFF) -> None:
+    def __init__(self, calm: Calm, name: str, tip: str, off: str) -> None:
         super().__init__()
-        self._scale, self._name, self._off = LEVELS_OF_8_BIT, name, off
+        self._scale, self._name, self._off = ThresholdScale(), name, off
         self._shown: float | None = None
-        self.slider = _Slider(Qt.Orientation.Horizontal)
-        self.slider.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.number = QLineEdit()
+        calm.watch(self.slider, self.number)
         self.slider.setAccessibleName(name)
-        self.number = LineField()
         self.number.setPlaceholderText(off)
-        self.number.setMinimumWidth(LEAST_NUMBER_WIDTH)
+        self.number.setMinimumWidth(MIN_NUMBER_WIDTH)
         self.number.setMaximumWidth(NUMBER_WIDTH)
         self.number.setAccessibleName(f"{name} as a number")
         row = QHBoxLayout(self)
@@ -53,21 +51,17 @@ class ThresholdField(QWidget):
     def show_scale(self, scale: ThresholdScale) -> None:
         """The output that is displayed has other values."""
         self._scale = scale
-        self.slider.blockSignals(True)
-        self.slider.setRange(0, scale.positions)
-        self.slider.setPageStep(max(1, scale.positions // PAGES))
-        self.slider.blockSignals(False)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, scale.positions)
+            self.slider.setPageStep(max(1, scale.positions // PAGES))
         self.show_threshold(self._shown)
 
     def show_threshold(self, threshold: float | None) -> None:
         """Turn slider and number to what holds, which emits nothing."""
         self._shown = threshold
-        self.slider.blockSignals(True)
-        self.slider.setValue(self._scale.position_of(threshold))
-        self.slider.blockSignals(False)
-        text = "" if threshold is None else threshold_text(threshold)
-        if self.number.text() != text:
-            self.number.setText(text)
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(self._scale.position_of(threshold))
+        self.number.setText("" if threshold is None else threshold_text(threshold))
 
     def _on_slider(self, position: int) -> None:
         if position != self._scale.position_of(self._shown):
@@ -83,14 +77,3 @@ class ThresholdField(QWidget):
             return
         if threshold != self._shown:
             self.turned.emit(threshold)
-
-
-class _Slider(QSlider):
-    """Leaves the wheel to the panel unless it has the focus."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Only where it has the focus."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
