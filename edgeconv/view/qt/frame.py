@@ -30,7 +30,7 @@ from edgeconv.view.qt.busy import BusyIndicator
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
 from edgeconv.view.qt.history import HistoryPanel
-from edgeconv.view.qt.plain_text import Figures, plain_label
+from edgeconv.view.qt.plain_text import FiguresPanel, plain_label
 from edgeconv.view.state import MODES
 
 FIRST_SIZE = QSize(1320, 860)
@@ -54,7 +54,7 @@ class Frame(QMainWindow):
         self.busy = BusyIndicator(clock)
         self.canvas = Canvas()
         self.controls = Controls()
-        self.speed, self.difference, self.history = Figures(), Figures(), HistoryPanel()
+        self.speed, self.difference, self.history = FiguresPanel(), FiguresPanel(), HistoryPanel()
         self.actions_by_name: dict[str, QAction] = {}
 
     def build(self, does: Mapping[str, Callable[[], Any]]) -> None:

@@ -32,7 +32,7 @@ def _literal(text: str) -> str:
     return escape(text).replace("\n", "<br>")
 
 
-class Figures(QTextBrowser):
+class FiguresPanel(QTextBrowser):
     """A head and a line, then names and values in two columns; all of it may be selected and copied."""
 
     def __init__(self) -> None:
