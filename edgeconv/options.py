@@ -264,7 +264,7 @@ class Overwriting:
     """For outputs that edgeconv recognises as its earlier results."""
 
     overwrite: bool = option(
-        False, "Replace an output that exists. Not needed for one of the same picture and settings, untouched since."
+        False, "Replace an output that exists. Not needed for an unmodified output of the same picture and settings."
     )
 
 
@@ -342,7 +342,7 @@ class Sampling:
 class Tiling:
     """Pictures larger than memory."""
 
-    tile: int | None = option(None, "TIFF, Zarr: filter by tiles of so many pixels a side, a multiple of 16.")
+    tile: int | None = option(None, "TIFF, Zarr: filter by tiles of this side in pixels, a multiple of 16.")
     memory_limit: str | None = option(
         None, "TIFF, Zarr: most memory of the whole process (1GiB, 512M); tiles are chosen to fit."
     )
@@ -365,7 +365,7 @@ class BatchInput:
 
     files_from: Path | None = option(None, "Take paths from a text file, one per line; - for standard input.")
     recursive: bool = option(False, "Search folders and theirs, and keep their structure.", "-r")
-    shard: str | None = option(None, "Only a share of the pictures: 2/8 is the second of eight.")
+    shard: str | None = option(None, "Only a share of the pictures: 2/8 is the second of eight shares.")
 
 
 @dataclass(frozen=True)
@@ -415,8 +415,8 @@ class Workers:
 class Failing:
     """What happens when pictures fail, now and in an earlier batch."""
 
-    resume: bool = option(False, "Pass over what the ledger calls done and is unchanged.")
-    retry_failed: bool = option(False, "Resume, and try failed ones again.")
+    resume: bool = option(False, "Skip pictures that the ledger calls done and that are unchanged.")
+    retry_failed: bool = option(False, "Resume, and try failed pictures again.")
     fail_fast: bool = option(False, "Stop at the first failure. Default: filter the others.")
     max_failures: int | None = option(None, "Stop at this many failures.")
 
@@ -436,9 +436,9 @@ class Accepting:
     atol: float | None = option(
         None, "Accept |difference| up to this, in sample units. Default: 0; 'compare': what rounding explains."
     )
-    rtol: float = option(0.0, "... and up to this times |reference| more.")
-    ulp: int = option(0, "Floats: also accept up to so many representable numbers apart.")
-    max_count: int = option(0, "Accept up to so many differing samples.")
+    rtol: float = option(0.0, "Accept this times |reference| in addition.")
+    ulp: int = option(0, "Floats: also accept values at most this many representable numbers apart.")
+    max_count: int = option(0, "Accept up to this many differing samples.")
     ignore_border: int = option(0, "Do not judge this many pixels along each side.")
     ignore: str | None = option(None, "Do not judge 'x,y,w,h;…', or the regions in a file that the page saved.")
 

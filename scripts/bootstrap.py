@@ -5,8 +5,8 @@
     python3 scripts/bootstrap.py test -m ""                              all tests
     python3 scripts/bootstrap.py test --extras dev [pytest's own arguments]
 
-No root, no compiler, no activation; again is as good as once. Where nvidia-smi names a driver, the CUDA extra that
-fits it is installed too. Only the standard library is used here.
+It needs no root, no compiler and no activation, and is safe to repeat. Where nvidia-smi names a driver, the CUDA extra
+that fits it is installed too. Only the standard library is used here.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> int:
     try:
         install(python, extras)
     except subprocess.CalledProcessError as error:
-        said = f"pip could not install edgeconv (exit {error.returncode}); its words are above."
+        said = f"pip could not install edgeconv (exit {error.returncode}); see pip's output above."
         print(f"bootstrap: error: {said}", file=sys.stderr)
         return 2
     if arguments.what == "test":

@@ -252,7 +252,7 @@ _LIBRARIES: dict[type, ArrayLibrary] = {np.ndarray: NumpyArrays()}
 
 
 def library_of(array: Any) -> ArrayLibrary:
-    """The library that an array is of. Raises UsageError for what is no array."""
+    """The library that an array is of. Raises UsageError for what is not an array."""
     kind = type(array)
     found = _LIBRARIES.get(kind)
     if found is None:

@@ -10,8 +10,8 @@ Each sample is compared with that of the float64 oracle (methods/reference.py):
 
 So an output channel of small weights, or a dark corner, is not judged by the largest value of the picture.
 A NaN or an infinity must reach the outputs that multiply it by a weight other than zero; what it becomes under a
-zero weight is no part of the operation, and no other output may be touched. A large picture is checked on whole rows:
-the first, the last and blocks spread evenly between them.
+zero weight is not a part of the operation, and no other output may be touched. A large picture is checked on whole
+rows: the first, the last and blocks spread evenly between them.
 
 The output of a chain is equal to the oracle (core/chains.py), sample by sample. A small picture is computed again as a
 whole. Of a large one `--check sample` takes whole rows: without hysteresis each block of rows with as many around it as

@@ -60,7 +60,7 @@ class BatchSummary(Part):
     pictures_per_second: Amount
     slowest_stage: str
     earlier_outputs: Annotated[Natural, Meta(description="outputs of earlier runs in the folder of the inputs")]
-    passed_over: Annotated[dict[str, Natural], Meta(description="files that are no pictures, by suffix")]
+    passed_over: Annotated[dict[str, Natural], Meta(description="files that are not pictures, by suffix")]
 
 
 @dataclass

@@ -26,7 +26,7 @@ SEED = 20_261_121
 RESAMPLES = 2000
 CONFIDENCE = 0.99
 WIDEST = 0.10
-"""An interval that is wider than this share of its ratio is no verdict."""
+"""An interval that is wider than this share of its ratio gives no verdict."""
 # fmt: off
 STUDENT_T = (
     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169,
@@ -57,7 +57,7 @@ class Ratio:
 
     @property
     def doubt(self) -> str:
-        """Why this is no verdict on who is how much faster; empty where it is one."""
+        """Why this gives no verdict on who is how much faster; empty where it is one."""
         if self.samples < LEAST_SAMPLES:
             return counted(self.samples, "sample")
         return f"interval {self.interval}" if self.high - self.low > WIDEST * self.ratio else ""

@@ -148,7 +148,7 @@ def draw_patch(problem: Problem, rng: np.random.Generator) -> Patch:
 
 
 def poison(out: Any, value: int = POISON) -> None:
-    """Fill an output, or a part of one, with what is no result."""
+    """Fill an output, or a part of one, with what is not a result."""
     out[...] = value if out.dtype.kind == "u" else float("nan")
 
 

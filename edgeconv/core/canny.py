@@ -63,7 +63,7 @@ class CannySettings:
     """Size of the binomial smoothing before the gradient: 0, 3 or 5."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a threshold that is no finite number from 0, or another size of smoothing."""
+        """Raises UsageError for a threshold that is not a finite number from 0, or another size of smoothing."""
         for name, value in (("lower", self.low), ("upper", self.high)):
             if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
                 raise UsageError(f"The {name} threshold of canny is {value!r}: give a number from 0.")

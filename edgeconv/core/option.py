@@ -158,7 +158,7 @@ def option(
     help      a sentence; `{choices}` stands for the list of them
     flags     where they are not the field's name with hyphens; a short one (`-s`) goes beside that
     text      the default as a person writes it, where the value is a number of bytes: `512M`
-    methods   those that it concerns; none means that it is no option of single methods
+    methods   those that it concerns; none: it is not an option of single methods
     device    the device on which it concerns them; None: all
     spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
     keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts

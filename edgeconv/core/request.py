@@ -93,7 +93,7 @@ class Request:
 
     @property
     def single_filter(self) -> Filter:
-        """The filter, where it is no chain; raises UsageError where it is one."""
+        """The filter; raises UsageError where it is a chain."""
         if isinstance(self.filter, Chain):
             raise UsageError(
                 f"'{self.filter.name}' is a chain of stages, and only single filters can be used here: use 'edgeconv "

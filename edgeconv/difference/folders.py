@@ -148,7 +148,7 @@ def compare_folders(
 ) -> list[Pair]:
     """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError.
 
-    Files that are no pictures are counted in `passed_over`, by suffix.
+    Files that are not pictures are counted in `passed_over`, by suffix.
     """
     others = Counter() if passed_over is None else passed_over
     before, after = _pictures_in(baseline, others), _pictures_in(new, others)

@@ -88,6 +88,6 @@ class Store(ABC):
 
 
 def refuse_foreign(name: str) -> None:
-    """Raise ForeignFileError for what is no plain name."""
+    """Raise ForeignFileError for what is not a plain name."""
     if (reason := foreign_reason(name)) is not None:
         raise ForeignFileError(reason)
