@@ -7,73 +7,56 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from edgeconv.hardware.cpu import crew, jit
+from edgeconv.hardware.cpu.emit import Unit
 
-UNITS = """
-define void @count(ptr %block, i64 %worker, i64 %first, i64 %stop) {
-entry:
-  br label %next
-next:
-  %unit = phi i64 [ %first, %entry ], [ %after, %over ]
-  %go = icmp slt i64 %unit, %stop
-  br i1 %go, label %begin, label %end
-begin:
-  %now_at = getelementptr i64, ptr %block, i64 0
-  %most_at = getelementptr i64, ptr %block, i64 1
-  %sign_at = getelementptr i64, ptr %block, i64 2
-  %begun_at = getelementptr i64, ptr %block, i64 3
-  %here = atomicrmw add ptr %now_at, i64 1 seq_cst
-  %together = add i64 %here, 1
-  %most = atomicrmw max ptr %most_at, i64 %together seq_cst
-  %begun = atomicrmw add ptr %begun_at, i64 1 seq_cst
-  br label %wait
-wait:
-  %sign = load atomic i64, ptr %sign_at seq_cst, align 8
-  %wanted = icmp eq i64 %sign, 0
-  br i1 %wanted, label %wait, label %work
-work:
-  %tally = getelementptr i64, ptr %block, i64 8
-  %mine = getelementptr i64, ptr %tally, i64 %unit
-  %old = atomicrmw add ptr %mine, i64 1 seq_cst
-  %workers_at = getelementptr i64, ptr %block, i64 4
-  %bit = shl i64 1, %worker
-  %others = atomicrmw or ptr %workers_at, i64 %bit seq_cst
-  br label %over
-over:
-  %left = atomicrmw sub ptr %now_at, i64 1 seq_cst
-  %after = add i64 %unit, 1
-  br label %next
-end:
-  ret void
-}
-"""
+
+class Argument(IntEnum):
+    UNITS = 0
+    BLOCK = 1
 
 
 class Field(IntEnum):
-    NOW = 0
-    MOST = 1
-    """Most units that were under way together."""
-    SIGN = 2
+    """Places in the block."""
+
+    SIGN = 0
     """Units wait while it is 0."""
-    BEGUN = 3
-    WORKERS = 4
+    BEGUN = 1
+    WORKERS = 2
     """A bit for each worker that did a unit."""
-    TALLY = 8
+    TALLY = 3
+
+
+def units() -> str:
+    e = Unit(ir.Module(name="units"), "count")
+    first, stop = e.more
+    block = e.at(Argument.BLOCK, "int64")
+    with e.count(first, stop) as unit:
+        block.at(Field.BEGUN).swap("add", 1)
+        with e.repeat() as leave:
+            leave(block.at(Field.SIGN).load_shared().differs(0))
+        block.at(Field.TALLY).at(unit).swap("add", 1)
+        block.at(Field.WORKERS).swap("or", e.int64(1) << e.worker)
+    e.block.ret_void()
+    e.write_alone(Argument.UNITS)
+    return str(e.module)
 
 
 @cache
 def code() -> jit.Compiled:
-    return jit.compile_module(UNITS, jit.processor())
+    return jit.compile_module(units(), jit.processor())
 
 
 class Counted:
-    """A job of so many units that count themselves."""
+    """Some units that count themselves."""
 
     def __init__(self, units: int, **asked: Any) -> None:
         self.block = np.zeros(Field.TALLY + units, np.int64)
         self.block[Field.SIGN] = 1
-        self.job = crew.CrewJob(code(), "count", self.block.ctypes.data, units, **asked)
+        arguments = {Argument.UNITS: units, Argument.BLOCK: self.block.ctypes.data}
+        self.work = crew.NativeWork(code(), "count", arguments, units, **asked)
 
     @property
     def tally(self) -> list[int]:

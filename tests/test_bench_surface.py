@@ -18,7 +18,7 @@ from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels
 from edgeconv.core.choices import BORDERS, CHANNELS
-from edgeconv.core.forms import operation_bytes_per_pixel
+from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError

@@ -17,15 +17,15 @@ from test_cpu_engine import OTHER_PROCESSORS, called
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.hardware.cpu import jit
-from edgeconv.methods.cpu import canny_code, division
-from edgeconv.methods.cpu.canny import EngineCannyPlan
+from edgeconv.methods.cpu import canny_edges, division
+from edgeconv.methods.cpu.canny import prepare
 from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape
 from edgeconv.methods.options import Options
 
 BLURS = (0, 3, 5)
 SHAPES = [
     CannyShape(source, channels, l2, blur, jit.processor().vector_bytes)
-    for source, channels, l2, blur in product(("u8", "u16"), (1, 3), (False, True), BLURS)
+    for source, channels, l2, blur in product(("uint8", "uint16"), (1, 3), (False, True), BLURS)
 ]
 """All that code is written for."""
 PICTURES = 30
@@ -36,7 +36,7 @@ class CannyOfRows:
     """The engine's plan, for pictures and edges of (H, W) too."""
 
     def __init__(self, problem: ChainProblem, threads: int | None) -> None:
-        self.plan = EngineCannyPlan(problem, Options(threads=threads))
+        self.plan = prepare(problem, Options(threads=threads))
         self.choice = self.plan.choice
 
     def run(self, picture: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -54,7 +54,7 @@ def plan_canny(shape: tuple[int, ...], dtype: str, settings: CannySettings, thre
 
 def settings_of(rng: np.random.Generator, shape: CannyShape) -> CannySettings:
     """Thresholds, in either order, where they decide something; small ones, and ones that nothing is above."""
-    most = (1530 if shape.source == "u8" else 1530 * 257) * float(rng.choice([0.02, 0.2, 1.2]))
+    most = (1530 if shape.source == "uint8" else 1530 * 257) * float(rng.choice([0.02, 0.2, 1.2]))
     low, high = rng.uniform(0, most, 2)
     return CannySettings(float(low), float(high), shape.l2, shape.blur)
 
@@ -72,7 +72,7 @@ def assert_same(found: np.ndarray, expected: np.ndarray, what: object) -> None:
 )
 def test_random_pictures(shape):
     rng = np.random.default_rng(SHAPES.index(shape))
-    dtype = {"u8": "uint8", "u16": "uint16"}[shape.source]
+    dtype = shape.source
     for number in range(PICTURES):
         height, width = (int(side) for side in rng.integers(1, (150, 200)))
         size = (height, width, 3) if shape.channels == 3 else (height, width)
@@ -114,9 +114,9 @@ def test_registers_of_every_length(vector_bytes, monkeypatch):
 def test_code_for_other_processors_calls_nothing_outside(target):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    for source, channels, l2, blur in (("u8", 3, False, 0), ("u16", 1, True, 5)):
-        code = jit.assembly(canny_code.write(CannyShape(source, channels, l2, blur, target.vector_bytes)), target)
-        assert called(code) <= {canny_code.WORK, canny_code.GO_ON, canny_code.GROW}
+    for source, channels, l2, blur in (("uint8", 3, False, 0), ("uint16", 1, True, 5)):
+        code = jit.assembly(canny_edges.write(CannyShape(source, channels, l2, blur, target.vector_bytes)), target)
+        assert called(code) <= {canny_edges.WORK, canny_edges.GO_ON, canny_edges.GROW}
 
 
 # --- hysteresis -------------------------------------------------------------------------------------------------------

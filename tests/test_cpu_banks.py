@@ -14,7 +14,7 @@ from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.methods import method_names, require
-from edgeconv.methods.cpu import engine
+from edgeconv.methods.cpu import native
 from edgeconv.methods.options import Options
 
 FILTERS = st.one_of(st.integers(1, 9), st.integers(10, 40), st.sampled_from([64, 255, 256]))
@@ -61,7 +61,7 @@ def any_problem_is_right(name: str, streaming: bool, data: st.DataObject) -> Non
         image[height // 2, width // 2, -1] = draw(st.sampled_from([np.nan, np.inf, -np.inf]), "which")
     outputs = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "STREAMING_BYTES", 0 if streaming else 2**40)
+        patch.setattr(native, "STREAMING_BYTES", 0 if streaming else 2**40)
         for threads in (1, 3):
             ran = run_on_host(require(name, "cpu").prepare(problem, Options(threads=threads)), image, problem)
             assert_right(ran)

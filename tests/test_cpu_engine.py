@@ -16,13 +16,13 @@ from problems import assert_right, image_of, random_bank, random_image, run_on_h
 from selection import pairs_then_slow
 
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
-from edgeconv.methods.cpu import engine, rowcode
+from edgeconv.methods.cpu import native, rows
 from edgeconv.methods.cpu.layout import make_layout
-from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
 
 SLIDING = require("sliding", "cpu")
@@ -105,9 +105,9 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
     whole = run_on_host(method.prepare(problem, Options(threads=1)), image, problem)
     assert_right(whole)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
-    monkeypatch.setattr("edgeconv.methods.cpu.im2col.TILE_PIXELS", 300)
+    monkeypatch.setattr("edgeconv.methods.cpu.sliding.IM2COL_TILE_PIXELS", 300)
     for streaming_bytes in (0, 2**40):
-        monkeypatch.setattr(engine, "STREAMING_BYTES", streaming_bytes)
+        monkeypatch.setattr(native, "STREAMING_BYTES", streaming_bytes)
         for threads in (1, 2, 5):
             cut = run_on_host(method.prepare(problem, Options(threads=threads)), image, problem)
             assert cut.out.tobytes() == whole.out.tobytes(), f"{threads} threads, streaming from {streaming_bytes}"
@@ -126,7 +126,7 @@ def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
     for tile_pixels in (300, 16384):
         monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", tile_pixels)
         for streaming_bytes in (0, 2**40):
-            monkeypatch.setattr(engine, "STREAMING_BYTES", streaming_bytes)
+            monkeypatch.setattr(native, "STREAMING_BYTES", streaming_bytes)
             assert_right(run_on_host(SLIDING.prepare(problem, Options(threads=2)), image, problem))
 
 
@@ -134,7 +134,7 @@ def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
 @pytest.mark.parametrize("offset_bytes", [0, 4, 16, 60])
 def test_streaming_stores_suit_any_alignment_of_the_output(offset_bytes, filters, monkeypatch):
     """Also where several outputs are put together."""
-    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
+    monkeypatch.setattr(native, "STREAMING_BYTES", 0)
     problem = Case(RANDOM, "mix", "float32", "raw", shape=(5, 1111), filters=filters).problem()
     image = random_image(5, 1111, "float32")
     plan = SLIDING.prepare(problem, Options())
@@ -176,7 +176,7 @@ def test_large_flat_pictures_are_read_where_they_lie():
 @pytest.mark.parametrize("padding", [1, 5, 10, 11, 21, 22, 42, 43, 85, 86, 171])
 def test_paddings_of_any_width_are_right_on_pictures_that_pass_the_caches(monkeypatch, padding):
     """Round a third of 32, 64, 128, 256 and 512 samples, wherever the blocks of a processor end."""
-    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
+    monkeypatch.setattr(native, "STREAMING_BYTES", 0)
     case = Case("prewitt", "each", "uint8", "abs", shape=(4, 1000), padding=padding, border="reflect101")
     problem = case.problem()
     plan = SLIDING.prepare(problem, Options())
@@ -268,10 +268,8 @@ def test_code_for_other_processors_calls_nothing_outside(target, case):
     """No C library is linked to generated code: a call to one would end the process. It calls itself alone."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    lowering = make_lowering(case.problem(), streaming=True)
-    layout = make_layout(lowering, target, 2048, columns=False)
-    code = jit.assembly(rowcode.write(lowering, layout), target)
-    assert called(code) == {rowcode.ENTRY_POINT}
+    layout = make_layout(lower(case.problem()), target, 2048, columns=False, streaming=True)
+    assert called(jit.assembly(rows.write(layout), target)) == {rows.WORK}
 
 
 def take_processor(name, monkeypatch):
@@ -331,7 +329,7 @@ ROWS_TILE_BY_TILE = [
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize(("stride", "padding", "shape"), ROWS_TILE_BY_TILE)
 def test_rows_tile_by_tile_are_right(filters, dtype, stride, padding, shape, monkeypatch):
-    monkeypatch.setattr(engine, "STREAMING_BYTES", 4096)
+    monkeypatch.setattr(native, "STREAMING_BYTES", 4096)
     here = dataclasses.replace(jit.processor(), l1_bytes=8 * 1024)
     monkeypatch.setattr(jit, "processor", lambda: here)
     mode = "raw" if dtype == "float32" else "abs"

@@ -25,19 +25,19 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no c
 @pytest.mark.parametrize("asked", [1, 2, 3, 7])
 @pytest.mark.parametrize("units", [1, 2, 50])
 def test_every_unit_is_done_once_each_time(asked: int, units: int) -> None:
-    counted = Counted(units, asked=asked, most_threads=asked)
+    counted = Counted(units, asked=asked, max_threads=asked)
     for _ in range(200):
-        counted.job.run()
+        counted.work.run()
     assert counted.tally == [200] * units
     assert counted.workers <= set(range(asked))
 
 
 def test_many_callers_at_once() -> None:
-    jobs = [Counted(9, asked=3, most_threads=3) for _ in range(12)]
+    jobs = [Counted(9, asked=3, max_threads=3) for _ in range(12)]
 
     def call(counted: Counted) -> None:
         for _ in range(300):
-            counted.job.run()
+            counted.work.run()
 
     callers = [threading.Thread(target=call, args=(counted,)) for counted in jobs]
     for caller in callers:
@@ -49,9 +49,9 @@ def test_many_callers_at_once() -> None:
 
 def test_helpers_do_take_part() -> None:
     """The caller alone cannot get on: its unit waits for a sign that is given once another has begun too."""
-    counted = Counted(2, asked=2, most_threads=2)
+    counted = Counted(2, asked=2, max_threads=2)
     counted.block[Field.SIGN] = 0
-    caller = threading.Thread(target=counted.job.run)
+    caller = threading.Thread(target=counted.work.run)
     caller.start()
     try:
         wait_until(lambda: counted.block[Field.BEGUN] == 2)
@@ -70,35 +70,17 @@ def limited(monkeypatch: pytest.MonkeyPatch, usable: int, cpus: frozenset[int] |
 
 def test_a_job_takes_fewer_threads_when_the_process_gets_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, 4)
-    counted = Counted(40, asked=None, most_threads=4)
-    counted.job.run()
-    assert counted.job.threads == 4
+    counted = Counted(40, asked=None, max_threads=4)
+    counted.work.run()
+    assert counted.work.threads == 4
     limited(monkeypatch, 1)
-    counted.block[Field.WORKERS] = counted.block[Field.MOST] = 0
-    counted.job.run()
-    assert (counted.job.threads, counted.workers, counted.block[Field.MOST]) == (1, {0}, 1)
+    counted.block[Field.WORKERS] = 0
+    counted.work.run()
+    assert (counted.work.threads, counted.workers) == (1, {0})
     limited(monkeypatch, 3)
-    counted.job.run()
-    assert counted.job.threads == 3
+    counted.work.run()
+    assert counted.work.threads == 3
     assert set(counted.tally) == {3}
-
-
-def test_callers_and_helpers_together_are_no_more_than_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second caller finds no core for a helper, although the crew has helpers that are free."""
-    limited(monkeypatch, 4)
-    Counted(1, asked=None, most_threads=4)  # so many helpers are there from now on
-    limited(monkeypatch, 2)
-    first, second = (Counted(units, asked=None, most_threads=2) for units in (1, 50))
-    first.block[Field.SIGN] = 0
-    holding = threading.Thread(target=first.job.run)
-    holding.start()
-    try:
-        wait_until(lambda: first.block[Field.BEGUN] == 1)
-        second.job.run()
-    finally:
-        first.block[Field.SIGN] = 1
-        join(holding)
-    assert (second.workers, second.tally) == ({0}, [1] * 50)
 
 
 INTERRUPTED = """
@@ -112,18 +94,18 @@ class Rung(Exception):
 def ring(number, frame):
     raise Rung
 
-counted = Counted(30, asked=3, most_threads=3)
+counted = Counted(30, asked=3, max_threads=3)
 signal.signal(signal.SIGALRM, ring)
 for _ in range(50):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.001)
         while True:
-            counted.job.run()
+            counted.work.run()
     except Rung:
         pass
 assert len(set(counted.tally)) == 1, "a run was cut short"
 before = counted.tally[0]
-counted.job.run()
+counted.work.run()
 assert counted.tally == [before + 1] * 30
 print("all of it")
 """
@@ -150,15 +132,15 @@ def cores_of_helpers() -> set[str]:
 def test_helpers_go_where_the_process_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = os.sched_getaffinity(0)
     one = min(allowed)
-    counted = Counted(4, asked=3, most_threads=3)
-    counted.job.run()
+    counted = Counted(4, asked=3, max_threads=3)
+    counted.work.run()
     try:
         limited(monkeypatch, 1, frozenset({one}))
-        counted.job.run()
+        counted.work.run()
         assert cores_of_helpers() == {str(one)}
     finally:
         limited(monkeypatch, len(allowed), frozenset(allowed))
-        counted.job.run()
+        counted.work.run()
     assert set(counted.tally) == {3}
 
 
@@ -167,26 +149,26 @@ import os, signal, sys, threading, warnings
 sys.path.insert(0, {tests!r})
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
 from crew_units import Counted
-counted = Counted(20, asked=3, most_threads=3)
-counted.job.run()
-other = Counted(20, asked=3, most_threads=3)
+counted = Counted(20, asked=3, max_threads=3)
+counted.work.run()
+other = Counted(20, asked=3, max_threads=3)
 ending = threading.Event()
 def go_on():
     while not ending.is_set():
-        other.job.run()
+        other.work.run()
 beside = threading.Thread(target=go_on)
 beside.start()  # another thread's job may be under way at the moment of the fork
 for _ in range(20):
     child = os.fork()
     if child == 0:
         signal.alarm(60)
-        mine = Counted(20, asked=3, most_threads=3)
+        mine = Counted(20, asked=3, max_threads=3)
         for _ in range(50):
-            mine.job.run()
-            counted.job.run()
+            mine.work.run()
+            counted.work.run()
         os._exit(0 if mine.tally == [50] * 20 and len(set(counted.tally)) == 1 else 3)
     assert os.waitpid(child, 0)[1] == 0
-    counted.job.run()
+    counted.work.run()
 ending.set()
 beside.join()
 assert counted.tally == [21] * 20, counted.tally
@@ -204,12 +186,12 @@ FORK_WHILE_COMPILING = """
 import os, signal, sys, threading, warnings
 sys.path.insert(0, {tests!r})
 warnings.simplefilter("ignore", DeprecationWarning)
-from crew_units import UNITS
+from crew_units import units
 from edgeconv.hardware.cpu import jit
 ending = threading.Event()
 def compile_on():
     while not ending.is_set():
-        jit.compile_module(UNITS, jit.processor())
+        jit.compile_module(units(), jit.processor())
 compilers = [threading.Thread(target=compile_on) for _ in range(2)]
 for compiler in compilers:
     compiler.start()
@@ -217,7 +199,7 @@ for _ in range(20):
     child = os.fork()
     if child == 0:
         signal.alarm(60)
-        jit.compile_module(UNITS, jit.processor())
+        jit.compile_module(units(), jit.processor())
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 ending.set()
@@ -248,13 +230,13 @@ import atexit
 from crew_units import Counted
 from edgeconv.hardware.cpu import crew
 atexit.unregister(crew.CREW.stop)
-atexit.register(lambda: counted.job.run() or print(counted.tally == [2] * 20, flush=True))
+atexit.register(lambda: counted.work.run() or print(counted.tally == [2] * 20, flush=True))
 atexit.register(crew.CREW.stop)  # so that the job before comes after the crew has left
-counted, other = (Counted(20, asked=3, most_threads=3) for _ in range(2))
-counted.job.run()
+counted, other = (Counted(20, asked=3, max_threads=3) for _ in range(2))
+counted.work.run()
 def go_on():
     while True:
-        other.job.run()
+        other.work.run()
 threading.Thread(target=go_on, daemon=True).start()
 """
 
@@ -267,8 +249,8 @@ def test_the_interpreter_ends_cleanly_beside_a_thread_that_is_still_at_it() -> N
 def test_without_a_crew_the_pool_does_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "unavailable_reason", lambda: "there is none here")
     monkeypatch.setattr(crew.CREW, "run", None)
-    counted = Counted(30, asked=3, most_threads=3)
-    counted.job.run()
+    counted = Counted(30, asked=3, max_threads=3)
+    counted.work.run()
     assert counted.tally == [1] * 30
 
 
@@ -281,6 +263,6 @@ def test_a_system_that_gives_no_thread_leaves_the_work_to_the_caller(monkeypatch
 
     monkeypatch.setattr(crew, "CREW", lonely)
     monkeypatch.setattr(crew.threading, "Thread", NoThread)
-    counted = Counted(10, asked=3, most_threads=3)
-    counted.job.run()
+    counted = Counted(10, asked=3, max_threads=3)
+    counted.work.run()
     assert (counted.tally, counted.workers) == ([1] * 10, {0})

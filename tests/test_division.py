@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from edgeconv.core.filters import named_filter, weight_set
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
 from edgeconv.hardware.cpu.jit import Processor
 from edgeconv.methods.cpu import division
 from edgeconv.methods.cpu.division import STRIP_ROWS, STRIPS_PER_THREAD, THREAD_SECONDS, UNIT_SECONDS, divide
 from edgeconv.methods.cpu.layout import make_layout
-from edgeconv.methods.cpu.lowering import make_lowering
 
 AVX2 = Processor("x86_64-linux-gnu", "x86-64-v3", "", 32, has_half=True)
 
@@ -57,8 +57,8 @@ def test_strips_are_neither_long_nor_short(rows: int, microseconds: int) -> None
 def test_the_estimate_grows_with_pixels_and_multiply_adds() -> None:
     def estimate(height: int, width: int, name: str = "laplacian8") -> float:
         problem = make_problem((height, width, 3), "uint8", weight_set(named_filter(name), "each"), output_mode="abs")
-        lowering = make_lowering(problem)
-        return division.seconds_alone(problem, lowering, make_layout(lowering, AVX2, 16384, columns=False))
+        layout = make_layout(lower(problem), AVX2, 16384, columns=False, streaming=False)
+        return division.seconds_alone(problem, layout)
 
     side = 512
     once = estimate(side, side)

@@ -16,10 +16,10 @@ from edgeconv.api.convolve import plan as plan_of
 from edgeconv.core import exactness, forms
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, Filter, WeightSet, custom_filter, named_filter, weight_set
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.methods import require
-from edgeconv.methods.cpu import engine
-from edgeconv.methods.cpu.lowering import make_lowering
+from edgeconv.methods.cpu import native
 from edgeconv.methods.cuda.sliding_arithmetic import form_for
 from edgeconv.methods.options import Options
 
@@ -29,7 +29,7 @@ KIRSCH, ROBINSON = named_filter("kirsch").kernels, named_filter("robinson").kern
 
 def taken(name: str, channels: str, dtype: str = "uint8", stride: int = 1) -> tuple[str, ...]:
     problem = make_problem((8, 8, 3), dtype, weight_set(named_filter(name), channels), stride=stride)
-    return make_lowering(problem).forms
+    return lower(problem).forms
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_gradient_is_two_kernels_of_one_pair_of_weights(
 
 def test_im2col_takes_no_form() -> None:
     problem = make_problem((8, 8, 3), "uint8", weight_set(named_filter("kirsch"), "mix"))
-    assert make_lowering(problem, share=False).forms == ()
+    assert lower(problem, share=False).forms == ()
     assert IM2COL.prepare(problem, Options()).choice["forms"] == "plain sums"
 
 
@@ -148,7 +148,7 @@ def test_robinson_is_a_ring_of_differences_of_the_named_weights_alone() -> None:
         assert forms.ring_of_differences(other[:, np.newaxis]) is None
     fractions = Filter("f", ROBINSON / 3, "maximum", "", "")
     problem = make_problem((8, 8, 3), "uint8", weight_set(fractions, "each"))
-    assert make_lowering(problem).forms == ("opposite directions", "equal taps")
+    assert lower(problem).forms == ("opposite directions", "equal taps")
 
 
 def test_a_ring_of_fractions_has_to_keep_within_the_bound() -> None:
@@ -297,7 +297,7 @@ def form_is_the_plain_sum(streaming: bool, problem: Problem, seed: int, extreme:
     if extreme:  # black and white alone drive every sum to its limits
         image = np.where(image > image.mean(), image.max(), image.min()).astype(problem.dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "STREAMING_BYTES", 0 if streaming else 2**40)
+        patch.setattr(native, "STREAMING_BYTES", 0 if streaming else 2**40)
         found = run_on_host(SLIDING.prepare(problem, Options(threads=2)), image, problem)
         plain = run_on_host(IM2COL.prepare(problem, Options(threads=1)), image, problem)
     assert_right(found)
@@ -354,7 +354,7 @@ def test_a_block_of_several_sums_is_whole_whatever_the_registers(name: str, regi
             (7, 301, 3), dtype, weight_set(named_filter(name), channels), stride=stride, output_mode="abs"
         )
         for streaming_bytes in (0, 2**40):
-            monkeypatch.setattr(engine, "STREAMING_BYTES", streaming_bytes)
+            monkeypatch.setattr(native, "STREAMING_BYTES", streaming_bytes)
             assert_right(run_on_host(SLIDING.prepare(problem, Options()), random_image(7, 301, dtype), problem))
 
 
@@ -375,7 +375,7 @@ def test_nothing_is_written_outside_the_output_and_no_sample_outside_the_picture
     name: str, channels: str, dtype: str, stride: int, offset: int, monkeypatch
 ) -> None:
     """Views that begin at any sample, with other values all around them."""
-    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
+    monkeypatch.setattr(native, "STREAMING_BYTES", 0)
     problem = make_problem(
         (5, 333, 3), dtype, weight_set(named_filter(name), channels), stride=stride, output_mode="abs"
     )

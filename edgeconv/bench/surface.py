@@ -12,7 +12,7 @@ the least and the largest of its sizes. Seed and number give the same cases on e
     border, output mode, channels, type   each with the same chance
 
 The limit of a case is the larger of two times, a copy of its fewest bytes in the same run, and the operations that no
-form saves (core/forms.py) at the measured rate of multiply-adds; a method's share is limit / median. Small cases are
+form saves (core/lowering.py) at the measured rate of multiply-adds; a method's share is limit / median. Small cases are
 bound by neither, but by the start of a run, which the least time of the record shows.
 """
 
@@ -33,8 +33,8 @@ from edgeconv.bench.summary import competes, fastest, median, timed_by_case
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
-from edgeconv.core.forms import operation_bytes_per_pixel
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
@@ -192,7 +192,7 @@ def _operand_bytes(row: BenchRow) -> float:
         output_mode=case.output_mode,
     )
     problem = request.problem((case.height, case.width, bench_channels(case.filter)), np.dtype(case.dtype))
-    of_pixel = operation_bytes_per_pixel(problem, mends=row.device == "cuda")
+    of_pixel = operation_bytes_per_pixel(problem, recomputes=row.device == "cuda")
     return float(of_pixel) * problem.output_height * problem.output_width
 
 

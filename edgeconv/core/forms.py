@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, largest_sums, needs_exact_root, sums_for
+from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, sums_for
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -118,11 +118,7 @@ DIFFERENCES_ROUNDINGS = 4
 GRADIENT_ROUNDINGS = 3
 """Of a term, after its difference: of a sum of two, of its product, of the sum that joins them."""
 
-ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
-"""A root of two responses, as multiply-adds: 4.5 cycles of a register where two of those are begun in each
-(docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
-
-MOST_ROUNDINGS_OF_A_SHARE = 8
+MAX_ROUNDINGS_OF_A_SHARE = 8
 """By how much weights that were each rounded once or twice may differ from shares of one kernel."""
 
 
@@ -164,14 +160,14 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
     shares = (at_place / at_place[largest]).astype(weights.dtype)
     unit = FLOAT64_UNIT if weights.dtype == np.float64 else FLOAT32_UNIT
     between = np.diff(np.sort(shares.astype(np.float64)))
-    if not shares.all() or (between <= MOST_ROUNDINGS_OF_A_SHARE * unit * np.abs(shares).max()).any():
+    if not shares.all() or (between <= MAX_ROUNDINGS_OF_A_SHARE * unit * np.abs(shares).max()).any():
         return None
     kernels = exact[:, :, largest : largest + 1]
     lost = np.abs(kernels * shares.astype(np.float64)[:, np.newaxis, np.newaxis] - exact)
     if ((kernels == 0) != (exact == 0)).any():
         return None
     represented = float((lost / np.where(exact == 0, 1.0, np.abs(exact))).max()) / unit
-    if represented > MOST_ROUNDINGS_OF_A_SHARE:
+    if represented > MAX_ROUNDINGS_OF_A_SHARE:
         return None
     of_sum = int(np.ceil(represented)) + channels + (weights.dtype == np.float64)  # whose product is rounded here
     taps = np.count_nonzero(kernels, axis=(2, 3, 4))
@@ -379,13 +375,13 @@ class Reduction:
 
 
 def reduced(problem: Problem, weights: Weights | None = None, *, mends: bool = False) -> Reduction:
-    """The forms that a problem allows, or its rules with other weights: (directions, out, in, 3, 3), one group.
+    """The forms that a problem allows, or its rules with other weights: (directions, out, in, 3, 3).
 
     `mends` as for `fewer_directions`; such a method scales shares so that tiny samples lose no more than by the plain
     sum.
     """
-    one_group = problem.groups == 1 or weights is not None
     weights = problem.dense_weights() if weights is None else weights
+    one_group = problem.groups == 1 or weights.shape[2] == 1
     whole_samples, exact = problem.dtype.kind == "u", is_whole(problem)
     weighted = None if exact or not one_group else weighted_channel(weights, whole_samples or mends)
     channel_sum = one_group and has_equal_channels(weights)
@@ -409,41 +405,8 @@ def reduced(problem: Problem, weights: Weights | None = None, *, mends: bool = F
     return Reduction(kernels, channel_sum, weighted, results, directions, left)
 
 
-def operations_per_pixel(problem: Problem, *, mends: bool = False) -> tuple[int, int]:
-    """What no form saves of an output pixel: operations, and those of roots (in float).
-
-    Additions, multiply-adds and maxima count as one. Rounding, storing and fetching are left out. `mends` as for
-    `fewer_directions`.
-    """
-    found = reduced(problem, mends=mends)
-    before = problem.in_channels - 1 if found.channel_sum else problem.in_channels if found.weighted is not None else 0
-    left = found.directions
-    operations = before + _taps(left.kernels, problem.dtype.kind == "u") + sum(ring.operations for ring in left.rings)
-    root = 0
-    if problem.combine == "maximum":
-        operations += sum(len(output) * (1 + left.by_size) - 1 for output in left.kernels)
-    elif problem.combine == "magnitude":
-        each = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
-        root = len(set(found.result_of_output)) * each
-    return operations, root
-
-
-def operation_bytes_per_pixel(problem: Problem, *, mends: bool = False) -> int:
-    """`operations_per_pixel`, each times the bytes of the type that it is done in.
-
-    Divided by the bytes of a register it is a number of instructions. The type has 16 bits where those hold the sums.
-    """
-    operations, root = operations_per_pixel(problem, mends=mends)
-    float_bytes = 8 if problem.dtype == np.float64 else 4
-    fits_16_bits = is_whole(problem) and float(largest_sums(problem).max()) <= np.iinfo(np.int16).max
-    return operations * (2 if fits_16_bits else float_bytes) + root * float_bytes
-
-
-def _taps(kernels: Sequence[Weights], whole_samples: bool) -> int:
-    """Multiply-adds of all responses, with equal taps added first where that is done."""
-    responses = [direction.reshape(-1) for output in kernels for direction in output]
-    columns = list(zip(*(response.tolist() for response in responses), strict=True))
-    together = equal_taps(columns) if whole_samples else []
-    gone = {number for group in together for number, _ in group[1:]}
-    left = sum(bool(weight) for number, column in enumerate(columns) if number not in gone for weight in column)
-    return left + len(gone)
+def not_reduced(weights: Weights) -> Reduction:
+    """No form at all, for methods whose time is to be that of the method; `weights` is (directions, out, in, 3, 3)."""
+    outputs = range(weights.shape[1])
+    everything = Directions(tuple(weights[:, output] for output in outputs), (), by_size=False)
+    return Reduction(weights, False, None, tuple(outputs), everything, None)

@@ -33,7 +33,7 @@ METHODS: tuple[MethodEntry, ...] = (
         "opencv", "cpu", "edgeconv.methods.opencv:OpenCV", "cv2.filter2D and cv2.transform, the CPU's vendor library"
     ),
     MethodEntry("sliding", "cpu", "edgeconv.methods.cpu.sliding:CpuSliding", "one pass over HWC, nothing materialised"),
-    MethodEntry("im2col", "cpu", "edgeconv.methods.cpu.im2col:CpuIm2col", "columns in memory in bands, then GEMM"),
+    MethodEntry("im2col", "cpu", "edgeconv.methods.cpu.sliding:CpuIm2col", "columns in memory in bands, then GEMM"),
     MethodEntry(
         "sliding", "cuda", "edgeconv.methods.cuda.sliding:CudaSliding", "one pass over HWC, nothing materialised"
     ),

@@ -18,17 +18,20 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
 from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS, MAX_CORES, MAX_THREADS, CrewField, JobField
+from edgeconv.hardware.cpu.emit import ALONE
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
-MOST_WOKEN = 4
+MAX_WOKEN = 4
 """Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
 rounds of four wake sixteen threads soonest."""
 LEAVE_SECONDS = 1.0
@@ -56,52 +59,60 @@ def _not_open(*arguments: int) -> None:
     raise AssertionError("a crew is started before it runs")
 
 
-class CrewJob:
-    """Work of generated code that can be cut into units; `run` does all of it, again and again.
+class NativeWork:
+    """Generated code over a block of named int64, cut into units; `run` does all of them, again and again.
 
-    The function is `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`; no two threads work
-    under one number of a worker at the same time, and 0 is the caller.
+    The module has `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`, under any name, and
+    `void alone(int64 *arguments)` (emit.py). No two threads work under one number of a worker at the same time, and 0
+    is the caller.
     """
 
     def __init__(
         self,
         code: jit.Compiled,
         name: str,
-        arguments: int,
+        arguments: Mapping[Any, int],
         units: int,
         *,
         asked: int | None,
-        most_threads: int,
-        sleepers: int = MOST_WOKEN,
+        max_threads: int,
+        sleepers: int = MAX_WOKEN,
     ) -> None:
-        """By `asked` threads, or else by as many as the process may use, and up to `most_threads`.
+        """By `asked` threads, or else by as many as the process may use, and up to `max_threads`.
 
+        `arguments` are by their places, without a gap; addresses among them belong to memory that the caller holds.
         `sleepers` is how many helpers the work is worth waking.
         """
-        self._code, self._name, self._arguments, self._units = code, name, arguments, units
-        self._asked, self._most_threads = asked, most_threads
-        self._words = np.zeros(len(JobField), np.int64)
+        self._code, self._name, self._units = code, name, units
+        self._asked, self._max_threads = asked, max_threads
+        block = np.array([arguments[place] for place in sorted(arguments)], np.int64)
+        self.words = memoryview(block.data)
+        """The arguments: three times as fast to write as the array."""
+        self._address = block.ctypes.data
+        self._job = np.zeros(len(JobField), np.int64)
         constant = [JobField.FUNCTION, JobField.ARGUMENTS, JobField.UNITS, JobField.SLEEPERS]
-        self._words[constant] = (code.address(name), arguments, units, min(sleepers, MOST_WOKEN))
-        self.address = self._words.ctypes.data
+        self._job[constant] = (code.address(name), self._address, units, min(sleepers, MAX_WOKEN))
+        self.job_address = self._job.ctypes.data
         self.adapt(current_limits())
-        if self._most_threads > 1 and unavailable_reason() is None:
+        self._alone = code.function(ALONE, 1) if max_threads == 1 else None
+        if max_threads > 1 and unavailable_reason() is None:
             CREW.start(self.threads - 1, self.limits)
 
     def adapt(self, limits: Limits) -> None:
         """Keep to what the process may use now."""
         self.limits = limits
-        self.threads = min(self._most_threads, self._asked or limits.threads, MAX_THREADS)
-        self._words[JobField.THREADS] = self.threads
-        self._words[JobField.LIMIT] = max(self.threads, limits.threads)
+        self.threads = min(self._max_threads, self._asked or limits.threads, MAX_THREADS)
+        self._job[JobField.THREADS] = self.threads
 
     def run(self) -> None:
         """Do all units, by this thread and by others that are free."""
-        if unavailable_reason() is None:
+        if self._alone is not None:
+            self._alone(self._address)
+        elif unavailable_reason() is None:
             CREW.run(self)
-            return
-        work = self._code.function(self._name, 4)
-        run_pieces(lambda unit, worker: work(self._arguments, worker, unit, unit + 1), self._units, self.threads)
+        else:
+            work = self._code.function(self._name, 4)
+            run_pieces(lambda unit, worker: work(self._address, worker, unit, unit + 1), self._units, self.threads)
 
 
 class Crew:
@@ -120,14 +131,14 @@ class Crew:
         self._limits: Limits | None = None
         self._run: jit.NativeFunction = _not_open
 
-    def run(self, job: CrewJob) -> None:
+    def run(self, job: NativeWork) -> None:
         """Do all units of the job, by this thread and by helpers that are free."""
         limits = current_limits()
         if limits is not job.limits:
             job.adapt(limits)
         if limits is not self._limits or len(self._helpers) < job.threads - 1:
             self.start(job.threads - 1, limits)
-        self._run(self._address, job.address)
+        self._run(self._address, job.job_address)
 
     def start(self, helpers: int, limits: Limits) -> None:
         """Have at least so many helpers, if the system gives them, on the cores that the process may use."""

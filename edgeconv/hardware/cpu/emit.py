@@ -1,132 +1,493 @@
-"""A small vocabulary for writing vector code: LLVM IR with loops, typed vectors and shuffles.
+"""Vector code as expressions: LLVM IR with operators, typed memory, loops and shuffles.
 
-Values are LLVM vectors of any length; LLVM cuts them into this processor's registers. Two things are done here
-because LLVM does them badly by itself: a shuffle of several registers is written as a chain of two-register
-shuffles (one instruction each on AVX-512), and stores past the cache are told their alignment.
+    Value      a number or a vector of any length, which LLVM cuts into this processor's registers; `a + b`, `a < b`,
+               and `(a < b).select(a, b)` write an instruction each; Python's numbers stand for constants of its type
+    Array      samples of one type from an address on: `rows.at(x).load(16)`, `words[3]`
+    Variable   a place on the stack that LLVM turns into a register
+    Emitter    one function, with its loops and conditions
+    Unit       a function over a block of named int64, which does units of work (crew.py)
+
+Two things are done here because LLVM does them badly by itself: a shuffle of several registers is written as a chain of
+two-register shuffles (one instruction each on AVX-512), and stores past the cache are told their alignment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
+from functools import cache
 from typing import Any, Literal
 
 from llvmlite import ir
+from llvmlite.ir.instructions import StoreAtomicInstr
 
-Scalar = Literal["u8", "u16", "i16", "i32", "i64", "f16", "f32", "f64"]
-"""The sample types that generated code works in."""
-SCALAR_BYTES: dict[Scalar, int] = {"u8": 1, "u16": 2, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8}
+Scalar = Literal["uint8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64"]
+"""The sample types that generated code works in, by NumPy's names."""
+LLVM_TYPE: dict[str, ir.Type] = {
+    "uint8": ir.IntType(8),
+    "uint16": ir.IntType(16),
+    "int16": ir.IntType(16),
+    "int32": ir.IntType(32),
+    "int64": ir.IntType(64),
+    "float16": ir.HalfType(),
+    "float32": ir.FloatType(),
+    "float64": ir.DoubleType(),
+}
+SCALAR_BYTES: dict[Scalar, int] = {
+    "uint8": 1,
+    "uint16": 2,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float16": 2,
+    "float32": 4,
+    "float64": 8,
+}
+UNSIGNED_MAX: dict[Scalar, int] = {"uint8": 0xFF, "uint16": 0xFFFF}
+_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
-Value = Any
-"""An llvmlite IR value."""
-
-I64 = ir.IntType(64)
-I32 = ir.IntType(32)
+I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 POINTER = ir.PointerType()
-
-_LLVM_TYPE: dict[Scalar, ir.Type] = {
-    "u8": ir.IntType(8),
-    "u16": ir.IntType(16),
-    "i16": ir.IntType(16),
-    "i32": I32,
-    "i64": I64,
-    "f16": ir.HalfType(),
-    "f32": ir.FloatType(),
-    "f64": ir.DoubleType(),
-}
-_INTRINSIC_SUFFIX: dict[Scalar, str] = {
-    "u8": "i8",
-    "u16": "i16",
-    "i16": "i16",
-    "i32": "i32",
-    "i64": "i64",
-    "f16": "f16",
-    "f32": "f32",
-    "f64": "f64",
-}
-
-UNSIGNED_MAX: dict[Scalar, int] = {"u8": 0xFF, "u16": 0xFFFF}
 
 
 def is_float(scalar: Scalar) -> bool:
-    """True for f16, f32 and f64."""
-    return scalar in ("f16", "f32", "f64")
+    """True for float16, float32 and float64."""
+    return scalar.startswith("float")
 
 
+@cache
 def vector_type(scalar: Scalar, lanes: int) -> ir.VectorType:
     """LLVM's type for `lanes` values of `scalar`."""
-    return ir.VectorType(_LLVM_TYPE[scalar], lanes)
-
-
-def splat(scalar: Scalar, lanes: int, value: float) -> ir.Constant:
-    """The same constant in every lane."""
-    exact = ir.Constant(_LLVM_TYPE[scalar], float(value) if is_float(scalar) else int(value))
-    return _Splat(vector_type(scalar, lanes), f"splat ({exact})")
+    return ir.VectorType(LLVM_TYPE[scalar], lanes)
 
 
 class _Splat(ir.Constant):  # type: ignore[misc]
     """LLVM's short form for a constant vector of equal lanes; llvmlite alone would write every lane out."""
 
-    def __init__(self, kind: ir.VectorType, text: str) -> None:
+    def __init__(self, kind: ir.VectorType, one: ir.Constant) -> None:
         super().__init__(kind, None)
-        self._text = text
+        self._text = f"splat ({one})"
 
     def _get_reference(self) -> str:
         return self._text
 
 
+def _constant(kind: ir.Type, value: float) -> ir.Constant:
+    """A number of this type, in every lane of a vector."""
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    one = ir.Constant(element, int(value) if isinstance(element, ir.IntType) else float(value))
+    return _Splat(kind, one) if isinstance(kind, ir.VectorType) else one
+
+
+class Value:
+    """A number or a vector of numbers in the function under way. Comparisons of integers are of signed ones."""
+
+    __slots__ = ("_e", "ir")
+
+    def __init__(self, e: Emitter, value: Any) -> None:
+        self._e, self.ir = e, value
+
+    @property
+    def lanes(self) -> int:
+        """Numbers of a vector."""
+        return int(self.ir.type.count)
+
+    @property
+    def _element(self) -> ir.Type:
+        kind = self.ir.type
+        return kind.element if isinstance(kind, ir.VectorType) else kind
+
+    @property
+    def is_float(self) -> bool:
+        """Whether its numbers are floats."""
+        return not isinstance(self._element, ir.IntType)
+
+    def like(self, value: float) -> Value:
+        """A constant of the same type and length."""
+        return Value(self._e, _constant(self.ir.type, value))
+
+    def _given(self, other: Value | float) -> Any:
+        return other.ir if isinstance(other, Value) else _constant(self.ir.type, other)
+
+    def _do(self, name: str, other: Value | float, of_floats: str = "") -> Value:
+        instruction = getattr(self._e.block, of_floats if self.is_float else name)
+        return Value(self._e, instruction(self.ir, self._given(other)))
+
+    def _compare(self, sign: str, other: Value | float) -> Value:
+        block = self._e.block
+        compare = block.fcmp_ordered if self.is_float else block.icmp_signed
+        return Value(self._e, compare(sign, self.ir, self._given(other)))
+
+    def __add__(self, other: Value | float) -> Value:
+        return self._do("add", other, "fadd")
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self._do("sub", other, "fsub")
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self._do("mul", other, "fmul")
+
+    def __floordiv__(self, other: Value | int) -> Value:
+        return self._do("sdiv", other)
+
+    def __mod__(self, other: Value | int) -> Value:
+        return self._do("srem", other)
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._do("and_", other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self._do("or_", other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._do("xor", other)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self._do("shl", other)
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Without a sign: zeros come in from above."""
+        return self._do("lshr", other)
+
+    def shift_signed(self, bits: int) -> Value:
+        """To the right; the sign stays."""
+        return self._do("ashr", bits)
+
+    def __invert__(self) -> Value:
+        return Value(self._e, self._e.block.not_(self.ir))
+
+    def __neg__(self) -> Value:
+        return Value(self._e, self._e.block.fneg(self.ir) if self.is_float else self._e.block.neg(self.ir))
+
+    def __abs__(self) -> Value:
+        return self.call("llvm.fabs") if self.is_float else self.call("llvm.abs", flags=(I1(0),))
+
+    def __lt__(self, other: Value | float) -> Value:
+        return self._compare("<", other)
+
+    def __le__(self, other: Value | float) -> Value:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Value | float) -> Value:
+        return self._compare(">=", other)
+
+    def equals(self, other: Value | float) -> Value:
+        """Whether both are the same, lane by lane."""
+        return self._compare("==", other)
+
+    def differs(self, other: Value | float) -> Value:
+        """Whether they are not."""
+        return self._compare("!=", other)
+
+    def is_nan(self) -> Value:
+        """Of floats."""
+        return Value(self._e, self._e.block.fcmp_unordered("uno", self.ir, self.ir))
+
+    def select(self, one: Value, other: Value | float) -> Value:
+        """`one` where this is true, else `other`."""
+        return Value(self._e, self._e.block.select(self.ir, one.ir, one._given(other)))
+
+    def min(self, other: Value | float) -> Value:
+        """The smaller, neither of which is NaN."""
+        return (self < other).select(self, other) if self.is_float else self.call("llvm.smin", other)
+
+    def max(self, other: Value | float) -> Value:
+        """The larger, neither of which is NaN."""
+        return (self > other).select(self, other) if self.is_float else self.call("llvm.smax", other)
+
+    def times(self, factor: Value | float, total: Value | None) -> Value:
+        """`self · factor + total`: of floats one instruction where the processor has it."""
+        if total is None:
+            return self * factor
+        return self.call("llvm.fmuladd", factor, total) if self.is_float else total + self * factor
+
+    def call(self, intrinsic: str, *others: Value | float, flags: tuple[ir.Constant, ...] = ()) -> Value:
+        """An LLVM intrinsic that takes and gives values of one type, e.g. `llvm.umax`."""
+        kind = self.ir.type
+        lanes = f"v{kind.count}" if isinstance(kind, ir.VectorType) else ""
+        name = f"{intrinsic}.{lanes}{_SUFFIX.get(str(self._element), str(self._element))}"
+        given = [self.ir, *(self._given(other) for other in others)]
+        return self._e.call(name, kind, *given, *flags)
+
+    # --- other types ----------------------------------------------------------------------------------------------
+
+    def _as(self, scalar: Scalar) -> ir.Type:
+        return vector_type(scalar, self.lanes) if isinstance(self.ir.type, ir.VectorType) else LLVM_TYPE[scalar]
+
+    def convert(self, source: Scalar, target: Scalar) -> Value:
+        """Widen exactly, or round to nearest even to a narrower float; integers never narrow here."""
+        if source == target:
+            return self
+        block = self._e.block
+        if is_float(source):
+            cast = block.fpext if SCALAR_BYTES[target] > SCALAR_BYTES[source] else block.fptrunc
+        elif is_float(target):
+            cast = block.uitofp if source in UNSIGNED_MAX else block.sitofp
+        else:
+            cast = block.zext
+        return Value(self._e, cast(self.ir, self._as(target)))
+
+    def signed(self, target: Scalar) -> Value:
+        """Integers made longer with their sign."""
+        return Value(self._e, self._e.block.sext(self.ir, self._as(target)))
+
+    def unsigned(self, target: Scalar) -> Value:
+        """Integers made longer by zeros."""
+        return Value(self._e, self._e.block.zext(self.ir, self._as(target)))
+
+    def narrow(self, target: Scalar) -> Value:
+        """Drop the upper bits of integers."""
+        kind = self._as(target)
+        return self if self.ir.type == kind else Value(self._e, self._e.block.trunc(self.ir, kind))
+
+    def bits(self, target: Scalar | ir.Type) -> Value:
+        """The same bits as another type, of the same length for each lane where it is a sample type."""
+        kind = target if isinstance(target, ir.Type) else self._as(target)
+        return Value(self._e, self._e.block.bitcast(self.ir, kind))
+
+    def any(self) -> Value:
+        """Whether a lane of these conditions is true."""
+        flags = self.bits(ir.IntType(self.lanes))
+        return Value(self._e, self._e.block.icmp_unsigned("!=", flags.ir, flags.ir.type(0)))
+
+    def round_to_int(self) -> Value:
+        """float32 or float64 to int32, to nearest with ties to even (the mode that every thread starts in)."""
+        name = f"llvm.lrint.v{self.lanes}i32.v{self.lanes}{_SUFFIX[str(self._element)]}"
+        return self._e.call(name, vector_type("int32", self.lanes), self.ir)
+
+    def split_bytes(self) -> Value:
+        """Bytes as 16-bit numbers, those of even places before those of odd ones: no byte moves to another place."""
+        pairs = self.bits(vector_type("uint16", self.lanes // 2))
+        even, odd = pairs & UNSIGNED_MAX["uint8"], pairs >> 8
+        return even.shuffle_with(odd, list(range(self.lanes)))
+
+    def join_bytes(self) -> Value:
+        """What `split_bytes` took apart, of 16-bit numbers that are bytes."""
+        even, odd = self.slices(self.lanes // 2)
+        return (even | (odd << 8)).bits(vector_type("uint8", self.lanes))
+
+    def everywhere(self, lanes: int) -> Value:
+        """A number in every lane of a vector."""
+        block, kind = self._e.block, ir.VectorType(self.ir.type, lanes)
+        one = block.insert_element(ir.Constant(kind, ir.Undefined), self.ir, I32(0))
+        return Value(self._e, one).shuffle_with(Value(self._e, one), [0] * lanes)
+
+    def shuffle_with(self, other: Value, mask: list[int]) -> Value:
+        """Lanes of this vector, and then of the other, by their numbers."""
+        places = ir.Constant(ir.VectorType(I32, len(mask)), mask)
+        return Value(self._e, self._e.block.shuffle_vector(self.ir, other.ir, places))
+
+    def slices(self, lanes: int) -> list[Value]:
+        """Pieces of `lanes`."""
+        if self.lanes == lanes:
+            return [self]
+        starts = range(0, self.lanes, lanes)
+        return [self.shuffle_with(self, list(range(start, start + lanes))) for start in starts]
+
+
+def shuffle(sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+    """A vector whose lane i is lane `picks[i][1]` of `sources[picks[i][0]]`; all of one length.
+
+    Sources are merged one after the other: lanes already in place stay, those of the next source join them.
+    """
+    lanes = sources[0].lanes
+    first, *others = sorted({number for number, _ in picks})
+    if not others:
+        return sources[first].shuffle_with(sources[first], [lane for _, lane in picks])
+    merged, done = sources[first], False
+    for joining in others:
+        mask = []
+        for place, (number, lane) in enumerate(picks):
+            if number == joining:
+                mask.append(lanes + lane)
+            elif number == first and not done:
+                mask.append(lane)
+            else:
+                mask.append(place)  # already there, or to be filled by a later source
+        merged, done = merged.shuffle_with(sources[joining], mask), True
+    return merged
+
+
+def blend_and_shuffle(sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+    """The same; where no two come from one lane, they are joined where they are, and shuffled once."""
+    lanes = sources[0].lanes
+    source_of = {lane: number for number, lane in picks}
+    if len(source_of) < lanes or len(picks) > lanes:
+        return shuffle(sources, picks)
+    first, *others = sorted({number for number, _ in picks})
+    joined = sources[first]
+    for number in others:
+        mask = [lanes + lane if source_of[lane] == number else lane for lane in range(lanes)]
+        joined = joined.shuffle_with(sources[number], mask)
+    return joined.shuffle_with(joined, [lane for _, lane in picks])
+
+
+def pieces(values: Sequence[Value], lanes: int) -> list[Value]:
+    """Vectors of one length, one behind the other, joined or cut into pieces of `lanes`."""
+    joined = list(values)
+    while (count := 2 * joined[0].lanes) <= lanes:
+        pairs = zip(joined[::2], joined[1::2], strict=True)
+        joined = [first.shuffle_with(second, list(range(count))) for first, second in pairs]
+    return [piece for value in joined for piece in value.slices(lanes)]
+
+
+class Array:
+    """Samples of one type in memory, from an address on."""
+
+    __slots__ = ("_e", "address", "scalar")
+
+    def __init__(self, e: Emitter, address: Any, scalar: Scalar) -> None:
+        self._e, self.address, self.scalar = e, address, scalar
+
+    def of(self, scalar: Scalar) -> Array:
+        """Samples of another type from the same address on."""
+        return Array(self._e, self.address, scalar)
+
+    def at(self, index: Value | int) -> Array:
+        """What begins at sample `index`."""
+        return Array(self._e, self._e.gep(self.address, LLVM_TYPE[self.scalar], index), self.scalar)
+
+    def bytes_on(self, offset_bytes: Value | int) -> Array:
+        """What begins so many bytes on."""
+        return Array(self._e, self._e.gep(self.address, LLVM_TYPE["uint8"], offset_bytes), self.scalar)
+
+    @property
+    def number(self) -> Value:
+        """The address as an int64."""
+        return Value(self._e, self._e.block.ptrtoint(self.address, I64))
+
+    def load(self, lanes: int) -> Value:
+        """A vector of samples, from any address that suits one."""
+        kind = vector_type(self.scalar, lanes)
+        return Value(self._e, self._e.block.load(self.address, typ=kind, align=SCALAR_BYTES[self.scalar]))
+
+    def broadcast(self, lanes: int) -> Value:
+        """The first sample in every lane."""
+        one = self.load(1)
+        return one.shuffle_with(one, [0] * lanes)
+
+    def store(self, value: Value, aligned_bytes: int | None = None) -> None:
+        """Store a vector; with `aligned_bytes` past the caches to an address that is a multiple of it."""
+        stored = self._e.block.store(value.ir, self.address, align=aligned_bytes or SCALAR_BYTES[self.scalar])
+        if aligned_bytes:
+            stored.set_metadata("nontemporal", self._e.module.add_metadata([I32(1)]))
+
+    def __getitem__(self, index: Value | int) -> Value:
+        """One sample, as a number."""
+        return Value(self._e, self._e.block.load(self.at(index).address, typ=LLVM_TYPE[self.scalar]))
+
+    def __setitem__(self, index: Value | int, value: Value) -> None:
+        self._e.block.store(value.ir, self.at(index).address)
+
+    def prefetch(self) -> None:
+        """Ask for a cache line that will be read soon, into the L2 cache."""
+        read, keep_in_l2, data = I32(0), I32(2), I32(1)
+        self._e.call("llvm.prefetch.p0", ir.VoidType(), self.address, read, keep_in_l2, data)
+
+    # --- what other threads read and write ------------------------------------------------------------------------
+
+    def load_shared(self, order: str = "seq_cst") -> Value:
+        """The first sample, which another thread may write; what its writer wrote before it is seen after it."""
+        kind, size = LLVM_TYPE[self.scalar], SCALAR_BYTES[self.scalar]
+        return Value(self._e, self._e.block.load_atomic(self.address, order, size, typ=kind))
+
+    def store_shared(self, value: Value, order: str = "release") -> None:
+        """Write the first sample, which another thread may read."""
+        # llvmlite's own store_atomic asks for the type that a pointer points to, which pointers have no more.
+        block, size = self._e.block, SCALAR_BYTES[self.scalar]
+        block._insert(StoreAtomicInstr(block.block, value.ir, self.address, order, size))
+
+    def swap(self, operation: str, value: Value | int) -> Value:
+        """Change the first sample by "add", "or" or "xchg", and give what stood there before."""
+        given = value.ir if isinstance(value, Value) else LLVM_TYPE[self.scalar](value)
+        return Value(self._e, self._e.block.atomic_rmw(operation, self.address, given, "seq_cst"))
+
+
+class Variable:
+    """A place on the stack that LLVM turns into a register."""
+
+    def __init__(self, e: Emitter, initial: Value) -> None:
+        self._e, self._kind = e, initial.ir.type
+        with e.block.goto_entry_block():
+            self._place = e.block.alloca(self._kind)
+        self.value = initial
+
+    @property
+    def value(self) -> Value:
+        """What it holds now."""
+        return Value(self._e, self._e.block.load(self._place, typ=self._kind))
+
+    @value.setter
+    def value(self, value: Value) -> None:
+        """Put something else there."""
+        self._e.block.store(value.ir, self._place)
+
+
 class Emitter:
-    """Writes one function. `block` is llvmlite's builder, for plain scalar instructions."""
+    """Writes one function. `block` is llvmlite's builder."""
 
     def __init__(self, module: ir.Module, name: str, arguments: Sequence[ir.Type]) -> None:
         self.module = module
         self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
         self.block = ir.IRBuilder(self.function.append_basic_block("entry"))
 
-    # --- scalars ------------------------------------------------------------------------------------------------
-
-    def int64(self, value: int) -> ir.Constant:
+    def int64(self, value: int) -> Value:
         """A constant."""
-        return ir.Constant(I64, value)
+        return Value(self, I64(value))
 
-    def minimum(self, a: Value, b: Value) -> Value:
-        """The smaller of two signed numbers."""
-        return self.block.select(self.block.icmp_signed("<", a, b), a, b)
+    def splat(self, scalar: Scalar, lanes: int, value: float) -> Value:
+        """The same constant in every lane."""
+        return Value(self, _constant(vector_type(scalar, lanes), value))
 
-    def maximum(self, a: Value, b: Value) -> Value:
-        """The larger of two signed numbers."""
-        return self.block.select(self.block.icmp_signed(">", a, b), a, b)
+    def array(self, address: Value, scalar: Scalar) -> Array:
+        """What lies at an address that is known as a number."""
+        return Array(self, self.block.inttoptr(address.ir, POINTER), scalar)
 
-    def variable(self, initial: Value) -> Value:
-        """A place on the stack that LLVM turns into a register."""
-        with self.block.goto_entry_block():
-            place = self.block.alloca(initial.type)
-        self.block.store(initial, place)
-        return place
+    def variable(self, initial: Value | int) -> Variable:
+        """A new one; int64 where a Python number is given."""
+        return Variable(self, self.int64(initial) if isinstance(initial, int) else initial)
+
+    def gep(self, address: Any, kind: ir.Type, index: Value | int) -> Any:
+        """The address of element `index` of an array of `kind`."""
+        place = I64(index) if isinstance(index, int) else index.ir
+        return self.block.gep(address, [place], source_etype=kind)
+
+    def call(self, name: str, result: ir.Type, *arguments: Any, some: bool = False) -> Value:
+        """Call an intrinsic or a function of libc; `some` where any number of arguments follow the first."""
+        types = [argument.type for argument in arguments][: 1 if some else None]
+        kind = ir.FunctionType(result, types, var_arg=some)
+        declared = self.module.globals.get(name) or ir.Function(self.module, kind, name)
+        return Value(self, self.block.call(declared, arguments))
+
+    # --- loops and conditions -------------------------------------------------------------------------------------
 
     @contextmanager
-    def count(self, start: Value, stop: Value, step: Value | int = 1) -> Iterator[Value]:
+    def count(self, start: Value | int, stop: Value, step: Value | int = 1) -> Iterator[Value]:
         """`for index in range(start, stop, step)`."""
         before = self.block.block
         head, body, after = (self.function.append_basic_block(part) for part in ("head", "body", "after"))
         self.block.branch(head)
         self.block.position_at_end(head)
-        index = self.block.phi(I64)
-        index.add_incoming(start, before)
-        self.block.cbranch(self.block.icmp_signed("<", index, stop), body, after)
+        index = Value(self, self.block.phi(I64))
+        index.ir.add_incoming(I64(start) if isinstance(start, int) else start.ir, before)
+        self.block.cbranch((index < stop).ir, body, after)
         self.block.position_at_end(body)
         yield index
-        index.add_incoming(self.block.add(index, self.int64(step) if isinstance(step, int) else step), self.block.block)
+        index.ir.add_incoming((index + step).ir, self.block.block)
         self.block.branch(head)
         self.block.position_at_end(after)
 
     @contextmanager
-    def blocks(self, start: Value, stop: Value, size: int, step: Value | int | None = None) -> Iterator[Value]:
+    def blocks(self, start: Value | int, stop: Value, size: int, step: Value | int | None = None) -> Iterator[Value]:
         """Blocks of `size` from `start` to `stop`, the last one moved back; none where they do not fit."""
-        last = self.block.sub(stop, self.int64(size))
-        fits = self.block.icmp_signed("<=", start, last)
-        with self.count(start, self.block.select(fits, stop, start), size if step is None else step) as index:
-            yield self.minimum(index, last)
+        first = self.int64(start) if isinstance(start, int) else start
+        last = stop - size
+        with self.count(first, (first <= last).select(stop, first), size if step is None else step) as index:
+            yield index.min(last)
 
     @contextmanager
     def repeat(self) -> Iterator[Callable[[Value], None]]:
@@ -135,7 +496,7 @@ class Emitter:
 
         def leave(condition: Value) -> None:
             stay = self.function.append_basic_block("stay")
-            self.block.cbranch(condition, after, stay)
+            self.block.cbranch(condition.ir, after, stay)
             self.block.position_at_end(stay)
 
         self.block.branch(body)
@@ -144,158 +505,41 @@ class Emitter:
         self.block.branch(body)
         self.block.position_at_end(after)
 
-    # --- memory -------------------------------------------------------------------------------------------------
+    @contextmanager
+    def where(self, condition: Value) -> Iterator[None]:
+        """`if condition:`."""
+        with self.block.if_then(condition.ir):
+            yield
 
-    def address(self, base: Value, scalar: Scalar, index: Value) -> Value:
-        """Address of element `index` of an array of `scalar` at `base`."""
-        return self.block.gep(base, [index], source_etype=_LLVM_TYPE[scalar])
 
-    def address_of_int64(self, base: Value, index: Value | int) -> Value:
-        """Address of element `index` of an array of int64 at `base`."""
-        return self.block.gep(base, [self.int64(index) if isinstance(index, int) else index], source_etype=I64)
+ALONE = "alone"
 
-    def load(self, address: Value, scalar: Scalar, lanes: int) -> Value:
-        """`lanes` elements, from any address that suits one element."""
-        return self.block.load(address, typ=vector_type(scalar, lanes), align=SCALAR_BYTES[scalar])
 
-    def broadcast(self, address: Value, scalar: Scalar, lanes: int) -> Value:
-        """One element in every lane."""
-        one = self.load(address, scalar, 1)
-        return self._shuffle_two(one, one, [0] * lanes)
+class Unit(Emitter):
+    """`void name(int64 *arguments, int64 worker, ...)`: the arguments are named, and read where they are used."""
 
-    def store(self, value: Value, address: Value, scalar: Scalar, aligned_bytes: int | None = None) -> None:
-        """Store a vector; with `aligned_bytes` past the caches to an address that is a multiple of it."""
-        stored = self.block.store(value, address, align=aligned_bytes or SCALAR_BYTES[scalar])
-        if aligned_bytes:
-            stored.set_metadata("nontemporal", self.module.add_metadata([I32(1)]))
+    def __init__(self, module: ir.Module, name: str, more: int = 2) -> None:
+        super().__init__(module, name, [POINTER, *[I64] * (1 + more)])
+        block, *numbers = self.function.args
+        self.words = Array(self, block, "int64")
+        self.worker, *self.more = (Value(self, number) for number in numbers)
 
-    def prefetch(self, address: Value) -> None:
-        """Ask for a cache line that will be read soon, into the L2 cache."""
-        name = "llvm.prefetch.p0"
-        declared = self.module.globals.get(name)
-        if declared is None:
-            declared = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32]), name)
-        read, keep_in_l2, data = I32(0), I32(2), I32(1)
-        self.block.call(declared, [address, read, keep_in_l2, data])
+    def __getitem__(self, name: IntEnum) -> Value:
+        """The argument of that name."""
+        return self.words[int(name)]
 
-    # --- vectors ------------------------------------------------------------------------------------------------
+    def at(self, name: IntEnum, scalar: Scalar = "uint8") -> Array:
+        """What lies at the address that the argument of that name holds."""
+        return self.array(self[name], scalar)
 
-    def call(self, intrinsic: str, scalar: Scalar, *operands: Value) -> Value:
-        """An LLVM intrinsic that takes and gives vectors of one type, e.g. `llvm.smax`."""
-        vector = operands[0].type
-        name = f"{intrinsic}.v{vector.count}{_INTRINSIC_SUFFIX[scalar]}"
-        declared = self.module.globals.get(name)
-        if declared is None:
-            flags = [ir.IntType(1)] if intrinsic == "llvm.abs" else []
-            kind = ir.FunctionType(vector, [vector] * len(operands) + flags)
-            declared = ir.Function(self.module, kind, name)
-        flag_values = [ir.Constant(ir.IntType(1), 0)] if intrinsic == "llvm.abs" else []
-        return self.block.call(declared, [*operands, *flag_values])
+    def table(self, name: IntEnum, index: Value | int) -> Value:
+        """An element of a table of int32, as int64."""
+        return self.at(name, "int32")[index].signed("int64")
 
-    def convert(self, value: Value, source: Scalar, target: Scalar) -> Value:
-        """Widen exactly, or round to nearest even to a narrower float; integers never narrow here."""
-        if source == target:
-            return value
-        wanted = vector_type(target, value.type.count)
-        if is_float(source):
-            widen = SCALAR_BYTES[target] > SCALAR_BYTES[source]
-            return self.block.fpext(value, wanted) if widen else self.block.fptrunc(value, wanted)
-        if is_float(target):
-            unsigned = source in UNSIGNED_MAX
-            return self.block.uitofp(value, wanted) if unsigned else self.block.sitofp(value, wanted)
-        return self.block.zext(value, wanted)
-
-    def split_bytes(self, value: Value) -> Value:
-        """Bytes as 16-bit numbers, those of even places before those of odd ones: no byte moves to another place."""
-        lanes = value.type.count
-        pairs = self.block.bitcast(value, vector_type("u16", lanes // 2))
-        even = self.block.and_(pairs, splat("u16", lanes // 2, UNSIGNED_MAX["u8"]))
-        odd = self.block.lshr(pairs, splat("u16", lanes // 2, 8))
-        return self._shuffle_two(even, odd, list(range(lanes)))
-
-    def join_bytes(self, value: Value) -> Value:
-        """What `split_bytes` took apart, of 16-bit numbers that are bytes."""
-        lanes = value.type.count
-        even, odd = self.slices(value, lanes // 2)
-        pairs = self.block.or_(even, self.block.shl(odd, splat("u16", lanes // 2, 8)))
-        return self.block.bitcast(pairs, vector_type("u8", lanes))
-
-    def round_to_int(self, value: Value, scalar: Scalar) -> Value:
-        """float32 or float64 to int32, to nearest with ties to even (the mode that every thread starts in)."""
-        lanes = value.type.count
-        name, wanted = f"llvm.lrint.v{lanes}i32.v{lanes}{scalar}", vector_type("i32", lanes)
-        declared = self.module.globals.get(name) or ir.Function(
-            self.module, ir.FunctionType(wanted, [value.type]), name
-        )
-        return self.block.call(declared, [value])
-
-    def larger(self, a: Value, b: Value, scalar: Scalar) -> Value:
-        """The larger of two numbers, neither of which is NaN."""
-        if is_float(scalar):
-            return self.block.select(self.block.fcmp_ordered(">", a, b), a, b)
-        return self.call("llvm.umax" if scalar in UNSIGNED_MAX else "llvm.smax", scalar, a, b)
-
-    def same_bits(self, value: Value, target: Scalar) -> Value:
-        """The bits of every lane as another type of the same length."""
-        return self.block.bitcast(value, vector_type(target, value.type.count))
-
-    def narrow(self, value: Value, target: Scalar) -> Value:
-        """Drop the upper bits of integers that are known to fit."""
-        wanted = vector_type(target, value.type.count)
-        return value if value.type == wanted else self.block.trunc(value, wanted)
-
-    def shuffle(self, sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
-        """A vector whose lane i is lane `picks[i][1]` of `sources[picks[i][0]]`; all of one length.
-
-        Sources are merged one after the other: lanes already in place stay, those of the next source join them.
-        """
-        lanes = sources[0].type.count
-        first, *others = sorted({number for number, _ in picks})
-        if not others:
-            return self._shuffle_two(sources[first], sources[first], [lane for _, lane in picks])
-        merged, done = sources[first], False
-        for joining in others:
-            mask = []
-            for place, (number, lane) in enumerate(picks):
-                if number == joining:
-                    mask.append(lanes + lane)
-                elif number == first and not done:
-                    mask.append(lane)
-                else:
-                    mask.append(place)  # already there, or to be filled by a later source
-            merged, done = self._shuffle_two(merged, sources[joining], mask), True
-        return merged
-
-    def blend_and_shuffle(self, sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
-        """The same; where no two come from one lane, they are joined where they are, and shuffled once."""
-        lanes = sources[0].type.count
-        source_of = {lane: number for number, lane in picks}
-        if len(source_of) < lanes or len(picks) > lanes:
-            return self.shuffle(sources, picks)
-        first, *others = sorted({number for number, _ in picks})
-        joined = sources[first]
-        for number in others:
-            mask = [lanes + lane if source_of[lane] == number else lane for lane in range(lanes)]
-            joined = self._shuffle_two(joined, sources[number], mask)
-        return self._shuffle_two(joined, joined, [lane for _, lane in picks])
-
-    def pieces(self, values: Sequence[Value], lanes: int) -> list[Value]:
-        """Vectors of one length, one behind the other, joined or cut into pieces of `lanes`."""
-        joined = list(values)
-        while joined[0].type.count < lanes:
-            count = 2 * joined[0].type.count
-            joined = [
-                self._shuffle_two(first, second, list(range(count)))
-                for first, second in zip(joined[::2], joined[1::2], strict=True)
-            ]
-        return [piece for value in joined for piece in self.slices(value, lanes)]
-
-    def slices(self, value: Value, lanes: int) -> list[Value]:
-        """Cut a vector into pieces of `lanes`."""
-        total = value.type.count
-        if total == lanes:
-            return [value]
-        return [self._shuffle_two(value, value, list(range(start, start + lanes))) for start in range(0, total, lanes)]
-
-    def _shuffle_two(self, a: Value, b: Value, mask: list[int]) -> Value:
-        return self.block.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(mask)), mask))
+    def write_alone(self, units: IntEnum) -> None:
+        """Beside `work`, a function that does all units by worker 0: one argument is the fastest call from Python."""
+        alone = Emitter(self.module, ALONE, [POINTER])
+        (block,) = alone.function.args
+        count = Array(alone, block, "int64")[int(units)]
+        alone.block.call(self.function, [block, I64(0), I64(0), count.ir])
+        alone.block.ret_void()

@@ -13,7 +13,8 @@ product and a sum.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from enum import IntEnum
+from functools import cache, reduce
 from itertools import product
 from typing import Literal
 
@@ -23,8 +24,8 @@ from llvmlite import ir
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.crew import CrewJob
-from edgeconv.hardware.cpu.emit import I64, POINTER, SCALAR_BYTES, Emitter, splat
+from edgeconv.hardware.cpu.crew import NativeWork
+from edgeconv.hardware.cpu.emit import I64, POINTER, SCALAR_BYTES, Array, Emitter, Unit, Value
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import usable_threads
 
@@ -45,7 +46,19 @@ PIECES_PER_THREAD = 8
 """A few milliseconds' worth in all, so that starting the threads does not count, in pieces, so that one that is kept
 waiting holds up a piece only."""
 MULTIPLY_ADDS = "multiply_adds"
-FLOAT_BYTES = SCALAR_BYTES["f32"]
+FLOAT_BYTES = SCALAR_BYTES["float32"]
+
+
+class Move(IntEnum):
+    """Places of the arguments."""
+
+    SOURCE_ADDRESS = 0
+    TARGET_ADDRESS = 1
+    UNITS = 2
+    SINKS_ADDRESS = 3
+    READ_BYTES = 4
+    """Of a unit."""
+    WRITTEN_BYTES = 5
 
 
 class MemoryMove:
@@ -60,14 +73,20 @@ class MemoryMove:
         self.sinks = jit.aligned_zeros(SINKS * STEP_BYTES)
         self.source[:] = 1
         self.target[:] = 0  # pages of both are there now
-        addresses = (array.ctypes.data for array in (self.source, self.target, self.sinks))
-        self._arguments = np.array((*addresses, read_unit, written_unit), np.int64)
+        arguments = {
+            Move.SOURCE_ADDRESS: self.source.ctypes.data,
+            Move.TARGET_ADDRESS: self.target.ctypes.data,
+            Move.UNITS: units,
+            Move.SINKS_ADDRESS: self.sinks.ctypes.data,
+            Move.READ_BYTES: read_unit,
+            Move.WRITTEN_BYTES: written_unit,
+        }
         most = min(units, threads)
-        self._job = CrewJob(_move_code(), stores, self._arguments.ctypes.data, units, asked=None, most_threads=most)
+        self._work = NativeWork(_move_code(stores), stores, arguments, units, asked=None, max_threads=most)
 
     def run(self) -> None:
         """Read all of the source and write all of the target."""
-        self._job.run()
+        self._work.run()
 
 
 def moves(read_bytes: int, written_bytes: int) -> Iterator[MemoryMove]:
@@ -83,44 +102,35 @@ def copies(size_bytes: int) -> Iterator[MemoryMove]:
         yield MemoryMove(size_bytes, size_bytes, stores, usable_threads(), COPY_UNIT_BYTES)
 
 
-def write_moves() -> str:
-    """LLVM IR of one function for each kind of stores, over (source, target, sinks, bytes of a unit of both)."""
-    module = ir.Module(name="moving")
-    for stores in STORES:
-        e = Emitter(module, stores, [POINTER, I64, I64, I64])
-        arguments, _, first, stop = e.function.args
-        source, target, sinks, reads, writes = (
-            e.block.load(e.address_of_int64(arguments, place), typ=I64) for place in range(5)
-        )
-        source, target, sinks = (e.block.inttoptr(address, POINTER) for address in (source, target, sinks))
-        aligned = CACHE_LINE_BYTES if stores == "streaming" else None
-        both = e.minimum(reads, writes)
-        lines = range(0, STEP_BYTES, CACHE_LINE_BYTES)
-        ones = splat("u8", CACHE_LINE_BYTES, 1)
-        with e.count(first, stop) as unit:
-            read_from, write_to = e.block.mul(unit, reads), e.block.mul(unit, writes)
-            with e.count(e.int64(0), both, STEP_BYTES) as at:
-                for line in lines:
-                    place = e.block.add(at, e.int64(line))
-                    value = e.load(e.address(source, "u8", e.block.add(read_from, place)), "u8", CACHE_LINE_BYTES)
-                    e.store(value, e.address(target, "u8", e.block.add(write_to, place)), "u8", aligned)
-            seen = [e.variable(ones) for _ in lines]
-            with e.count(both, reads, STEP_BYTES) as at:
-                for line, variable in zip(lines, seen, strict=True):
-                    place = e.block.add(read_from, e.block.add(at, e.int64(line)))
-                    value = e.load(e.address(source, "u8", place), "u8", CACHE_LINE_BYTES)
-                    e.block.store(e.block.or_(e.block.load(variable, typ=value.type), value), variable)
-            sink = e.block.mul(e.block.and_(unit, e.int64(SINKS - 1)), e.int64(STEP_BYTES))
+def write_moves(stores: Stores) -> str:
+    """LLVM IR of a move with one kind of stores."""
+    e = Unit(ir.Module(name="moving"), stores)
+    source, target, sinks = (e.at(name) for name in (Move.SOURCE_ADDRESS, Move.TARGET_ADDRESS, Move.SINKS_ADDRESS))
+    reads, writes = e[Move.READ_BYTES], e[Move.WRITTEN_BYTES]
+    aligned = CACHE_LINE_BYTES if stores == "streaming" else None
+    both = reads.min(writes)
+    lines = range(0, STEP_BYTES, CACHE_LINE_BYTES)
+    ones = e.splat("uint8", CACHE_LINE_BYTES, 1)
+    first, stop = e.more
+    with e.count(first, stop) as unit:
+        read_from, write_to = source.at(unit * reads), target.at(unit * writes)
+        with e.count(0, both, STEP_BYTES) as at:
+            for line in lines:
+                write_to.at(at + line).store(read_from.at(at + line).load(CACHE_LINE_BYTES), aligned)
+        seen = [e.variable(ones) for _ in lines]
+        with e.count(both, reads, STEP_BYTES) as at:
             for line, variable in zip(lines, seen, strict=True):
-                place = e.address(sinks, "u8", e.block.add(sink, e.int64(line)))
-                e.store(e.block.load(variable, typ=ones.type), place, "u8")
-            with e.count(both, writes, STEP_BYTES) as at:
-                for line in lines:
-                    place = e.block.add(write_to, e.block.add(at, e.int64(line)))
-                    e.store(ones, e.address(target, "u8", place), "u8", aligned)
-        e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
-        e.block.ret_void()
-    return str(module)
+                variable.value |= read_from.at(at + line).load(CACHE_LINE_BYTES)
+        sink = sinks.at((unit & (SINKS - 1)) * STEP_BYTES)
+        for line, variable in zip(lines, seen, strict=True):
+            sink.at(line).store(variable.value)
+        with e.count(both, writes, STEP_BYTES) as at:
+            for line in lines:
+                write_to.at(at + line).store(ones, aligned)
+    e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
+    e.block.ret_void()
+    e.write_alone(Move.UNITS)
+    return str(e.module)
 
 
 def _steps(size_bytes: int) -> int:
@@ -128,8 +138,8 @@ def _steps(size_bytes: int) -> int:
 
 
 @cache
-def _move_code() -> jit.Compiled:
-    return jit.compile_module(write_moves(), jit.processor())
+def _move_code(stores: Stores) -> jit.Compiled:
+    return jit.compile_module(write_moves(stores), jit.processor())
 
 
 def flops_of_multiply_adds(threads: int) -> int:
@@ -147,42 +157,18 @@ def run_multiply_adds(threads: int) -> None:
 
 def write_multiply_adds(lanes: int) -> str:
     """The LLVM IR: `acc ← acc · ½ + 1`, which stays near 2, and at the end the sum goes to the worker's row."""
-    vector = f"<{lanes} x float>"
-    half, one = _splat(0.5, lanes), _splat(1.0, lanes)
-    chains = range(CHAINS)
-    starts = [_splat(2.0 + chain, lanes) for chain in chains]  # chains that begin alike would be made one
-    phis = [f"  %a{i} = phi {vector} [ {starts[i]}, %entry ], [ %n{i}, %loop ]" for i in chains]
-    steps = [
-        f"  %n{i} = call {vector} @llvm.fmuladd.v{lanes}f32({vector} %a{i}, {vector} {half}, {vector} {one})"
-        for i in chains
-    ]
-    sums = [f"  %s{i} = fadd {vector} {'%n0' if i == 1 else f'%s{i - 1}'}, %n{i}" for i in range(1, CHAINS)]
-    return "\n".join(
-        (
-            f"declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})",
-            f"define void @{MULTIPLY_ADDS}(i8* %rows, i64 %worker) {{",
-            "entry:",
-            f"  %start = bitcast i8* %rows to {vector}*",
-            f"  %row = getelementptr {vector}, {vector}* %start, i64 %worker",
-            "  br label %loop",
-            "loop:",
-            "  %round = phi i64 [ 0, %entry ], [ %next, %loop ]",
-            *phis,
-            *steps,
-            "  %next = add i64 %round, 1",
-            f"  %more = icmp ult i64 %next, {ROUNDS}",
-            "  br i1 %more, label %loop, label %done",
-            "done:",
-            *sums,
-            f"  store {vector} %s{CHAINS - 1}, {vector}* %row, align {FLOAT_BYTES}",
-            "  ret void",
-            "}",
-        )
-    )
-
-
-def _splat(value: float, lanes: int) -> str:
-    return f"<{', '.join([f'float {value:e}'] * lanes)}>"
+    e = Emitter(ir.Module(name="multiply-adds"), MULTIPLY_ADDS, [POINTER, I64])
+    rows, worker = e.function.args
+    # Chains that begin alike would be made one.
+    chains = [e.variable(e.splat("float32", lanes, 2.0 + chain)) for chain in range(CHAINS)]
+    with e.count(0, e.int64(ROUNDS)):
+        for chain in chains:
+            value = chain.value
+            chain.value = value.times(0.5, value.like(1.0))
+    total = reduce(Value.__add__, [chain.value for chain in chains])
+    Array(e, rows, "float32").at(Value(e, worker) * lanes).store(total)
+    e.block.ret_void()
+    return str(e.module)
 
 
 def _lanes() -> int:

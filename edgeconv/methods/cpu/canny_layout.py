@@ -1,4 +1,4 @@
-"""What the code of Canny and its plan agree on: arguments, scratch of a worker, and the bits of a strip.
+"""What the code of Canny and its plan agree on: arguments, scratch of a worker, bits of a strip, and their addresses.
 
 A strip is a unit of work: `STRIP_ROWS` rows of the picture. A worker's scratch holds the rows under way, each with a
 block of samples to spare at both ends:
@@ -23,23 +23,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from edgeconv.core.canny import CannySettings
+from llvmlite import ir
+
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Array, Scalar, Unit, Value
 
 WORD_BITS = 64
-WORD_BYTES = 8
+WORD_BYTES = SCALAR_BYTES["int64"]
 SPARE_WORDS = 8
 PARITIES = 2
 """Even and odd pixels of a row."""
-INT32_BYTES = 4
+INT32_BYTES = SCALAR_BYTES["int32"]
 
-GRADIENT_TYPE: dict[Scalar, Scalar] = {"u8": "i16", "u16": "i32"}
+GRADIENT_TYPE: dict[Scalar, Scalar] = {"uint8": "int16", "uint16": "int32"}
 """Holds every response and every |gx| + |gy| of a sample type, times four."""
-SQUARES_TYPE: dict[Scalar, Scalar] = {"u8": "i32", "u16": "i64"}
+SQUARES_TYPE: dict[Scalar, Scalar] = {"uint8": "int32", "uint16": "int64"}
 """Holds every gx² + gy², times four."""
-SUM_TYPE: dict[Scalar, Scalar] = {"u8": "u16", "u16": "i32"}
+SUM_TYPE: dict[Scalar, Scalar] = {"uint8": "uint16", "uint16": "int32"}
 """Holds 256 times a sample, and half of 256 more, without its sign."""
 
 
@@ -49,6 +50,7 @@ class CannyArgument(IntEnum):
     IMAGE_ADDRESS = 0
     OUT_ADDRESS = 1
     STRIPS = 2
+    """Units of work."""
     STRIP_ROWS = 3
     HEIGHT = 4
     WIDTH = 5
@@ -93,7 +95,7 @@ class CannyArgument(IntEnum):
 
 
 class StripState(IntEnum):
-    """int32 fields of a strip that threads tell each other by; see canny_code.py."""
+    """int32 fields of a strip that threads tell each other by; see canny_edges.py."""
 
     READY = 0
     """The run in which its rows have been done."""
@@ -111,7 +113,7 @@ class CannyShape:
     """What the code is written for; sizes and thresholds are arguments."""
 
     source: Scalar
-    """u8 or u16."""
+    """uint8 or uint16."""
     channels: int
     """1 or 3."""
     l2: bool
@@ -164,11 +166,6 @@ class CannySizes:
     """Of all bit rows of `weak`, or of `strong`."""
 
 
-def make_shape(source: Scalar, channels: int, settings: CannySettings, vector_bytes: int) -> CannyShape:
-    """The shape of the code for pictures of a sample type and so many channels."""
-    return CannyShape(source, channels, settings.l2, settings.blur, vector_bytes)
-
-
 def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> CannySizes:
     """Lengths for a picture in strips of so many rows."""
     blocked = -(-width // shape.block) * shape.block
@@ -204,3 +201,73 @@ def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> C
 def _lines(size_bytes: int) -> int:
     """Whole cache lines."""
     return -(-size_bytes // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+
+
+class CannyUnit(Unit):
+    """One function over (arguments, worker, ...) while it is written: rows and bits by their addresses."""
+
+    def __init__(self, module: ir.Module, name: str, shape: CannyShape, more: int) -> None:
+        super().__init__(module, name, more)
+        self.shape = shape
+        # Read once at the start: no pass moves a load out of a loop.
+        self._known = {argument: self.words[int(argument)] for argument in CannyArgument}
+        scratch = self.worker * self[CannyArgument.SCRATCH_BYTES]
+        self.scratch = self.at(CannyArgument.SCRATCH_ADDRESS).at(scratch)
+
+    def __getitem__(self, name: IntEnum) -> Value:
+        """The argument of that name."""
+        return self._known[CannyArgument(name)]
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def raw_plane(self, slot: Value, channel: int) -> Array:
+        """A channel in a slot of `raw`, from pixel 0 on."""
+        return self._plane(self.int64(0), slot, channel)
+
+    def staged_plane(self, slot: Value, channel: int) -> Array:
+        """A channel in a slot of `staged`, from pixel 0 on."""
+        return self._plane(self[CannyArgument.STAGED_OFFSET], slot, channel)
+
+    def _plane(self, section: Value, slot: Value, channel: int) -> Array:
+        number = slot * self.shape.channels + channel
+        start = self.scratch.at(section + number * self[CannyArgument.PLANE_BYTES])
+        return start.at(self.shape.block * SCALAR_BYTES[self.shape.source]).of(self.shape.source)
+
+    def sums(self) -> list[Array]:
+        """The vertical sums from pixel 0 on, and from pixel 1."""
+        kind = SUM_TYPE[self.shape.source]
+        start = self.scratch.at(self[CannyArgument.SUMS_OFFSET])
+        parts = [self[CannyArgument.SUMS_BYTES] * parity for parity in range(PARITIES)]
+        return [start.at(part).at(self.shape.half * SCALAR_BYTES[kind]).of(kind) for part in parts]
+
+    def codes(self, row: Value) -> list[Array]:
+        """The codes of a row from pixel 0 on, and from pixel 1; -1 is the row above the picture."""
+        slot, kind = (row + KERNEL_SIZE) % KERNEL_SIZE, self.shape.code
+        start = self.scratch.at(self[CannyArgument.RING_OFFSET])
+        numbers = [slot * PARITIES + parity for parity in range(PARITIES)]
+        parts = [self[CannyArgument.RING_BYTES] * number for number in numbers]
+        return [start.at(part).at(self.shape.half * SCALAR_BYTES[kind]).of(kind) for part in parts]
+
+    # --- bits -----------------------------------------------------------------------------------------------------
+
+    def pitch(self) -> Value:
+        """Words from one bit row to the next."""
+        return self[CannyArgument.WORDS] + 2
+
+    def strip_bits(self, bits: CannyArgument, strip: Value) -> Array:
+        """A strip's bits from its bit row 0 on."""
+        return self.at(bits, "int64").at(strip * self[CannyArgument.STRIP_WORDS])
+
+    def rows_of(self, strip: Value) -> tuple[Value, Value]:
+        """The first row of a strip, and how many it has."""
+        start = strip * self[CannyArgument.STRIP_ROWS]
+        return start, self[CannyArgument.STRIP_ROWS].min(self[CannyArgument.HEIGHT] - start)
+
+    def state(self, field: StripState, strip: Value) -> Array:
+        """A field of a strip's state, which threads read and write by shared accesses."""
+        return self.at(CannyArgument.STATES_ADDRESS, "int32").at(strip * STATE_FIELDS + int(field))
+
+    def is_ready(self, strip: Value) -> Value:
+        """Whether the strip's rows have been done in this run."""
+        run = self[CannyArgument.RUN].narrow("int32")
+        return self.state(StripState.READY, strip).load_shared().equals(run)

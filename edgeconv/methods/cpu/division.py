@@ -12,7 +12,6 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu.emit import SCALAR_BYTES
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.methods.cpu.layout import RowLayout
-from edgeconv.methods.cpu.lowering import Lowering
 
 VECTOR_MULTIPLY_ADDS_PER_SECOND = 3e9
 SAMPLES_PER_SECOND = 10e9
@@ -49,19 +48,25 @@ class Division:
     """Threads that are woken at once where the crew sleeps; 0: one at a time, in a series of pictures."""
 
 
-def seconds_alone(problem: Problem, lowering: Lowering, layout: RowLayout) -> float:
+def seconds_alone(problem: Problem, layout: RowLayout) -> float:
     """About what one thread takes."""
     pixels = problem.output_height * problem.output_width
-    lanes = layout.vector_bytes // SCALAR_BYTES[lowering.sum]
+    lanes = layout.vector_bytes // SCALAR_BYTES[layout.lowering.sums]
     samples = problem.input_bytes / problem.dtype.itemsize + problem.output_bytes / problem.output_dtype.itemsize
-    arithmetic = pixels * lowering.multiply_adds / lanes / VECTOR_MULTIPLY_ADDS_PER_SECOND
+    arithmetic = pixels * layout.lowering.multiply_adds / lanes / VECTOR_MULTIPLY_ADDS_PER_SECOND
     return arithmetic + samples / SAMPLES_PER_SECOND
 
 
-def divide(rows: int, seconds: float, asked: int | None, most_strips: int = STRIPS_PER_THREAD) -> Division:
+def divide_rows(problem: Problem, layout: RowLayout, asked: int | None) -> Division:
+    """Divide a convolution among `asked` threads or as many as are worth it."""
+    strips = STRIPS_OF_ROWS_APART if layout.row_by_row else STRIPS_PER_THREAD
+    return divide(problem.output_height, seconds_alone(problem, layout), asked, strips)
+
+
+def divide(rows: int, seconds: float, asked: int | None, max_strips: int = STRIPS_PER_THREAD) -> Division:
     """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it.
 
-    A thread gets `most_strips` of them at most.
+    A thread gets `max_strips` of them at most.
     """
     worth = max(1, int(seconds / THREAD_SECONDS))
     threads = max(1, min(asked or min(worth, usable_threads()), rows))
@@ -69,7 +74,7 @@ def divide(rows: int, seconds: float, asked: int | None, most_strips: int = STRI
         return Division(1, rows, 0)
     each = -(-rows // threads)
     fewest = -(-rows * UNIT_SECONDS // seconds)
-    strips = max(1, min(most_strips, int(each // fewest)))
+    strips = max(1, min(max_strips, int(each // fewest)))
     strip_rows = min(STRIP_ROWS, -(-rows // (threads * strips)))
     saved = seconds * (1 - 1 / threads)
     return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS) if saved >= WAKING_SECONDS else 0)

@@ -1,10 +1,15 @@
-"""What generated code and the plan that calls it agree on: arguments, tables, and the lengths of scratch rows.
+"""What generated code and the plan that calls it agree on: arguments, tables, lengths, and how a row is computed.
 
 A tile is `strip_rows` output rows of up to `tile_pixels` output pixels. Three staged rows are kept and reused from one
 output row to the next (slot = row mod 3); a fourth is always zero. They have a length known here, so every tap is at a
 constant distance and stays in the L1 or L2 cache. Where scratch rows are long, tiles are so short that the L1 cache
 holds them. At strides 3 and 4, where no source row serves two output rows, such tiles are computed row by row, so that
 three rows of the picture are read side by side.
+
+As many outputs are computed together as have their sums in registers, the rest in further passes:
+
+    results   pixels side by side in registers: some results, each of all directions, with 1, 2 or 4 registers each
+    banks     outputs side by side: some registers of outputs, for some pixels
 """
 
 from __future__ import annotations
@@ -13,18 +18,48 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.lowering import BankStructure, Lowering
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, is_float
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar, is_float
 from edgeconv.hardware.cpu.jit import Processor
 from edgeconv.hardware.cpu.x86 import is_x86
-from edgeconv.methods.cpu.lowering import Lowering
-from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 
 ADDRESS_BYTES = 8
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
 WIDEST_VECTOR_STRIDE = 6
 """Beyond it most of a source row is not read at all, and samples are picked one by one."""
+
+SUM_REGISTERS = 4
+"""Registers of sums in flight for each response: hides the latency of a multiply-add, and every weight and
+every address is fetched once for all of them."""
+FEW_RESULTS = 3
+"""Results that are always computed in one pass."""
+RESPONSES_PER_PASS = 6
+"""Responses of a pass where there are more results: two registers each leave room for samples and a weight."""
+RING_RESPONSES = 3
+"""As many responses as a ring takes registers: sums of pairs, the largest so far, and samples."""
+VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12
+"""Registers that sums may take: AVX-512 has 32, others at least 16."""
+RESPONSE_REGISTERS_OF_FEW = 6
+"""Those that sums of few results take of 16: LLVM fetches samples early, and what it then spills costs more than
+fetching weights twice (docs/cpu-engine.md)."""
+DIRECTIONS_HELD = 2
+"""Values of one output that are in registers at once: both of a magnitude, or a response and the largest before it."""
+VECTORS_PREFERRED = (2, 3, 1)
+"""Registers of outputs in a pass of a bank, the first of those that compute fewest outputs twice: twelve multiply-adds
+take eight loads with two (and six pixels), seven with three (and four), thirteen with one (and twelve)."""
+
+L1_SHARE = 0.8
+"""Of the L1 cache, for the scratch rows of a short tile; half of it row by row. Measured: docs/cpu-engine.md."""
+WIDEST_SHORT_STRIDE = 4
+"""Beyond it most of what is read is not staged at all."""
+TAPS_READ_OFTEN = 64
+"""Multiply-adds of a pixel from which short tiles pay although rows that overlap are then read in pieces."""
+SPARE_ROW_BYTES = 16 * 2**10
+"""Outputs that are put together before they are stored: half of the L1 cache."""
+MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
+"""Vector multiply-adds that take as long as a cache line takes to come at 20 GB/s: measured, docs/cpu-engine.md."""
 
 
 class Argument(IntEnum):
@@ -82,9 +117,32 @@ class Pick(IntEnum):
 
 
 @dataclass(frozen=True)
-class RowLayout:
-    """Lengths that the code is written for, all derived from the lowering and the processor."""
+class BankPasses:
+    """How the outputs of a group are cut into passes, and a pass into registers."""
 
+    structure: BankStructure
+    lanes: int
+    """Outputs in a register."""
+    vectors: int
+    """Registers of outputs of one pixel in a pass."""
+    block_pixels: int
+    """Pixels whose sums of a pass are in registers together."""
+    starts: tuple[int, ...]
+    """First output of each pass; the last is moved back to end where the group ends."""
+
+    @property
+    def outputs(self) -> int:
+        """Of a pass."""
+        return self.lanes * self.vectors
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """What the code of a lowering is written for on a processor; equal ones share code."""
+
+    lowering: Lowering
+    streaming: bool
+    """Store past the caches and ask for loads early: for pictures too large to be found there again."""
     vector_bytes: int
     is_x86: bool
     """Whether hardware/cpu/x86.py has instructions for this processor."""
@@ -101,25 +159,36 @@ class RowLayout:
     """All tiles of an output row before the next row; else all rows of a strip before the next tile."""
     pitch: int
     """Elements from one staged phase to the next."""
-    slot_bytes: int
     columns: int
     """Column rows that im2col copies out; 0 for a sliding window."""
-    columns_pitch_bytes: int
     spare_bytes: int
     """Of the spare row, in which short runs end, or in which outputs are put together before they are stored."""
     spare_pixels: int
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
-    taps_bytes: int
+    direct: bool = False
+    """Taps read the picture itself, and only its borders are staged: flat rows, long enough, of the staged type."""
+
+    # --- scratch of a worker --------------------------------------------------------------------------------------
+
+    @property
+    def pitch_bytes(self) -> int:
+        """From one staged phase to the next, or from one column row to the next."""
+        return self.pitch * SCALAR_BYTES[self.lowering.staged]
+
+    @property
+    def slot_bytes(self) -> int:
+        """From one staged row to the next."""
+        return len(self.lowering.planes) * self.phases * self.pitch_bytes
 
     @property
     def columns_offset_bytes(self) -> int:
-        """Where the columns lie in a worker's scratch."""
+        """Where the columns lie."""
         return SLOTS * self.slot_bytes
 
     @property
     def spare_offset_bytes(self) -> int:
-        """Where the spare row for short runs lies."""
-        return self.columns_offset_bytes + self.columns * self.columns_pitch_bytes
+        """Where the spare row lies."""
+        return self.columns_offset_bytes + self.columns * self.pitch_bytes
 
     @property
     def taps_offset_bytes(self) -> int:
@@ -128,11 +197,83 @@ class RowLayout:
 
     @property
     def scratch_bytes(self) -> int:
-        """One worker's scratch."""
-        return self.taps_offset_bytes + self.taps_bytes
+        """All of it."""
+        taps = _odd_lines(self.lowering.taps_per_response * ADDRESS_BYTES) if self.bank is not None else 0
+        return self.taps_offset_bytes + taps
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    @property
+    def phases(self) -> int:
+        """Horizontal residues modulo the stride that a 3×3 filter reads; each is a separate scratch row."""
+        return min(self.lowering.stride, KERNEL_SIZE)
+
+    @property
+    def tap_step(self) -> int:
+        """Distance between horizontal neighbours in a staged row at stride 1."""
+        return self.lowering.channels if self.lowering.flat else 1
+
+    @property
+    def reach(self) -> int:
+        """Staged positions to the right of a pixel that its taps read."""
+        return (KERNEL_SIZE - 1) * self.tap_step
+
+    @property
+    def read_per_position(self) -> int:
+        """Source samples that one staged position stands for."""
+        return 1 if self.lowering.flat else self.lowering.channels
+
+    @property
+    def stored_per_pixel(self) -> int:
+        """Output samples that one position of a run stands for."""
+        return 1 if self.lowering.flat else self.lowering.stored_channels
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of those."""
+        return self.stored_per_pixel * SCALAR_BYTES[self.lowering.stored]
+
+    @property
+    def source_bytes_per_position(self) -> int:
+        """Bytes of one source row under one staged position of all phases."""
+        return self.read_per_position * self.lowering.stride * SCALAR_BYTES[self.lowering.source]
+
+    @property
+    def source_lanes(self) -> int:
+        """Source samples in a register."""
+        return self.vector_bytes // SCALAR_BYTES[self.lowering.source]
+
+    @property
+    def passes(self) -> int:
+        """How often the taps of a block are read for all of its outputs."""
+        if self.bank is None:
+            return -(-self.lowering.different_outputs // self.results_per_pass)
+        return self.bank.structure.groups * len(self.bank.starts)
+
+    @property
+    def splits_bytes(self) -> bool:
+        """Whether bytes are summed in 16 bits by even and odd places, so that none has to move across a register."""
+        lowering = self.lowering
+        in_bytes = lowering.staged == lowering.stored == "uint8" and lowering.sums == "int16"
+        return in_bytes and self.sum_pixels >= self.vector_bytes
+
+    @property
+    def fetches_while_computing(self) -> bool:
+        """Whether the source rows of the next output row are asked for while this one is computed.
+
+        It hides the memory behind arithmetic where there is enough of it; where there is little, the requests pile
+        up in front of the stores, and it is better to ask a page ahead while staging.
+        """
+        if not self.streaming or self.bank is not None:
+            return False
+        registers = self.block_pixels * SCALAR_BYTES[self.lowering.sums] / self.vector_bytes
+        lines = self.block_pixels * self.source_bytes_per_position * self.phases / CACHE_LINE_BYTES
+        return self.lowering.operations_of_a_position * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 
 
-def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, columns: bool) -> RowLayout:
+def make_layout(
+    lowering: Lowering, processor: Processor, tile_pixels: int, *, columns: bool, streaming: bool
+) -> RowLayout:
     """Choose the lengths: blocks of one register of stored samples or a few of sums, rows padded to cache lines.
 
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
@@ -140,28 +281,32 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
     vector_bytes = processor.vector_bytes
     short = _wants_short_tiles(lowering) and not columns
     row_by_row = short and lowering.stride >= KERNEL_SIZE
-    stored_bytes = SCALAR_BYTES[lowering.stored]
-    bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
+    stored_bytes, staged_bytes = SCALAR_BYTES[lowering.stored], SCALAR_BYTES[lowering.staged]
+    stored_per_pixel = 1 if lowering.flat else lowering.stored_channels
+    bank = None if lowering.bank is None else _cut_bank(lowering.sums, lowering.bank, vector_bytes)
     if bank is not None:
         per_pass, block = bank.outputs, bank.block_pixels
         together = block
     else:
-        per_pass, of_a_response = cut_results(lowering, vector_bytes)
-        together = of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum]
+        per_pass, of_a_response = _cut_results(lowering, vector_bytes)
+        together = of_a_response * vector_bytes // SCALAR_BYTES[lowering.sums]
         block = max(vector_bytes // stored_bytes, together)
-        if lowering.streaming:
+        if streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
     spare_pixels = 0
-    if puts_outputs_together(lowering):
-        spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel(lowering) * stored_bytes) // block) * block
-    staged_bytes = SCALAR_BYTES[lowering.staged]
+    # Pixels of an odd number of outputs start on a cache line once in that many, wherever the output lies; those of an
+    # even number may never do so, and go through the spare row past the caches, as banks always do.
+    if bank is not None or (streaming and stored_per_pixel % 2 == 0):
+        spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel * stored_bytes) // block) * block
     if short:
         cache_bytes = int(L1_SHARE * processor.l1_bytes) // (2 if row_by_row else 1)
-        tile_pixels = min(tile_pixels, _pixels_in_cache(lowering, block, cache_bytes))
-    longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(lowering)
-    pitch_bytes = _odd_lines(longest * staged_bytes)
-    spare_samples = (spare_pixels or block) * stored_per_pixel(lowering)
+        of_a_pixel = KERNEL_SIZE * len(lowering.planes) * min(lowering.stride, KERNEL_SIZE) * staged_bytes
+        tile_pixels = min(tile_pixels, max(1, cache_bytes // (of_a_pixel * block)) * block)
+    reach = (KERNEL_SIZE - 1) * (lowering.channels if lowering.flat else 1)
+    longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach
     return RowLayout(
+        lowering=lowering,
+        streaming=streaming,
         vector_bytes=vector_bytes,
         is_x86=is_x86(processor.triple),
         block_pixels=block,
@@ -170,22 +315,11 @@ def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, colu
         bank=bank,
         tile_pixels=tile_pixels,
         row_by_row=row_by_row,
-        pitch=pitch_bytes // staged_bytes,
-        slot_bytes=len(lowering.planes) * lowering.phases * pitch_bytes,
-        columns=len(lowering.planes) * KERNEL_SIZE * KERNEL_SIZE if columns else 0,
-        columns_pitch_bytes=pitch_bytes,
-        spare_bytes=_odd_lines(spare_samples * stored_bytes + CACHE_LINE_BYTES),
+        pitch=_odd_lines(longest * staged_bytes) // staged_bytes,
+        columns=len(lowering.planes) * KERNEL_SIZE**2 if columns else 0,
+        spare_bytes=_odd_lines((spare_pixels or block) * stored_per_pixel * stored_bytes + CACHE_LINE_BYTES),
         spare_pixels=spare_pixels,
-        taps_bytes=0 if bank is None else _odd_lines(lowering.taps_per_response * ADDRESS_BYTES),
     )
-
-
-L1_SHARE = 0.8
-"""Of the L1 cache, for the scratch rows of a short tile; half of it row by row. Measured: docs/cpu-engine.md."""
-WIDEST_SHORT_STRIDE = 4
-"""Beyond it most of what is read is not staged at all."""
-TAPS_READ_OFTEN = 64
-"""Multiply-adds of a pixel from which short tiles pay although rows that overlap are then read in pieces."""
 
 
 def _wants_short_tiles(lowering: Lowering) -> bool:
@@ -200,79 +334,40 @@ def _wants_short_tiles(lowering: Lowering) -> bool:
     return long and is_float(lowering.source) and lowering.multiply_adds >= TAPS_READ_OFTEN
 
 
-def _pixels_in_cache(lowering: Lowering, block: int, cache_bytes: int) -> int:
-    """Whole blocks of output pixels whose scratch rows a cache holds."""
-    of_a_pixel = KERNEL_SIZE * len(lowering.planes) * lowering.phases * SCALAR_BYTES[lowering.staged]
-    return max(1, cache_bytes // (of_a_pixel * block)) * block
+def _cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
+    """Results of a pass, and registers of sums for each of their responses: 1, 2 or 4."""
+    results = lowering.different_outputs
+    directions = RING_RESPONSES if lowering.rings else len(lowering.responses[0])
+    per_pass = max(1, results)
+    registers = most = _sum_registers(vector_bytes)
+    if results > FEW_RESULTS:
+        most = RESPONSES_PER_PASS
+    elif vector_bytes < VECTOR_BYTES_OF_MANY:
+        registers = most = RESPONSE_REGISTERS_OF_FEW
+    if results * directions > most:
+        passes = -(-results // max(1, most // directions))
+        per_pass = -(-results // passes)
+    fitting = registers // (per_pass * directions)
+    return per_pass, SUM_REGISTERS if fitting >= SUM_REGISTERS else 2 if fitting >= 2 else 1
 
 
-SPARE_ROW_BYTES = 16 * 2**10
-"""Outputs that are put together before they are stored: half of the L1 cache."""
+def _cut_bank(sums: Scalar, bank: BankStructure, vector_bytes: int) -> BankPasses:
+    """Registers no longer than a group, and as many as compute fewest outputs twice."""
+    lanes = vector_bytes // SCALAR_BYTES[sums]
+    while lanes > bank.outputs:
+        lanes //= 2
+    vectors = min(
+        (vectors for vectors in VECTORS_PREFERRED if vectors * lanes <= bank.outputs),
+        key=lambda vectors: -(-bank.outputs // (vectors * lanes)) * vectors,
+    )
+    outputs = vectors * lanes
+    starts = tuple(min(start, bank.outputs - outputs) for start in range(0, bank.outputs, outputs))
+    held = min(bank.directions, DIRECTIONS_HELD)
+    return BankPasses(bank, lanes, vectors, _sum_registers(vector_bytes) // (vectors * held), starts)
 
 
-def passes(lowering: Lowering, layout: RowLayout) -> int:
-    """How often the taps of a block are read for all of its outputs."""
-    if layout.bank is None or lowering.bank is None:
-        return -(-lowering.different_outputs // layout.results_per_pass)
-    return lowering.bank.groups * len(layout.bank.starts)
-
-
-def puts_outputs_together(lowering: Lowering) -> bool:
-    """Whether outputs go through the spare row: those of a bank, and past the caches an even number of them.
-
-    Pixels of an odd number of outputs start on a cache line once in so many, wherever the output lies; those of an even
-    number may never do so.
-    """
-    return lowering.bank is not None or (lowering.streaming and stored_per_pixel(lowering) % 2 == 0)
-
-
-def splits_bytes(lowering: Lowering, layout: RowLayout) -> bool:
-    """Whether bytes are summed in 16 bits by even and odd places, so that none has to be moved across a register."""
-    in_bytes = lowering.staged == lowering.stored == "u8" and lowering.sum == "i16"
-    return in_bytes and layout.sum_pixels >= layout.vector_bytes
-
-
-MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
-"""Vector multiply-adds that take as long as a cache line takes to come at 20 GB/s: measured, docs/cpu-engine.md."""
-
-
-def tap_step(lowering: Lowering) -> int:
-    """Distance between horizontal neighbours in a staged row at stride 1."""
-    return lowering.channels if lowering.flat else 1
-
-
-def channels_per_pixel(lowering: Lowering) -> int:
-    """Source samples that one staged position stands for."""
-    return 1 if lowering.flat else lowering.channels
-
-
-def stored_per_pixel(lowering: Lowering) -> int:
-    """Output samples that one position of a run stands for."""
-    return 1 if lowering.flat else lowering.stored_channels
-
-
-def source_bytes_per_position(lowering: Lowering) -> int:
-    """Bytes of one source row under one staged position of all phases."""
-    return channels_per_pixel(lowering) * lowering.stride * SCALAR_BYTES[lowering.source]
-
-
-def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
-    """Whether the source rows of the next output row are asked for while this one is computed.
-
-    It hides the memory behind arithmetic where there is enough of it; where there is little, the requests pile
-    up in front of the stores, and it is better to ask a page ahead while staging.
-    """
-    if not lowering.streaming or lowering.bank is not None:
-        return False
-    registers = layout.block_pixels * SCALAR_BYTES[lowering.sum] / layout.vector_bytes
-    taps = lowering.operations_of_a_position
-    lines = layout.block_pixels * source_bytes_per_position(lowering) * lowering.phases / CACHE_LINE_BYTES
-    return taps * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
-
-
-def reach(lowering: Lowering) -> int:
-    """Staged positions to the right of a pixel that its taps read."""
-    return (KERNEL_SIZE - 1) * tap_step(lowering)
+def _sum_registers(vector_bytes: int) -> int:
+    return SUM_REGISTERS_OF_MANY if vector_bytes >= VECTOR_BYTES_OF_MANY else SUM_REGISTERS_OF_FEW
 
 
 def _odd_lines(size_bytes: int) -> int:

@@ -1,26 +1,52 @@
-"""Sliding window on the CPU: rows are read once, and never more than three of them are materialised.
+"""The CPU's `sliding` and `im2col`: generated code over tiles of rows, with tables of borders.
 
-HWC in and out. What is equal is computed once (lowering.py), code is generated for the weights, the stride and
-the processor (rowcode.py), and threads take strips of rows (engine.py). Results do not depend on the threads.
+    sliding   rows are read once, and never more than three of them are materialised; what is equal is computed once
+              (core/lowering.py), and code is generated for the weights, the stride and the processor (rows.py)
+    im2col    columns in memory, then a matrix product with the weights. The column matrix of a whole picture would be
+              27 times its pixels; a band of it is 27 rows (one per tap) of up to `IM2COL_TILE_PIXELS`, which stay in
+              the L2 cache, and the product keeps rows of sums in registers while it goes down the taps. Nothing is
+              shared: equal kernels are multiplied as often as they occur, so the time is that of the method
+
+HWC in and out; threads take strips of rows (division.py), and results do not depend on them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from edgeconv.core.chains import ChainProblem
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import PictureProblem, Problem
-from edgeconv.methods.base import Method, Plan
-from edgeconv.methods.cpu import canny
-from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, cannot_read, moves_past_caches
-from edgeconv.methods.cpu.lowering import make_lowering
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.crew import NativeWork
+from edgeconv.methods.base import Method, Plan, check_workspace
+from edgeconv.methods.cpu import canny, division, native, rows
+from edgeconv.methods.cpu.layout import (
+    WIDEST_VECTOR_STRIDE,
+    Argument,
+    PassFields,
+    Pick,
+    RowLayout,
+    TileFields,
+    make_layout,
+)
 from edgeconv.methods.options import Options
 
 TILE_PIXELS = 16384
 """Output pixels of a tile (samples where rows are flat). Whole rows of common pictures: a row that is cut costs
 a spare block at each end, and reading pieces of rows keeps the processor from fetching ahead."""
+IM2COL_TILE_PIXELS = 1024
+"""Pixels of a band: 27 columns of them in float32 are 108 KiB."""
 
 
-class CpuSliding(Method):
-    """Always available: llvmlite is a base dependency."""
+class CpuIm2col(Method):
+    """Columns and a product. Always available: llvmlite is a base dependency."""
 
     def unavailable_reason(self) -> str | None:
         """None: the compiler came with the package."""
@@ -28,10 +54,200 @@ class CpuSliding(Method):
 
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """See Method.reason."""
-        return canny.chain_reason(problem) if isinstance(problem, ChainProblem) else cannot_read(problem)
+        lacks_half = problem.dtype == np.float16 and not jit.processor().has_half
+        return super().reason(problem, options) or ("this processor does not convert float16" if lacks_half else None)
+
+    def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
+        return _prepare("im2col", problem, options, IM2COL_TILE_PIXELS, columns=True)
+
+
+class CpuSliding(CpuIm2col):
+    """Sliding window."""
+
+    def reason(self, problem: PictureProblem, options: Options) -> str | None:
+        """See Method.reason."""
+        if isinstance(problem, ChainProblem):
+            return canny.chain_reason(problem)
+        return super().reason(problem, options)
 
     def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
         if isinstance(problem, ChainProblem):
-            return canny.EngineCannyPlan(problem, options)
-        lowering = make_lowering(problem, streaming=moves_past_caches(problem))
-        return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))
+            return canny.prepare(problem, options)
+        return _prepare("sliding", problem, options, TILE_PIXELS, columns=False)
+
+
+@cache
+def _code_for(layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
+    """The compiled function; compiled once per process for each layout."""
+    return jit.compile_module(rows.write(layout), processor)
+
+
+def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *, columns: bool) -> native.NativePlan:
+    processor = jit.processor()
+    # Above stride 1 far less is written than read, and only the output counts: on machines with two and with 16 cores
+    # storing smaller ones into the caches was faster.
+    moved_bytes = problem.output_bytes + (problem.input_bytes if problem.stride == 1 else 0)
+    streaming = moved_bytes > native.STREAMING_BYTES
+    lowering = lower(problem, share=not columns)
+    layout = make_layout(lowering, processor, tile_pixels, columns=columns, streaming=streaming)
+    tiles, picks = _tables(problem, layout)
+    layout = replace(layout, direct=_reads_directly(layout, tiles))
+    divided = division.divide_rows(problem, layout, options.threads)
+    units = -(-problem.output_height // divided.strip_rows) * (1 if layout.row_by_row else len(tiles))
+    workspace_bytes = layout.scratch_bytes * divided.threads
+    max_threads = options.workspace_limit_bytes // layout.scratch_bytes
+    check_workspace(name, workspace_bytes, options, f"use --threads {max_threads}" if max_threads else "")
+
+    source_rows = border_indices(problem.height, problem.padding, problem.border)
+    # The code looks one output row ahead, and there is none after the last.
+    source_rows = np.pad(source_rows, (0, problem.stride), mode="edge").astype(np.int32)
+    passes, weights = _bank_tables(layout)
+    scratch = jit.aligned_zeros(workspace_bytes)
+    arguments = {
+        Argument.IMAGE_ADDRESS: 0,
+        Argument.OUT_ADDRESS: 0,
+        Argument.UNITS: units,
+        Argument.TILES_PER_STRIP: len(tiles),
+        Argument.STRIP_ROWS: divided.strip_rows,
+        Argument.OUT_ROWS: problem.output_height,
+        Argument.IMAGE_ROW_SAMPLES: problem.width * problem.in_channels,
+        Argument.OUT_ROW_SAMPLES: problem.output_width * lowering.stored_channels,
+        Argument.SOURCE_ROWS_ADDRESS: source_rows.ctypes.data,
+        Argument.TILES_ADDRESS: tiles.ctypes.data,
+        Argument.PICKS_ADDRESS: picks.ctypes.data,
+        Argument.SCRATCH_ADDRESS: scratch.ctypes.data,
+        Argument.PASSES_ADDRESS: passes.ctypes.data,
+        Argument.WEIGHTS_ADDRESS: weights.ctypes.data,
+    }
+    work = NativeWork(
+        _code_for(layout, processor),
+        rows.WORK,
+        arguments,
+        units,
+        asked=options.threads,
+        max_threads=divided.threads,
+        sleepers=divided.sleepers,
+    )
+    choice = {
+        "forms": ", ".join(lowering.forms) or "plain sums",
+        "collapsed": lowering.collapsed,
+        "flat_rows": lowering.flat,
+        "different_outputs": lowering.different_outputs,
+        "passes": layout.passes,
+        "outputs_side_by_side": layout.bank is not None,
+        "multiply_adds_per_pixel": lowering.multiply_adds,
+        "arithmetic": lowering.sums,
+        "threads": divided.threads,
+        "tile_pixels": layout.tile_pixels,
+        "strip_rows": divided.strip_rows,
+        "reads_picture_directly": layout.direct,
+        "streaming_stores": streaming,
+    }
+    held = (source_rows, tiles, picks, scratch, passes, weights)
+    return native.NativePlan(
+        problem, work, held, workspace_bytes=workspace_bytes, arithmetic=lowering.arithmetic, choice=choice
+    )
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _tables(problem: Problem, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Tiles of an output row and the picks of each.
+
+    Where the lowering is flat, positions are samples: three for a pixel, or one of a grey picture.
+    """
+    step = layout.tap_step
+    columns = border_indices(problem.width, problem.padding, problem.border)
+    columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * step + np.arange(step)).ravel()
+    width, padding, outputs = (side * step for side in (problem.width, problem.padding, problem.output_width))
+    tiles: list[list[int]] = []
+    picks: list[NDArray[np.int64]] = []
+    picked = 0
+    longest = -(-outputs // -(-outputs // layout.tile_pixels))
+    if longest < outputs:  # else the last block of every tile is computed in part by the one before it too
+        longest = min(layout.tile_pixels, -(-longest // layout.block_pixels) * layout.block_pixels)
+    for start, stop in bands(outputs, longest):
+        count = stop - start
+        groups, source_start = _whole_groups(start, count, width, padding, layout)
+        tile_picks = _picks(start, count, columns, groups, layout)
+        fields = {
+            TileFields.OUT_START: start,
+            TileFields.OUT_COUNT: count,
+            TileFields.GROUPS_START: groups.start,
+            TileFields.GROUPS_STOP: groups.stop,
+            TileFields.SOURCE_START: source_start,
+            TileFields.PICKS_START: picked,
+            TileFields.PICKS_STOP: picked + len(tile_picks),
+        }
+        tiles.append([fields[name] for name in TileFields])
+        picks.append(tile_picks)
+        picked += len(tile_picks)
+    return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
+
+
+def _reads_directly(layout: RowLayout, tiles: NDArray[np.int64]) -> bool:
+    """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block inside.
+
+    What of a tile lies outside is one block at each end, so wide paddings are staged; and its taps that lie inside are
+    one vector, so short registers stage too.
+    """
+    lowering = layout.lowering
+    start, stop = tiles[:, TileFields.GROUPS_START], tiles[:, TileFields.GROUPS_STOP] - layout.reach
+    long_enough = bool((stop - start >= layout.block_pixels).all())
+    narrow = bool((np.maximum(start, tiles[:, TileFields.OUT_COUNT] - stop) <= layout.block_pixels).all())
+    in_place = lowering.flat and layout.streaming and lowering.staged == lowering.source and not layout.columns
+    return in_place and long_enough and narrow and layout.source_lanes >= layout.reach
+
+
+def _whole_groups(start: int, count: int, width: int, padding: int, layout: RowLayout) -> tuple[range, int]:
+    """Positions of a tile whose `stride` source pixels all lie inside the picture, and the first one's pixel."""
+    stride = layout.lowering.stride
+    first = max(0, -(-padding // stride) - start)
+    last = min((padding + width) // stride - start, _staged_count(0, count, layout))
+    if stride > WIDEST_VECTOR_STRIDE or last - first < layout.source_lanes:
+        return range(0), 0
+    return range(first, last), (start + first) * stride - padding
+
+
+def _picks(start: int, count: int, columns: NDArray[np.intp], groups: range, layout: RowLayout) -> NDArray[np.int64]:
+    """(picks, 2): every staged position that the whole groups leave out, of every phase."""
+    found = []
+    for phase in range(layout.phases):
+        index = np.arange(_staged_count(phase, count, layout))
+        index = index[(index < groups.start) | (index >= groups.stop)]
+        pick = np.empty((len(index), len(Pick)), np.int64)
+        pick[:, Pick.POSITION] = phase * layout.pitch + index
+        pick[:, Pick.SOURCE] = columns[(start + index) * layout.lowering.stride + phase]
+        found.append(pick)
+    return np.concatenate(found)
+
+
+def _staged_count(phase: int, count: int, layout: RowLayout) -> int:
+    """Positions of a phase that `count` outputs read: one more for every kernel column beyond the first."""
+    columns = range(phase, KERNEL_SIZE, layout.lowering.stride)
+    return count + (len(columns) - 1) * layout.tap_step
+
+
+def _bank_tables(layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
+    """The passes of a bank, (groups · passes, PassFields), and their weights, both empty where there is no bank.
+
+    Weights are (groups · passes, directions, taps, outputs of a pass), in the type of the sums.
+    """
+    bank, lowering = layout.bank, layout.lowering
+    if bank is None:
+        return np.zeros((0, len(PassFields)), np.int64), np.zeros(0)
+    outputs, groups, directions = bank.structure
+    planes = len(lowering.planes) // groups
+    plane_bytes = (KERNEL_SIZE**2 if layout.columns else layout.phases) * layout.pitch_bytes
+    taps = lowering.kernels.reshape(directions, groups, outputs, -1)
+    fields, weights = [], []
+    for group in range(groups):
+        for start in bank.starts:
+            row = {
+                PassFields.PLANES_OFFSET_BYTES: group * planes * plane_bytes,
+                PassFields.OUT_START: group * outputs + start,
+            }
+            fields.append([row[name] for name in PassFields])
+            weights.append(taps[:, group, start : start + bank.outputs].swapaxes(1, 2))
+    return np.array(fields, np.int64), np.ascontiguousarray(weights)

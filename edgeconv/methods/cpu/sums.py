@@ -1,160 +1,299 @@
-"""Responses of a block of pixels: samples multiplied by weights and added up, in one of two ways.
+"""A block of pixels in registers: from samples to responses, and from those to stored samples.
 
 pixels side by side     a register holds pixels of one response; each tap is loaded once and added to every response
                         of the pass that has it; a weight is an immediate vector of the code. Taps of equal weights are
                         added before (`equal taps`), and a ring has a sum of its own (`ring of three`, core/forms.py)
 outputs side by side    of a bank: a register holds outputs of one pixel; a tap is one sample in every lane, and its
                         weights are loaded from a table, once for all pixels of the block
+
+Directions are then joined, rounded, clipped, and channels put side by side by the rules of filters.py and output.py.
+Magnitudes are computed in float32 or float64, scaled where squares could overflow, and by the whole square where a
+16-bit sample needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
+from itertools import pairwise
+from typing import NamedTuple
 
 from edgeconv.core.filters import COMPASS_RING
 from edgeconv.core.forms import Ring
-from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.hardware.cpu.emit import I64, POINTER, Value, is_float, splat
-from edgeconv.methods.cpu.frame import FunctionFrame
-from edgeconv.methods.cpu.layout import splits_bytes
-from edgeconv.methods.cpu.lowering import Tap
-from edgeconv.methods.cpu.passes import BankPasses
+from edgeconv.core.lowering import Tap, every_tap
+from edgeconv.hardware.cpu import x86
+from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Scalar, Value, is_float, shuffle
+from edgeconv.methods.cpu.layout import BankPasses, RowLayout
+
+TapRows = Callable[[Tap], Array]
+"""Where the samples under a tap lie, from the first pixel on."""
+
+BEYOND_16_BITS = 2**16
+
+
+class FloatScales(NamedTuple):
+    """Bits of a float type, as integers of its length."""
+
+    bits: Scalar
+    exponent: int
+    """Those of its exponent."""
+    one_twice: int
+    """What the bits of 2^k and of 2^-k add up to."""
+    least: int
+    largest: int
+    """The bits of the powers of two that squares are scaled by; both have an inverse that is a normal number."""
+
+
+SCALES_OF_FLOAT: dict[str, FloatScales] = {
+    "float32": FloatScales("int32", 0xFF << 23, 2 * 127 << 23, 2 << 23, 252 << 23),
+    "float64": FloatScales("int64", 0x7FF << 52, 2 * 1023 << 52, 2 << 52, 2044 << 52),
+}
 
 
 class Sums:
-    """Writes the code of a block's sums."""
+    """Writes the code of a block's sums, and of what is stored of them."""
 
-    def __init__(self, frame: FunctionFrame) -> None:
-        self.e, self.lowering, self.layout = frame.e, frame.lowering, frame.layout
+    def __init__(self, e: Emitter, layout: RowLayout) -> None:
+        self.e, self.layout, self.lowering = e, layout, layout.lowering
 
-    def responses(self, address: Callable[[Tap], Value]) -> list[list[Value]]:
+    # --- responses ------------------------------------------------------------------------------------------------
+
+    def responses(self, rows: TapRows) -> list[list[Value]]:
         """Sums of every result and direction, pixels side by side."""
-        if self.lowering.rings:
-            return [
-                [self._differences(address, ring) if ring.of_differences else self._three(address, ring)]
-                for ring in self.lowering.rings
-            ]
-        results = range(len(self.lowering.results))
-        found: list[list[Value]] = []
-        for start in range(0, len(results), self.layout.results_per_pass):
-            found += self._pass(address, results[start : start + self.layout.results_per_pass])
-        return found
+        if rings := self.lowering.rings:
+            return [[(self._differences if ring.of_differences else self._three)(rows, ring)] for ring in rings]
+        numbers, step = range(len(self.lowering.results)), self.layout.results_per_pass
+        return [sums for start in numbers[::step] for sums in self._pass(rows, numbers[start : start + step])]
 
-    def _pass(self, address: Callable[[Tap], Value], numbers: range) -> list[list[Value]]:
+    def _pass(self, rows: TapRows, numbers: range) -> list[list[Value]]:
         """Sums of these results; each tap is loaded once for all of them."""
-        lowering, lanes = self.lowering, self.layout.sum_pixels
+        results = self.lowering.responses
         responses = {
             (number, direction): dict(response)
             for number in numbers
-            for direction, response in enumerate(lowering.results[number])
+            for direction, response in enumerate(results[number])
         }
-        added = dict(lowering.groups)
+        added = dict(self.lowering.groups)
         sums: dict[tuple[int, int], Value] = {}
-        for tap in every_tap(len(lowering.planes)):
-            sample: Value | None = None
-            for place, response in responses.items():
-                weight = response.get(tap)
-                if weight is None:
-                    continue
-                if sample is None:
-                    sample = self._sample(address, tap)
-                    for other in added.get(tap, ()):
-                        sample = self._add(sample, self._sample(address, other.tap), other.sign)
-                factor = splat(lowering.sum, lanes, weight)
-                sums[place] = self._multiply_add(sample, factor, sums.get(place))
-        nothing = splat(lowering.sum, lanes, 0)
+        for tap in every_tap(len(self.lowering.planes)):
+            weights = {place: response[tap] for place, response in responses.items() if tap in response}
+            if not weights:
+                continue
+            sample = self._sample(rows, tap)
+            for other, sign in added.get(tap, ()):
+                sample = sample + self._sample(rows, other) if sign > 0 else sample - self._sample(rows, other)
+            for place, weight in weights.items():
+                sums[place] = sample.times(weight, sums.get(place))
+        nothing = self.e.splat(self.lowering.sums, self.layout.sum_pixels, 0)
         return [
-            [sums.get((number, direction), nothing) for direction in range(len(lowering.results[number]))]
-            for number in numbers
+            [sums.get((number, direction), nothing) for direction in range(len(results[number]))] for number in numbers
         ]
 
-    def _sample(self, address: Callable[[Tap], Value], tap: Tap) -> Value:
+    def _sample(self, rows: TapRows, tap: Tap) -> Value:
         """A block of samples under a tap, in the type of the sums."""
-        return self._widened(self.e.load(address(tap), self.lowering.staged, self.layout.sum_pixels))
+        return self._widened(rows(tap).load(self.layout.sum_pixels))
 
     def _widened(self, staged: Value) -> Value:
         """Staged samples in the type of the sums."""
-        if splits_bytes(self.lowering, self.layout):
-            return self.e.split_bytes(staged)
-        return self.e.convert(staged, self.lowering.staged, self.lowering.sum)
+        if self.layout.splits_bytes:
+            return staged.split_bytes()
+        return staged.convert(self.lowering.staged, self.lowering.sums)
 
-    def _differences(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+    def _differences(self, rows: TapRows, ring: Ring) -> Value:
         """The largest of eight directions, of which each has its opposite: `ring of differences` in core/forms.py."""
-        e, scalar, lanes = self.e, self.lowering.sum, self.layout.sum_pixels
-        samples = [self._sample(address, Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
-        half = len(samples) // 2
-        apart = [self._add(samples[number], samples[number + half], -1) for number in range(half)]
-        sums = [self._add(apart[number], apart[number + 1]) for number in range(half - 1)]
-        sums.append(self._add(apart[-1], apart[0], -1))
-        responses = [self._add(sums[number], sums[number + 1]) for number in range(half - 1)]
-        responses.append(self._add(sums[-1], sums[0], -1))
-        sizes = [e.call("llvm.abs", scalar, response) for response in responses]
-        largest = reduce(partial(e.call, "llvm.smax", scalar), sizes)
-        return largest if ring.near == 1 else e.block.mul(largest, splat(scalar, lanes, ring.near))
 
-    def _three(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+        def neighbours(values: list[Value]) -> list[Value]:
+            """Sums of two; the one after the last is the first, turned."""
+            sums = [first + second for first, second in pairwise(values)]
+            return [*sums, values[-1] - values[0]]
+
+        samples = [self._sample(rows, Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
+        half = len(samples) // 2
+        apart = [first - last for first, last in zip(samples, samples[half:], strict=False)]
+        largest = reduce(Value.max, [abs(response) for response in neighbours(neighbours(apart))])
+        return largest if ring.near == 1 else largest * ring.near
+
+    def _three(self, rows: TapRows, ring: Ring) -> Value:
         """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
 
         With pᵢ the sum of the samples at i and i + 1, the sums of three that begin at i - 1 and at i are pᵢ and one of
         its two neighbours: their larger is pᵢ + max(xᵢ₋₁, xᵢ₊₂), and maxima of narrow samples cost least.
         """
-        e, lowering, lanes = self.e, self.lowering, self.layout.sum_pixels
         places = len(COMPASS_RING)
-        loaded = [e.load(address(Tap(ring.plane, u, v)), lowering.staged, lanes) for u, v in COMPASS_RING]
+        loaded = [rows(Tap(ring.plane, u, v)).load(self.layout.sum_pixels) for u, v in COMPASS_RING]
         samples = [self._widened(value) for value in loaded]
         largest: Value | None = None
         pairs = []
         for first in range(0, places, 2):
-            pairs.append(self._add(samples[first], samples[first + 1]))
-            beside = e.larger(loaded[first - 1], loaded[(first + 2) % places], lowering.staged)
-            three = self._add(pairs[-1], self._widened(beside))
-            largest = three if largest is None else e.larger(largest, three, lowering.sum)
-        total = self._add(self._add(pairs[0], pairs[1]), self._add(pairs[2], pairs[3]))
-        far = self._multiply_add(total, splat(lowering.sum, lanes, ring.far), None) if ring.far else None
-        return self._multiply_add(largest, splat(lowering.sum, lanes, ring.near), far)
+            pairs.append(samples[first] + samples[first + 1])
+            one, other = loaded[first - 1], loaded[(first + 2) % places]
+            beside = one.call("llvm.umax", other) if self.lowering.staged in UNSIGNED_MAX else one.max(other)
+            three = pairs[-1] + self._widened(beside)
+            largest = three if largest is None else largest.max(three)
+        total = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+        assert largest is not None  # a ring has places
+        return largest.times(ring.near, total * ring.far if ring.far else None)
 
-    def _add(self, first: Value, second: Value, sign: int = 1) -> Value:
-        e = self.e
-        if is_float(self.lowering.sum):
-            return e.block.fadd(first, second) if sign > 0 else e.block.fsub(first, second)
-        return e.block.add(first, second) if sign > 0 else e.block.sub(first, second)
-
-    def bank_responses(self, bank: BankPasses, taps: Value, x: Value, weights: Value) -> list[list[Value]]:
+    def bank_responses(self, bank: BankPasses, taps: Array, x_bytes: Value, weights: Array) -> list[list[Value]]:
         """Sums of one direction for every pixel of the block and every register of outputs, outputs side by side.
 
-        `taps` is a table of the address of every tap for pixel 0, `x` the distance in bytes of the block's first pixel,
+        `taps` is a table of the address of every tap for pixel 0, `x_bytes` the distance of the block's first pixel,
         `weights` begin with the first tap's. The taps are a loop, as LLVM would share the samples of neighbouring taps
         if it saw them together, and run out of registers.
         """
-        e, lowering, scalar = self.e, self.lowering, self.lowering.sum
-        pixels, vectors = range(self.layout.block_pixels), range(bank.vectors)
-        nothing = splat(scalar, bank.lanes, 0)
-        sums = [[e.variable(nothing) for _ in vectors] for _ in pixels]
-        with e.count(e.int64(0), e.int64(lowering.taps_per_response)) as tap:
-            row = e.block.inttoptr(e.block.load(e.address_of_int64(taps, tap), typ=I64), POINTER)
-            start = e.address(row, "u8", x)
-            first = e.address(weights, scalar, e.block.mul(tap, e.int64(bank.outputs)))
-            factors = [
-                e.load(e.address(first, scalar, e.int64(vector * bank.lanes)), scalar, bank.lanes) for vector in vectors
-            ]
-            for pixel in pixels:
-                sample = e.broadcast(e.address(start, lowering.staged, e.int64(pixel)), lowering.staged, bank.lanes)
-                for place, factor in zip(sums[pixel], factors, strict=True):
-                    e.block.store(self._multiply_add(sample, factor, e.block.load(place, typ=nothing.type)), place)
-        return [[e.block.load(place, typ=nothing.type) for place in places] for places in sums]
+        e, lowering = self.e, self.lowering
+        nothing = e.splat(lowering.sums, bank.lanes, 0)
+        sums = [[e.variable(nothing) for _ in range(bank.vectors)] for _ in range(self.layout.block_pixels)]
+        with e.count(0, e.int64(lowering.taps_per_response)) as tap:
+            start = e.array(taps[tap], lowering.staged).bytes_on(x_bytes)
+            first = weights.at(tap * bank.outputs)
+            factors = [first.at(vector * bank.lanes).load(bank.lanes) for vector in range(bank.vectors)]
+            for pixel, of_pixel in enumerate(sums):
+                sample = start.at(pixel).broadcast(bank.lanes)
+                for place, factor in zip(of_pixel, factors, strict=True):
+                    place.value = sample.times(factor, place.value)
+        return [[place.value for place in of_pixel] for of_pixel in sums]
 
-    def _multiply_add(self, sample: Value, factor: Value, total: Value | None) -> Value:
-        e, scalar = self.e, self.lowering.sum
-        if is_float(scalar):
-            return (
-                e.block.fmul(sample, factor) if total is None else e.call("llvm.fmuladd", scalar, sample, factor, total)
-            )
-        product = e.block.mul(sample, factor)
-        return product if total is None else e.block.add(total, product)
+    # --- stored samples -------------------------------------------------------------------------------------------
+
+    def stored(self, responses: list[Value]) -> Value:
+        """The stored samples of one result, from its responses in every direction: the output mode's rule."""
+        lowering, value = self.lowering, self._join(responses)
+        signed, mode = not lowering.never_negative, lowering.output_mode
+        if mode == "abs" and signed:
+            value = abs(value)
+        if is_float(lowering.stored):
+            source = lowering.sums if value.is_float == is_float(lowering.sums) else "float32"
+            return value.convert(source, lowering.stored)
+        white = UNSIGNED_MAX[lowering.stored]
+        if value.is_float:
+            value = (value < white).select(value, white)
+            if mode == "clip" and signed:
+                value = value.max(0)
+            return self._narrowed(value.round_to_int())
+        if mode == "clip" and signed:
+            value = value.max(0)
+        return self._narrowed(value.call("llvm.umin", white))
+
+    def _narrowed(self, value: Value) -> Value:
+        """Integers that fit, as stored."""
+        if self.layout.splits_bytes:
+            return value.narrow("uint16").join_bytes()
+        return value.narrow(self.lowering.stored)
+
+    def larger(self, first: Value, second: Value) -> Value:
+        """The larger of two responses; a NaN stays one."""
+        if not first.is_float:
+            return first.max(second)
+        return ((second > first) | second.is_nan()).select(second, first)
+
+    def _join(self, responses: list[Value]) -> Value:
+        """One value from all directions."""
+        if self.lowering.combine == "magnitude":
+            return self._length(responses[0], responses[1])
+        if not self.lowering.by_size:
+            return reduce(self.larger, responses)
+        sizes = [abs(response) for response in responses]
+        if not is_float(self.lowering.sums):
+            return reduce(Value.max, sizes)
+        # The bits of floats from zero on are in their order, as integers, with infinity and NaN above all.
+        bits = SCALES_OF_FLOAT[self.lowering.sums].bits
+        return reduce(Value.max, [size.bits(bits) for size in sizes]).bits(self.lowering.sums)
+
+    def _length(self, first: Value, second: Value) -> Value:
+        """sqrt(first² + second²), rounded to integers where those are stored and it takes no float."""
+        lowering, sums = self.lowering, self.lowering.sums
+        if sums == "float64":
+            scaled = lowering.source == "float64"
+            return _scaled_length(first, second, sums) if scaled else _root_of_squares(first, second)
+        if sums == "int16" and lowering.stored == "uint8" and self.layout.is_x86:
+            return self._length_for_bytes(first, second)
+        if sums == "int32" and lowering.stored == "uint16":
+            return _integer_length(first, second)
+        gx, gy = (response.convert(sums, "float32") for response in (first, second))
+        if is_float(sums) and is_float(lowering.stored):
+            return _scaled_length(gx, gy, "float32")
+        return _root_of_squares(gx, gy)
+
+    def _length_for_bytes(self, first: Value, second: Value) -> Value:
+        """The length of two 16-bit numbers, rounded: right up to 255, and above 255 where it should be.
+
+        It takes no square root, which is slow and right to 24 bits. Below 256 the root of an integer is no closer
+        to a half than 0.125 / 255.5, a relative 2^-19: one step of Newton's method from an estimate of 11 bits, which
+        leaves 2^-21, is rounded to the same byte.
+        """
+        register_bytes = self.layout.vector_bytes
+        halves = []
+        for whole in x86.squares_of_pairs(self.e, first, second, register_bytes):
+            square = whole.convert("int32", "float32")
+            inverse = x86.inverse_root(self.e, square.max(1.0), register_bytes)
+            root = square * inverse
+            left = (-root).times(root, square)
+            halves.append(left.times(inverse * 0.5, root).round_to_int())
+        return x86.join_halves(self.e, halves, register_bytes)
+
+    def interleaved(self, results: tuple[Value, ...]) -> list[Value]:
+        """Registers that hold the channels of pixels side by side, from one for each result (of the same pixels)."""
+        rows = [[results[result]] for result in self.lowering.result_of_output]
+        unit = 1
+        while len(rows) % 2 == 0:  # neighbours in pairs, then pairs in pairs: fewer shuffles than all at once
+            rows = [_alternating([rows[i], rows[i + 1]], unit) for i in range(0, len(rows), 2)]
+            unit *= 2
+        return _alternating(rows, unit)
 
 
-def every_tap(planes: int) -> list[Tap]:
-    """All taps of all planes, plane by plane and row by row."""
-    sides = range(KERNEL_SIZE)
-    return [Tap(plane, u, v) for plane in range(planes) for u in sides for v in sides]
+def _alternating(rows: list[list[Value]], unit: int) -> list[Value]:
+    """`unit` samples of each row in turn; a row is several registers."""
+    count, registers, lanes = len(rows), len(rows[0]), rows[0][0].lanes
+    if count == 1:
+        return rows[0]
+    if unit >= lanes:
+        wide = unit // lanes
+        return [register for at in range(0, registers, wide) for row in rows for register in row[at : at + wide]]
+    sources = list(dict.fromkeys(register for row in rows for register in row))  # equal outputs are one register
+    mixed = []
+    for start in range(0, count * registers * lanes, lanes):
+        picks = []
+        for sample in range(start, start + lanes):
+            turn, within = divmod(sample, unit)
+            place = turn // count * unit + within
+            register = rows[turn % count][place // lanes]
+            picks.append((sources.index(register), place % lanes))
+        mixed.append(shuffle(sources, picks))
+    return mixed
+
+
+def _root_of_squares(first: Value, second: Value) -> Value:
+    return first.times(first, second * second).call("llvm.sqrt")
+
+
+def _scaled_length(first: Value, second: Value, scalar: Scalar) -> Value:
+    """The length of two floats; scaled by a power of two, so that squares neither overflow nor vanish.
+
+    Where they would do neither, the result is that of the plain formula, bit for bit.
+    """
+    scales = SCALES_OF_FLOAT[scalar]
+    gx, gy = (value.bits(scales.bits) & scales.exponent for value in (first, second))
+    scale = gx.max(gy).min(scales.largest).max(scales.least)
+    down = (scale.like(scales.one_twice) - scale).bits(scalar)
+    return _root_of_squares(first * down, second * down) * scale.bits(scalar)
+
+
+def _integer_length(first: Value, second: Value) -> Value:
+    """The nearest integer to the length of two integers, up to 65,536, as int32.
+
+    float32 does not hold its square, so the estimate may be one off near a half. What is left of the square tells,
+    and int32 holds that although it does not hold the square.
+    """
+    gx, gy = (response.convert("int32", "float32") for response in (first, second))
+    estimate = _root_of_squares(gx, gy)
+    is_beyond = estimate >= BEYOND_16_BITS
+    length = is_beyond.select(estimate.like(BEYOND_16_BITS), estimate).round_to_int()
+    square = first * first + second * second
+    longer = length + 1
+    left = square - length * longer
+    shorter = length - 1
+    is_long = (left <= length.like(0) - (length + length)) & (length > 0)
+    corrected = is_long.select(shorter, length)
+    corrected = (left > 0).select(longer, corrected)
+    return is_beyond.select(length.like(BEYOND_16_BITS), corrected)

@@ -1,0 +1,50 @@
+"""A plan of generated code: a check of its arrays, and two addresses written among its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edgeconv.core.exactness import Arithmetic
+from edgeconv.hardware.cpu import crew, jit
+from edgeconv.hardware.cpu.crew import NativeWork
+from edgeconv.methods.base import AddressPlan
+from edgeconv.methods.cpu.arrays import address_of, check_arrays
+
+STREAMING_BYTES = 8 * 2**20
+"""Bytes of picture and output above which stores go past the caches and loads are asked for early: they are too large
+to be found there again."""
+
+
+class NativePlan(AddressPlan):
+    """One problem compiled; the first two arguments of its work are the addresses of picture and output."""
+
+    def __init__(
+        self,
+        problem: Any,
+        work: NativeWork,
+        held: tuple[Any, ...],
+        *,
+        workspace_bytes: int,
+        arithmetic: Arithmetic,
+        choice: dict[str, Any],
+    ) -> None:
+        """`held` is the memory to which the arguments of `work` point; `choice` is what the method decided."""
+        processor = jit.processor()
+        about = {
+            "native_threads": crew.unavailable_reason() or "yes",
+            "vector_bytes": processor.vector_bytes,
+            "processor": processor.name,
+        }
+        super().__init__(problem, workspace_bytes, arithmetic=arithmetic, choice={**choice, **about, **jit.versions()})
+        self.work, self._held = work, held
+        self._words, self._run = work.words, work.run
+
+    def run(self, image: Any, out: Any) -> None:
+        check_arrays(image, out, self.problem)
+        self.run_at(address_of(image), address_of(out))
+
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        words = self._words
+        words[0] = image_address
+        words[1] = out_address
+        self._run()

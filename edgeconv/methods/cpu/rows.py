@@ -1,0 +1,487 @@
+"""The machine code of one layout, written as LLVM IR: what one thread does with the units of work that it is given.
+
+A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels; or, where the layout is `row_by_row`, a
+strip of whole rows, each tile by tile. For each output row of a tile
+
+    stage      bring the source rows that it needs and that are not there yet into scratch rows: channels apart (or
+               summed), horizontal phases of the stride apart, borders filled in
+    columns    im2col alone: the staged samples are copied out, one column row for each tap
+    respond    vectors of pixels, or of a bank's outputs: load taps, multiply, add, and store them (sums.py), in blocks
+               of one length. What is left over at the ends of a run is computed by the same instructions, so that every
+               sample is the same wherever tiles, strips and threads end, in one of four ways:
+
+    row         a run that stays in the caches; the last block is moved back to end where the run ends
+    streaming   whole cache lines go past the caches, the ends of the run through a spare row
+    direct      the same, reading the picture itself wherever all taps lie inside it
+    together    some blocks of many outputs are put together in the spare row, which is then copied out: a bank's, in
+                passes of as many outputs as registers hold, and those that start on no cache line
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from llvmlite import ir
+
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
+from edgeconv.core.lowering import every_tap
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Array, Scalar, Unit, Value, blend_and_shuffle, pieces, shuffle
+from edgeconv.methods.cpu.layout import (
+    WIDEST_VECTOR_STRIDE,
+    ZERO_SLOT,
+    Argument,
+    BankPasses,
+    PassFields,
+    Pick,
+    RowLayout,
+    TileFields,
+)
+from edgeconv.methods.cpu.sums import Sums, TapRows
+
+WORK = "work"
+FETCH_AHEAD_BYTES = 4096
+"""Distance of prefetches while staging: measured, docs/cpu-engine.md."""
+COPY_CHUNKS_BYTES = (64, 16, 1)
+
+PART_BYTES, VECTOR_BYTES_OF_WIDE_SHUFFLES, BYTES_OF_WIDE_SHUFFLES = 16, 64, 8
+"""AVX2 and smaller shuffle bytes within parts of a register, and only doubles across them; AVX-512 shuffles any."""
+MAX_LANES_TO_MERGE = 16
+"""AVX-512 merges two registers in any order by one instruction for elements of 32 bits and more, and by three for
+shorter ones: those are joined where they are, and put in order by one. That pays where there are more vectors than
+results to take apart, at strides above 1; three channels at stride 1 took as long either way."""
+
+
+def write(layout: RowLayout) -> str:
+    """LLVM IR of `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`, and of
+    `void alone(int64 *arguments)`, which does all units by worker 0.
+    """
+    code = _RowCode(layout)
+    code.write()
+    code.write_alone(Argument.UNITS)
+    return str(code.module)
+
+
+# --- taking samples apart that lie interleaved: channels of pixels, or residues of columns modulo a stride ------------
+
+
+def part_lanes(vector_bytes: int, source: Scalar) -> int:
+    """Elements of a part of a register, within which shuffles are cheap: all of AVX-512's, and of doubles."""
+    bytes_of_sample = SCALAR_BYTES[source]
+    if vector_bytes < VECTOR_BYTES_OF_WIDE_SHUFFLES and bytes_of_sample < BYTES_OF_WIDE_SHUFFLES:
+        vector_bytes = PART_BYTES
+    return vector_bytes // bytes_of_sample
+
+
+def loaded_in_parts(first: Array, vectors: int, lanes: int, part: int) -> list[Value]:
+    """All samples from `first` on that these registers hold, so that each part of all of them holds neighbours.
+
+    Register k has at part j what lies at j · vectors + k: what is then shuffled within parts is in order.
+    """
+    loaded = []
+    for vector in range(vectors):
+        parts = [first.at((number * vectors + vector) * part).load(part) for number in range(lanes // part)]
+        loaded += pieces(parts, lanes)
+    return loaded
+
+
+def every(vectors: list[Value], first: int, step: int, part: int) -> list[Value]:
+    """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors."""
+    if step == 1:
+        return vectors
+    lanes, total = vectors[0].lanes, len(vectors)
+    merges = part == lanes and (part <= MAX_LANES_TO_MERGE or total == step)
+    wanted = []
+    for start in range(0, len(vectors) // step * part, part):
+        places = [(start + lane) * step + first for lane in range(part)]
+        picks = [(place // part, number * part + place % part) for number in range(lanes // part) for place in places]
+        wanted.append((shuffle if merges else blend_and_shuffle)(vectors, picks))
+    return wanted
+
+
+class _RowCode(Unit):
+    """The function `work`."""
+
+    def __init__(self, layout: RowLayout) -> None:
+        super().__init__(ir.Module(name="edgeconv"), WORK)
+        self.layout, self.lowering = layout, layout.lowering
+        self.first_unit, self.stop_unit = self.more
+        self.tile: dict[TileFields, Value] = {}
+        self.scratch = self.at(Argument.SCRATCH_ADDRESS).at(self.worker * layout.scratch_bytes)
+        self.sums = Sums(self, layout)
+        self.coming: list[Array] = []
+        """The rows to ask for while computing, where that is worth it."""
+
+    def write(self) -> None:
+        """The loops around staging and runs."""
+        with self.count(self.first_unit, self.stop_unit) as unit:
+            if self.layout.row_by_row:
+                self._strip_by_rows(unit)
+            else:
+                tiles = self[Argument.TILES_PER_STRIP]
+                self._tile_of_strip(unit // tiles, unit % tiles)
+        if self.layout.streaming:
+            self.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
+        self.block.ret_void()
+
+    def _tile_of_strip(self, strip: Value, tile: Value) -> None:
+        """A unit of work: the rows of a tile, one below the other; what two of them read is staged once."""
+        self._load_tile(tile)
+        start, stop = self._rows_of(strip)
+        next_to_stage = self.variable(0)
+        next_to_stage.value = start * self.lowering.stride
+        with self.count(start, stop) as y:
+            first = y * self.lowering.stride
+            after = first + KERNEL_SIZE
+            self._stage(first.max(next_to_stage.value), after)
+            next_to_stage.value = after
+            self._respond_at(y)
+
+    def _strip_by_rows(self, strip: Value) -> None:
+        """A unit of work: whole rows, tile by tile, where no two rows read the same."""
+        with self.count(*self._rows_of(strip)) as y, self.count(0, self[Argument.TILES_PER_STRIP]) as tile:
+            self._load_tile(tile)
+            first = y * self.lowering.stride
+            self._stage(first, first + KERNEL_SIZE)
+            self._respond_at(y)
+
+    def _rows_of(self, strip: Value) -> tuple[Value, Value]:
+        """First output row of a strip, and the one after its last."""
+        strip_rows = self[Argument.STRIP_ROWS]
+        start = strip * strip_rows
+        return start, (start + strip_rows).min(self[Argument.OUT_ROWS])
+
+    def _load_tile(self, tile: Value) -> None:
+        fields = self.at(Argument.TILES_ADDRESS, "int64").at(tile * len(TileFields))
+        self.tile = {name: fields[int(name)] for name in TileFields}
+
+    # --- where rows lie -------------------------------------------------------------------------------------------
+
+    def _source_row(self, padded_row: Value) -> Value:
+        """Source row of a padded row, or OUTSIDE."""
+        return self.table(Argument.SOURCE_ROWS_ADDRESS, padded_row)
+
+    def _slot_of(self, padded_row: Value) -> Array:
+        """The staged row, or the zero row."""
+        outside = self._source_row(padded_row).equals(OUTSIDE)
+        slot = outside.select(self.int64(ZERO_SLOT), padded_row % KERNEL_SIZE)
+        return self.scratch.at(slot * self.layout.slot_bytes).of(self.lowering.staged)
+
+    def _picture_row(self, padded_row: Value) -> Array:
+        """What stands in the picture for position 0 of the tile in a padded row, or the zero row."""
+        source_row = self._source_row(padded_row)
+        outside = source_row.equals(OUTSIDE)
+        begins = self.tile[TileFields.SOURCE_START] - self.tile[TileFields.GROUPS_START]
+        start = source_row.max(0) * self[Argument.IMAGE_ROW_SAMPLES] + begins
+        row = self.at(Argument.IMAGE_ADDRESS, self.lowering.source).at(start)
+        return Array(self, self.block.select(outside.ir, self._slot_of(padded_row).address, row.address), row.scalar)
+
+    def _window(self, rows: list[Array]) -> TapRows:
+        """Where the samples under a tap begin for pixel 0 of the run, in these three rows."""
+        layout, stride = self.layout, self.lowering.stride
+        return lambda tap: rows[tap.u].at(
+            (tap.plane * layout.phases + tap.v % stride) * layout.pitch + tap.v // stride * layout.tap_step
+        )
+
+    def _columns(self, window: TapRows) -> TapRows:
+        """Copy the run's samples of every tap into a separate row, and return where those rows lie."""
+        lowering, layout = self.lowering, self.layout
+        columns = self.scratch.at(layout.columns_offset_bytes).of(lowering.staged)
+        numbers = {tap: number for number, tap in enumerate(every_tap(len(lowering.planes)))}
+        lanes = layout.vector_bytes // SCALAR_BYTES[lowering.staged]
+        for tap, number in numbers.items():
+            source, target = window(tap), columns.bytes_on(number * layout.pitch_bytes)
+            with self.count(0, self.tile[TileFields.OUT_COUNT], lanes) as x:
+                target.at(x).store(source.at(x).load(lanes))
+        return lambda tap: columns.bytes_on(numbers[tap] * layout.pitch_bytes)
+
+    # --- stage ----------------------------------------------------------------------------------------------------
+
+    def _stage(self, first: Value, after: Value) -> None:
+        """Stage these rows of the padded picture; a row outside it stays what the zero row is.
+
+        Inside the picture whole vectors are taken apart by shuffles; the borders, and rows too short or strided too
+        wide for vectors, go one by one, as a table of picks says.
+        """
+        with self.count(first, after) as padded_row:
+            source_row = self._source_row(padded_row)
+            with self.where(source_row.differs(OUTSIDE)):
+                image = self.at(Argument.IMAGE_ADDRESS, self.lowering.source)
+                row = image.at(source_row * self[Argument.IMAGE_ROW_SAMPLES])
+                slot = self._slot_of(padded_row)
+                if self.lowering.stride <= WIDEST_VECTOR_STRIDE:
+                    self._stage_groups(row, slot)
+                self._stage_picks(row, slot)
+
+    def _stage_groups(self, row: Array, slot: Array) -> None:
+        """Vectors of groups; a group is `stride` whole pixels and gives one position of every phase."""
+        lowering, layout, lanes = self.lowering, self.layout, self.layout.source_lanes
+        channels = layout.read_per_position
+        start, stop = self.tile[TileFields.GROUPS_START], self.tile[TileFields.GROUPS_STOP]
+        # Where taps read the picture itself, only the vectors next to the borders are wanted: the first and the last.
+        step = (stop - (start + lanes)).max(1) if layout.direct else lanes
+        with self.blocks(start, stop, lanes, step) as group:
+            first = row.at((self.tile[TileFields.SOURCE_START] + (group - start) * lowering.stride) * channels)
+            if layout.streaming and not layout.fetches_while_computing:
+                for line in range(0, lanes * layout.source_bytes_per_position, CACHE_LINE_BYTES):
+                    first.bytes_on(FETCH_AHEAD_BYTES + line).prefetch()
+            part = part_lanes(layout.vector_bytes, lowering.source)
+            loaded = loaded_in_parts(first, channels * lowering.stride, lanes, part)
+            by_channel = [every(loaded, channel, channels, part) for channel in range(channels)]
+            for phase in range(layout.phases):
+                picked = [every(vectors, phase, lowering.stride, part)[0] for vectors in by_channel]
+                samples = [vector.convert(lowering.source, lowering.staged) for vector in picked]
+                self._put_planes(slot, group + phase * layout.pitch, samples)
+
+    def _put_planes(self, slot: Array, position: Value, samples: list[Value]) -> None:
+        """Sum the channels of each plane, with their shares if they have any, and store them at `position`."""
+        for number, channels in enumerate(self.lowering.planes):
+            total: Value | None = None
+            for channel in channels:
+                if self.lowering.shares:
+                    total = samples[channel].times(self.lowering.shares[channel], total)
+                else:
+                    total = samples[channel] if total is None else total + samples[channel]
+            assert total is not None  # a plane has channels
+            slot.at(position + number * self.layout.phases * self.layout.pitch).store(total)
+
+    def _stage_picks(self, row: Array, slot: Array) -> None:
+        """The borders, and all of a row too short for vectors or strided too wide."""
+        lowering, channels = self.lowering, self.layout.read_per_position
+        table = self.at(Argument.PICKS_ADDRESS, "int32")
+        nothing = self.splat(lowering.staged, 1, 0)
+        with self.count(self.tile[TileFields.PICKS_START], self.tile[TileFields.PICKS_STOP]) as number:
+            pick = table.at(number * len(Pick))
+            position, source = (pick[int(field)].signed("int64") for field in Pick)
+            outside = source.equals(OUTSIDE)
+            pixel = outside.select(self.int64(0), source)
+            samples = []
+            for channel in range(channels):
+                loaded = row.at(pixel * channels + channel).load(1).convert(lowering.source, lowering.staged)
+                samples.append(outside.select(nothing, loaded))
+            self._put_planes(slot, position, samples)
+
+    def _coming_rows(self, padded_row: Value) -> list[Array]:
+        """The source rows that the next output row stages, from where this tile reads them."""
+        begins = self.tile[TileFields.SOURCE_START]
+        skipped = max(0, self.lowering.stride - KERNEL_SIZE)
+        rows = []
+        for ahead in range(min(self.lowering.stride, KERNEL_SIZE)):
+            inside = self._source_row(padded_row + (skipped + ahead)).max(0)
+            start = inside * self[Argument.IMAGE_ROW_SAMPLES] + begins * self.layout.read_per_position
+            rows.append(self.at(Argument.IMAGE_ADDRESS, self.lowering.source).at(start))
+        return rows
+
+    def _fetch_coming(self, x: Value) -> None:
+        """Ask for the part of the coming rows that the block at `x` stands over, while this block computes."""
+        if not self.layout.fetches_while_computing:
+            return
+        of_position = self.layout.source_bytes_per_position
+        for row in self.coming:
+            first = row.bytes_on(x * of_position)
+            for line in range(0, of_position * self.layout.block_pixels, CACHE_LINE_BYTES):
+                first.bytes_on(line).prefetch()
+
+    # --- respond --------------------------------------------------------------------------------------------------
+
+    def _respond_at(self, y: Value) -> None:
+        """Compute the tile's part of output row `y`, whose source rows are staged."""
+        layout = self.layout
+        first = y * self.lowering.stride
+        slots = [self._slot_of(first + u) for u in range(KERNEL_SIZE)]
+        if layout.fetches_while_computing:
+            self.coming = self._coming_rows(first + KERNEL_SIZE)
+        run_start = self.tile[TileFields.OUT_START] * layout.stored_per_pixel
+        start = y * self[Argument.OUT_ROW_SAMPLES] + run_start
+        out = self.at(Argument.OUT_ADDRESS, self.lowering.stored).at(start)
+        window = self._window(slots)
+        if layout.direct:
+            rows = [self._picture_row(first + u) for u in range(KERNEL_SIZE)]
+            self._respond_direct(self._window(rows), window, out)
+            return
+        rows_of_taps = self._columns(window) if layout.columns else window
+        if layout.spare_pixels:
+            self._respond_together(rows_of_taps, out)
+        elif layout.streaming:
+            self._respond_streaming(rows_of_taps, out)
+        else:
+            self._respond_row(rows_of_taps, out)
+
+    def _respond_row(self, rows: TapRows, out: Array) -> None:
+        """Compute a run that stays in the caches."""
+        block, count = self.layout.block_pixels, self.tile[TileFields.OUT_COUNT]
+        with self.blocks(0, count, block) as x:
+            self._respond_block(rows, x, self._out_at(out, x))
+        nothing = self.int64(0)
+        self._respond_part(rows, nothing, nothing, (count < block).select(count, nothing), out)
+
+    def _respond_streaming(self, rows: TapRows, out: Array) -> None:
+        """Compute a run whose whole cache lines go past the caches."""
+        nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
+        first, last = self._respond_lines(rows, nothing, count, out)
+        with self._either(first, count - last) as (at_start, length):
+            self._respond_part(rows, at_start.select(nothing, last), nothing, length, out)
+
+    def _respond_direct(self, picture: TapRows, staged: TapRows, out: Array) -> None:
+        """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
+        nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
+        start = self.tile[TileFields.GROUPS_START]
+        stop = (self.tile[TileFields.GROUPS_STOP] - self.layout.reach).min(count)
+        first, last = self._respond_lines(picture, start, stop, out)
+        with self._either(first - start, stop - last) as (at_start, length):
+            x = at_start.select(start, stop - self.layout.block_pixels)
+            self._respond_part(picture, x, at_start.select(nothing, last - x), length, out)
+        with self._either(start, count - stop) as (at_start, length):
+            self._respond_part(staged, at_start.select(nothing, stop), nothing, length, out)
+
+    def _respond_lines(self, rows: TapRows, start: Value, stop: Value, out: Array) -> tuple[Value, Value]:
+        """Compute the blocks between `start` and `stop` that begin on cache lines; returns where they do."""
+        block = self.layout.block_pixels
+        first = (start + self._pixels_to_line(self._out_at(out, start))).min(stop)
+        last = first + (stop - first) // block * block
+        with self.count(first, last, block) as x:
+            self._fetch_coming(x)
+            self._respond_block(rows, x, self._out_at(out, x), aligned_bytes=self.layout.vector_bytes)
+        return first, last
+
+    @contextmanager
+    def _either(self, at_start: Value, at_end: Value) -> Iterator[tuple[Value, Value]]:
+        """Do the same for both ends of a run: (whether it is the start, the length there).
+
+        The ends are written sample by sample: a cached store to a line that is also stored past the caches throws
+        the line out of them, which costs hundreds of cycles a row.
+        """
+        with self.count(0, self.int64(2)) as end:
+            is_start = end.equals(0)
+            yield is_start, is_start.select(at_start, at_end)
+
+    def _respond_part(self, rows: TapRows, x: Value, skipped: Value, count: Value, out: Array) -> None:
+        """Of the block at `x`, store `count` pixels after the first `skipped`; `count` may be 0."""
+        spare = self.scratch.at(self.layout.spare_offset_bytes).of(self.lowering.stored)
+        with self.where(count > 0):
+            self._respond_block(rows, x, spare)
+            target = self._out_at(out, x + skipped)
+            self._copy_bytes(self._out_at(spare, skipped), target, count * self.layout.stored_bytes)
+
+    def _respond_block(self, rows: TapRows, x: Value, out: Array, aligned_bytes: int | None = None) -> None:
+        """Compute the block of pixels at `x` of the run and store it at `out`."""
+        layout = self.layout
+        lanes = min(layout.vector_bytes // SCALAR_BYTES[self.lowering.stored], layout.block_pixels)
+        waiting: list[list[Value]] = []
+        offset = 0
+        for start in range(0, layout.block_pixels, layout.sum_pixels):
+            here = x + start if start else x
+            responses = self.sums.responses(lambda tap, here=here: rows(tap).at(here))  # type: ignore[misc]
+            waiting.append([self.sums.stored(of_result) for of_result in responses])
+            if len(waiting) * layout.sum_pixels < lanes:
+                continue
+            for parts in zip(*(pieces(values, lanes) for values in zip(*waiting, strict=True)), strict=True):
+                for vector in self.sums.interleaved(parts):
+                    out.at(offset).store(vector, aligned_bytes)
+                    offset += lanes
+            waiting = []
+
+    # --- many outputs together ------------------------------------------------------------------------------------
+
+    def _respond_together(self, rows: TapRows, out: Array) -> None:
+        """Compute a run by way of the spare row; a block may go beyond its end there."""
+        layout, count = self.layout, self.tile[TileFields.OUT_COUNT]
+        spare = self.scratch.at(layout.spare_offset_bytes).of(self.lowering.stored)
+        taps = self._write_taps(rows) if layout.bank is not None else None
+        with self.count(0, count, layout.spare_pixels) as start:
+            stop = (start + layout.spare_pixels).min(count)
+            target = self._out_at(out, start)
+            together = spare.bytes_on(target.number & (CACHE_LINE_BYTES - 1))  # so that lines of both lie alike
+            with self.count(start, stop, layout.block_pixels) as x:
+                self._fetch_coming(x)
+                place = self._out_at(together, x - start)
+                if layout.bank is None or taps is None:
+                    self._respond_block(rows, x, place)
+                else:
+                    self._respond_passes(layout.bank, taps, x, place)
+            self._copy_lines(together, target, (stop - start) * layout.stored_bytes)
+
+    def _write_taps(self, rows: TapRows) -> Array:
+        """Put the addresses of the taps of the first group for pixel 0 into a table, and return that."""
+        table = self.scratch.at(self.layout.taps_offset_bytes).of("int64")
+        for number, tap in enumerate(every_tap(len(self.lowering.planes))[: self.lowering.taps_per_response]):
+            table[number] = rows(tap).number
+        return table
+
+    def _respond_passes(self, bank: BankPasses, taps: Array, x: Value, out: Array) -> None:
+        """Compute the block of pixels at `x`, pass by pass over the outputs, and store it at `out`."""
+        lowering = self.lowering
+        table = self.at(Argument.PASSES_ADDRESS, "int64")
+        weights = self.at(Argument.WEIGHTS_ADDRESS, lowering.sums)
+        of_a_direction = lowering.taps_per_response * bank.outputs
+        x_bytes = x * SCALAR_BYTES[lowering.staged]
+        with self.count(0, self.int64(self.layout.passes)) as number:
+            fields = table.at(number * len(PassFields))
+            planes, first = (fields[int(field)] for field in PassFields)
+            distance = planes + x_bytes
+            of_pass = number * (bank.structure.directions * of_a_direction)
+            directions = [
+                weights.at(of_pass + direction * of_a_direction) for direction in range(bank.structure.directions)
+            ]
+            for pixel, values in enumerate(self._bank_values(bank, taps, distance, directions)):
+                for vector, value in enumerate(values):
+                    out.at(first + (pixel * self.layout.stored_per_pixel + vector * bank.lanes)).store(value)
+
+    def _bank_values(self, bank: BankPasses, taps: Array, distance: Value, weights: list[Array]) -> list[list[Value]]:
+        """Stored samples of every pixel and register; of a maximum, only the largest response so far is held."""
+        responses: list[list[list[Value]]] = []
+        for of_direction in weights:
+            sums = self.sums.bank_responses(bank, taps, distance, of_direction)
+            if responses and self.lowering.combine == "maximum":
+                (largest,) = responses
+                sums = [list(map(self.sums.larger, *pair)) for pair in zip(largest, sums, strict=True)]
+                responses.clear()
+            responses.append(sums)
+        return [
+            [self.sums.stored(list(of_register)) for of_register in zip(*of_pixel, strict=True)]
+            for of_pixel in zip(*responses, strict=True)
+        ]
+
+    # --- bytes ----------------------------------------------------------------------------------------------------
+
+    def _out_at(self, out: Array, x: Value) -> Array:
+        """Pixel `x` of the run that starts at `out`."""
+        return out.at(x * self.layout.stored_per_pixel)
+
+    def _copy_bytes(self, source: Array, target: Array, size_bytes: Value) -> None:
+        source, target = source.of("uint8"), target.of("uint8")
+        start = self.int64(0)
+        for step in COPY_CHUNKS_BYTES:
+            stop = size_bytes & -step
+            with self.count(start, stop, step) as at:
+                target.at(at).store(source.at(at).load(step))
+            start = stop
+
+    def _copy_lines(self, source: Array, target: Array, size_bytes: Value) -> None:
+        """Copy bytes that lie alike within cache lines; where stores go past the caches, whole lines do."""
+        source, target = source.of("uint8"), target.of("uint8")
+        if not self.layout.streaming:
+            self._copy_bytes(source, target, size_bytes)
+            return
+        first = (-target.number & (CACHE_LINE_BYTES - 1)).min(size_bytes)
+        last = first + ((size_bytes - first) & -CACHE_LINE_BYTES)
+        self._copy_bytes(source, target, first)
+        step = self.layout.vector_bytes
+        with self.count(first, last, CACHE_LINE_BYTES) as line:
+            for part in range(0, CACHE_LINE_BYTES, step):
+                at = line + part
+                target.at(at).store(source.at(at).load(step), step)
+        self._copy_bytes(source.at(last), target.at(last), size_bytes - last)
+
+    def _pixels_to_line(self, out: Array) -> Value:
+        """The first pixel whose stored samples start on a cache line.
+
+        With n samples a line and c a pixel, c·x ≡ −address (mod n); c is odd and n a power of two, so c has an
+        inverse modulo n.
+        """
+        stored_bytes = SCALAR_BYTES[self.lowering.stored]
+        samples_per_line = CACHE_LINE_BYTES // stored_bytes
+        inverse = pow(self.layout.stored_per_pixel, -1, samples_per_line)
+        address = out.number >> (stored_bytes.bit_length() - 1)
+        return (-address * inverse) & (samples_per_line - 1)
