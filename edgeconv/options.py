@@ -372,7 +372,7 @@ class BatchInput:
 class BatchOutput:
     """Where and as what they are saved."""
 
-    output: str = option("edges", "Folder or URL for outputs and ledger (made if missing).", "-o")
+    output: str = option("edges", "Folder or URL for outputs (made if missing).", "-o")
     name: str = option(
         DEFAULT_NAME,
         "Output names: {{stem}} {{source_ext}} {{filter}} {{rules}} {{method}} {{stride}} {{width}} {{height}} "
@@ -383,6 +383,15 @@ class BatchOutput:
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
         "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md)."
+    )
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """Where the results are recorded."""
+
+    ledger: str | None = option(
+        None, "Folder of the ledger. Default: the output folder; for a URL one of this machine, which 'batch' prints."
     )
 
 

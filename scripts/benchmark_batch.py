@@ -31,11 +31,10 @@ from script_options import PROJECT, Arguments, stopped
 
 from docs import read
 from edgeconv.api.auto import choose
-from edgeconv.batch import plan
-from edgeconv.batch.names import Names
-from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.process import leave_cores_to
+from edgeconv.batch.run import open_batch
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.worker import leave_cores_to
+from edgeconv.batch.tasks import Inputs
 from edgeconv.core.option import AUTO
 from edgeconv.core.records import header, plain, to_json
 from edgeconv.core.request import make_request
@@ -81,16 +80,14 @@ def pictures(folder: Path) -> list[Path]:
 
 def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCodec = "host") -> dict[str, Any]:
     """The batch itself, in this process; its summary."""
-    choice = choose(AUTO, device)
     request = make_request(FILTER, channels="each", output_mode="abs")
-    names = Names("{stem}{ext}", request.filter.name, choice.method, request.stride)
-    found = plan.find_tasks([source], recursive=False)
     suffix = pictures(source)[0].suffix.removeprefix(".")
-    settings = Settings(request, choice, str(target), names, format=suffix, jpeg_codec=jpeg_codec)
-    summary = Batch(found.tasks, settings).run()
+    settings = Settings(request, str(target), AUTO, device, name="{stem}{ext}", format=suffix, jpeg_codec=jpeg_codec)
+    with open_batch(settings, Inputs([source])) as batch:
+        summary = batch.run()
     if summary.failed:
         raise stopped(f"{summary.failed} pictures failed: {summary.failures[0]}")
-    described: dict[str, Any] = plain(summary.record())
+    described: dict[str, Any] = plain(summary)
     return described
 
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from meet import Child, held
 from problems import random_image
 
-from edgeconv.api.auto import Choice
-from edgeconv.batch import plan
-from edgeconv.batch.names import Names
-from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.settings import Settings
-from edgeconv.batch.summary import Summary
+from edgeconv.batch import ledger
+from edgeconv.batch.engines import Engine
+from edgeconv.batch.ledger import LedgerRow
+from edgeconv.batch.run import open_batch
+from edgeconv.batch.settings import ALL, Settings
+from edgeconv.batch.summary import BatchSummary
+from edgeconv.batch.tasks import Inputs
 from edgeconv.core.request import make_request
 from edgeconv.io.image import write_image
-from edgeconv.options import DEFAULT_NAME
+from edgeconv.options import Workers
 
 RULES = ("--method", "reference", "--channels", "each")
 SUFFIX = "_laplacian8_each_reference_s1"
 
-PICTURE, OUTPUT, ROW = "edgeconv.batch.worker:PictureWorker.one", "os:link", "edgeconv.batch.ledger:Ledger.append"
+PICTURE, OUTPUT, ROW = "edgeconv.batch.process:Processor.process", "os:link", "edgeconv.batch.ledger:Ledger.append"
 """Points of a batch: a picture is begun, an output is whole and takes its name, its row is written."""
 
 
@@ -40,20 +42,54 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def settings_for(output: Path | str, **settings: Any) -> Settings:
+def settings_for(output: Path | str, jobs: int | None = None, **settings: Any) -> Settings:
     """The settings that RULES stand for."""
-    choice = Choice("reference", "cpu", "for a test")
-    request = make_request(channels="each")
-    names = Names.of(DEFAULT_NAME, request, choice.method)
-    return Settings(request, choice, str(output), names, **settings)
+    workers = Workers() if jobs is None else Workers(jobs=str(jobs))
+    given = {"request": make_request(channels="each"), "method": "reference", "workers": workers} | settings
+    return Settings(output=str(output), **given)
 
 
 def run_here(
-    places: list[Path] | list[str], output: Path | str, *, recursive: bool = False, **settings: Any
-) -> Summary:
-    """A batch by RULES in this process."""
-    found = plan.find_tasks(places, recursive, output)
-    return Batch(found.tasks, settings_for(output, **settings)).run()
+    places: Sequence[Path | str],
+    output: Path | str,
+    *,
+    recursive: bool = False,
+    engine: Engine | None = None,
+    watch: Callable[[BatchSummary], None] = lambda summary: None,
+    **settings: Any,
+) -> BatchSummary:
+    """A batch by RULES in this process; `watch` sees the summary after each picture."""
+    inputs = Inputs(places, recursive=recursive)
+    with open_batch(settings_for(output, **settings), inputs, engine=engine) as batch:
+        return batch.run(watch)
+
+
+def a_row(name: str, digest: str = "y", **fields: Any) -> LedgerRow:
+    """A row of a ledger."""
+    given = {
+        "input": name,
+        "input_realpath": f"/{name}",
+        "input_bytes": 1,
+        "input_sha256": "x",
+        "parameters_sha256": "p",
+        "method": "reference",
+        "device": "cpu",
+        "output": name,
+        "output_bytes": 2,
+        "output_sha256": digest,
+        "status": "done",
+        "seconds": 0.1,
+        "error": None,
+    }
+    return LedgerRow(**(given | fields))
+
+
+@contextmanager
+def opened_ledger(folder: Path, share: tuple[int, int] = ALL) -> Iterator[ledger.Ledger]:
+    """A ledger to append to, as a batch opens it."""
+    with closing(ledger.Ledger(ledger.file_of(str(folder), share), ledger.read_rows(folder))) as book:
+        yield book
+        book.refuse_if_moved()
 
 
 def held_batch(

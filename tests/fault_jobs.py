@@ -71,7 +71,7 @@ def draw(folder: Path) -> None:
 def batch(folder: Path) -> None:
     summary = run_here([folder / "photos"], folder / "out", recursive=True, jobs=1, resume=True, retry_failed=True)
     if summary.failures:
-        raise EdgeconvError(summary.failures[0][1])
+        raise EdgeconvError(summary.failures[0].error)
 
 
 def change_inputs(folder: Path) -> None:
@@ -82,8 +82,7 @@ def change_inputs(folder: Path) -> None:
 
 
 def ledger_is_sound(folder: Path) -> None:
-    assert ledger.damaged_lines(folder / "out") == []
-    assert not ledger.read(folder / "out").foreign
+    assert ledger.read(folder / "out").damaged == []
 
 
 def wanted_run(folder: Path, output: str) -> Job:

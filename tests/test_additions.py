@@ -31,17 +31,15 @@ print(json.dumps({name: {each.name: each.help for each in load(name).params if e
                   for name in ("run", "batch", "compare", "view")}))
 """
 ELSEWHERE = """
-from edgeconv.batch.names import Names
 from edgeconv.batch.settings import Settings
 from edgeconv.bench.candidates import method_candidates
 from edgeconv.core.request import Request
 from edgeconv.methods.base import Options
-from edgeconv.api.auto import Choice
 from edgeconv.view.parameters import CHOICES, Parameters, value_of
 (found,) = method_candidates(["mirror:shade=2"], "cpu", Options())
 print(found.label, found.options.shade)
 def batch(options):
-    return Settings(Request(), Choice("mirror", "cpu", ""), ".", Names("{stem}{ext}", "f", "m", 1), options)
+    return Settings(Request(), ".", "mirror", "cpu", options)
 print(batch(Options()).parameters_sha256() == batch(Options(shade=2)).parameters_sha256())
 print(CHOICES["shade"], *Parameters(shade=value_of("shade", "4")).arguments())
 """

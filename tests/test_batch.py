@@ -15,10 +15,9 @@ from picture_files import noisy, png
 from problems import random_image
 
 import edgeconv as package
-from edgeconv.batch import ledger, plan
-from edgeconv.batch.summary import Summary
-from edgeconv.batch.task import Task
-from edgeconv.batch.text import note
+from edgeconv.batch import ledger, tasks
+from edgeconv.batch.stores import Task
+from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.io.image import read_image, write_image
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -60,7 +59,7 @@ def test_the_list_of_pictures_can_come_from_standard_input(photos: Path, out: Pa
 def test_the_lines_of_a_list(data: bytes, names: list[str], tmp_path: Path) -> None:
     """A mark of its byte order is none of the first name; spaces and bytes that are no text may be of one."""
     (tmp_path / "list.txt").write_bytes(data)
-    assert plan.read_list(tmp_path / "list.txt") == names
+    assert tasks.read_list(tmp_path / "list.txt") == names
 
 
 def test_what_a_list_names_and_is_not_there_stops_no_other(photos: Path) -> None:
@@ -99,7 +98,7 @@ def test_a_share_is_the_hash_of_the_name_with_its_folders(name: str, folder: str
     digest = hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()
     for count in (1, 2, 5, 1000):
         expected = int(digest, 16) % count + 1
-        assert [share for share in range(1, count + 1) if plan.shard([task(name, folder)], share, count)] == [expected]
+        assert [share for share in range(1, count + 1) if tasks.shard([task(name, folder)], share, count)] == [expected]
 
 
 @LINKS
@@ -165,9 +164,11 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path, out: Path) -> None:
 
 
 def test_the_stage_that_takes_most_of_the_time_is_said() -> None:
-    summary = Summary(pictures=4, done=4, seconds=2.0, workers=2)
-    summary.stage_seconds |= {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
-    assert note(summary) == "mostly encode"
+    summary = BatchSummary(4, 2, "reference", "cpu", "", "", failed=2)
+    seconds = {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
+    summary.count(PictureResult("a.png", "done", stage_seconds=seconds), 2.0)
+    assert summary.note == "2 failed, mostly encode"
+    assert summary.pictures_per_second == 0.5
 
 
 @pytest.mark.parametrize(("option", "failed"), [(["--fail-fast"], 1), (["--max-failures", "2"], 2)])

@@ -21,21 +21,19 @@ from distributed import LocalCluster
 from meet import wait_until
 from problems import random_image
 
-from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import cluster, connect, engine_for, local_cluster
-from edgeconv.batch.engines.base import Connection
-from edgeconv.batch.engines.cluster import Absence, Cluster
-from edgeconv.batch.engines.local_cluster import VISIBLE, Seat, parse_devices, seats_for
-from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.previous_results import PreviousResults
-from edgeconv.batch.stores import store_of
-from edgeconv.batch.summary import PictureResult, Summary
-from edgeconv.batch.task import Task
-from edgeconv.batch.worker import PictureWorker
+from edgeconv.batch import ledger
+from edgeconv.batch.engines import cluster, engine_for
+from edgeconv.batch.engines.cluster import VISIBLE, Cluster, Seat, local_cluster, parse_devices, seats_for
+from edgeconv.batch.ledger import PreviousResults
+from edgeconv.batch.names import Names
+from edgeconv.batch.process import Processor
+from edgeconv.batch.stores import Task
+from edgeconv.batch.summary import BatchSummary, PictureResult
+from edgeconv.batch.tasks import Inputs, find
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
+from edgeconv.options import Workers
 
 PICTURES = 24
 TWO_WORKERS = [Seat(1), Seat(1)]
@@ -60,17 +58,14 @@ def existing_cluster(**options: Any) -> Iterator[str]:
         yield running.scheduler_address
 
 
-def run_there(photos: Path, out: Path, engine: cluster.Cluster, **settings: Any) -> Summary:
-    return Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out, **settings), engine).run()
-
-
-def work_of(kind: type[PictureWorker], photos: Path, out: Path) -> tuple[PictureWorker, list[Task]]:
-    """Work of some kind, without the batch around it, which would have made the folder."""
+def work_of(kind: type[Processor], photos: Path, out: Path) -> tuple[Processor, list[Task]]:
+    """A processor of some kind and its tasks, without the batch around it, which would have made the folder."""
     out.mkdir(exist_ok=True)
-    settings = settings_for(out)
-    tasks = plan.find_tasks([photos], False, out).tasks
+    settings = settings_for(out, device="cpu")
+    tasks = find(Inputs([photos]), str(out)).tasks
     identities = frozenset(task.identity for task in tasks)
-    return kind(settings, settings.options, identities, PreviousResults(str(out), settings.parameters_sha256())), tasks
+    previous = PreviousResults([], settings)
+    return kind(settings, Names.of(settings), settings.options, identities, previous), tasks
 
 
 def group_lives(group: int) -> bool:
@@ -120,16 +115,16 @@ def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: 
     assert inputs_in_ledger(out) == once_each(photos)
 
 
-class DiesOnce(PictureWorker):
+class DiesOnce(Processor):
     """Ends its process without a word after the output of one picture is written and before anybody is told."""
 
-    def one(self, task: Task) -> PictureResult:
-        outcome = super().one(task)
-        mark = Path(task.source).parent.parent / "died"
-        if task.stem == "013" and not mark.exists():
+    def process(self, tasks: list[Task]) -> list[PictureResult]:
+        results = super().process(tasks)
+        mark = Path(tasks[0].source).parent.parent / "died"
+        if tasks[0].stem == "013" and not mark.exists():
             mark.touch()
             os._exit(9)
-        return outcome
+        return results
 
 
 @pytest.mark.slow
@@ -138,7 +133,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     run_here([photos], expected)
     work, tasks = work_of(DiesOnce, photos, out)
     settled: list[PictureResult] = []
-    with local_cluster.local_cluster(TWO_WORKERS) as engine:
+    with local_cluster(TWO_WORKERS, 60.0, print) as engine:
         seen = list(engine.run(work, tasks, lambda: False, settled.append))
     assert (photos.parent / "died").exists()
     assert seen == settled
@@ -147,13 +142,13 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     assert contents(out) == contents(expected)
 
 
-class Deadly(PictureWorker):
+class Deadly(Processor):
     """Ends every process that takes one certain picture."""
 
-    def one(self, task: Task) -> PictureResult:
-        if task.stem == "007":
+    def process(self, tasks: list[Task]) -> list[PictureResult]:
+        if tasks[0].stem == "007":
             os._exit(9)
-        return super().one(task)
+        return super().process(tasks)
 
 
 @pytest.mark.slow
@@ -164,7 +159,7 @@ def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
     impatient = {"distributed.scheduler.allowed-failures": 1, "distributed.deploy.lost-worker-timeout": 0}
     with (
         dask.config.set(impatient),
-        local_cluster.local_cluster(TWO_WORKERS) as engine,
+        local_cluster(TWO_WORKERS, 60.0, print) as engine,
     ):
         list(engine.run(work, tasks, lambda: False, settled.append))
     (failed,) = (outcome for outcome in settled if outcome.state == "failed")
@@ -216,8 +211,8 @@ def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None
 def test_a_limit_of_failures_stops_a_cluster_too(photos: Path) -> None:
     for path in photos.iterdir():
         path.write_bytes(b"no picture")
-    with local_cluster.local_cluster(TWO_WORKERS) as engine:
-        summary = run_there(photos, photos.parent / "out", engine, max_failures=1)
+    with local_cluster(TWO_WORKERS, 60.0, print) as engine:
+        summary = run_here([photos], photos.parent / "out", engine=engine, max_failures=1)
     assert summary.stopped_because == "1 failed"
     assert summary.failed < PICTURES
     assert summary.failed == sum(inputs_in_ledger(photos.parent / "out").values())
@@ -229,17 +224,16 @@ def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) 
     running = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     gone: list[bool] = []
 
-    def leave(now: Summary) -> None:
+    def leave(now: BatchSummary) -> None:
         if now.finished > 2 and not gone:
             gone.append(True)
             running.close()
 
-    tasks = plan.find_tasks([photos], False, out).tasks
     with (
-        connect.connected(running.scheduler_address, "The scheduler", 1) as engine,
+        cluster.connected_to(running.scheduler_address, 60.0, print) as engine,
         pytest.raises(UnavailableError, match="went away"),
     ):
-        Batch(tasks, settings_for(out), engine).run(leave)
+        run_here([photos], out, engine=engine, watch=leave)
     rows = {row.output for row in ledger.read_rows(out)}
     assert len(rows) > 2
     assert run_here([photos], out, resume=True).failures == []
@@ -267,7 +261,7 @@ def test_a_cluster_that_cannot_help_gets_one_line(photos: Path, options: dict[st
 def test_without_dask_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UnavailableError, match=r"pip install '\.\[dask\]'"):
-        engine_for("local", None, "cpu", None, 3)
+        engine_for(Workers(scheduler="local"), "cpu", 3, print)
 
 
 def test_gpus_are_named_by_number_among_those_that_are_visible() -> None:
@@ -289,15 +283,15 @@ def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path
     assert seats == [Seat(3, {VISIBLE: "4"}), Seat(3, {VISIBLE: "7"})]
     assert seats_for(["0", "1"], jobs=None, pictures=1) == [Seat(1, {VISIBLE: "0"}), Seat(1, {VISIBLE: "1"})]
     assert seats_for([], jobs=None, pictures=100) == [Seat(1)] * usable_threads()
-    with local_cluster.local_cluster(seats) as engine:
+    with local_cluster(seats, 60.0, print) as engine:
         assert engine.workers == 6
         assert sorted(engine.client.run(os.getenv, VISIBLE).values()) == ["4", "7"]
-        assert run_there(photos, photos.parent / "out", engine).done == PICTURES
+        assert run_here([photos], photos.parent / "out", engine=engine).done == PICTURES
 
 
 def test_a_call_that_is_made_twice_in_one_worker_is_done_twice(photos: Path) -> None:
-    work, tasks = work_of(PictureWorker, photos, photos.parent / "out")
-    results = [work.one(task) for _ in range(2) for task in pickle.loads(pickle.dumps(tasks))]
+    work, tasks = work_of(Processor, photos, photos.parent / "out")
+    results = [result for _ in range(2) for result in work.process(pickle.loads(pickle.dumps(tasks)))]
     assert [each.error for each in results if each.state != "done"] == []
     assert len(results) == 2 * PICTURES
 
@@ -317,44 +311,34 @@ def send_workers_away(running: Any) -> None:
     wait_until(lambda: not running.scheduler.workers)
 
 
-def test_an_absence_is_said_once_and_is_over_with_the_first_worker() -> None:
+def test_an_absence_is_said_once_and_is_over_with_the_first_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is over ends it too: a picture that terminates its workers does so between two looks."""
     told: list[str] = []
     now = 100.0
-    absence = Absence(60.0, told.append, lambda: now)
-    for seconds, threads, over_long, lines in (
-        (0, 2, False, 0),
-        (1, 0, False, 0),
-        (5.5, 0, False, 0),
-        (6, 0, False, 1),
-        (30, 0, False, 1),
-        (40, 1, False, 2),
-        (41, 0, False, 2),
-        (100.5, 0, False, 3),
-        (101, 0, True, 3),
-    ):
-        now = 100.0 + seconds
-        assert (absence.is_over_long(threads), len(told)) == (over_long, lines), seconds
-    assert told[0] == "no worker is left in the cluster; waiting 55 s for one (--worker-timeout)"
-    assert told[1] == "the cluster has workers again"
-
-
-def test_a_worker_that_nobody_saw_ends_an_absence() -> None:
-    """A picture that terminates its workers does so between two looks; the next picture waits for a worker anew."""
-    engine, now = Cluster.__new__(Cluster), 0.0
+    engine = Cluster.__new__(Cluster)
+    engine._name, engine._timeout_seconds, engine._tell = "It", 60.0, told.append
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now)
 
     def over(calls: Any) -> Any:
         nonlocal now
-        now, found = next(looks)
+        now, engine._threads, found = next(looks)
         return found
 
-    engine._absence = Absence(60.0, lambda text: None, lambda: now)
-    engine._over, engine._threads = over, lambda: 0
-    given_up, done = {"first": (RuntimeError("killed"), None)}, {"second": (None, "reply")}
-    looks = iter([(0.0, {}), (50.0, given_up), (70.0, {}), (100.0, {}), (129.0, done), (140.0, {}), (200.0, {})])
-    assert engine._finished(["first"], lambda: False) == given_up
-    assert engine._finished(["second"], lambda: False) == done
-    assert engine._finished(["third"], lambda: False) is None
-    assert next(looks, None) is None
+    def look(seconds: float, threads: int, found: dict[str, Any] | None = None) -> tuple[float, Any, dict[str, Any]]:
+        return 100.0 + seconds, lambda: threads, found or {}
+
+    engine._over = over
+    done = {"call": (None, "reply")}
+    looks = iter([look(1, 0), look(6, 0), look(30, 0), look(40, 1), look(99, 0), look(130, 0, done)])
+    assert engine._wait_for(["call"], lambda: False) == done
+    assert told == [
+        f"no worker is left in the cluster; waiting {left} s for one (--worker-timeout)" for left in (54, 1)
+    ]
+    looks = iter([look(189, 0), look(191, 0)])
+    with pytest.raises(UnavailableError, match="It had no worker for 60 s"):
+        engine._wait_for(["call"], lambda: False)
+    looks = iter([look(192, 0)])
+    assert engine._wait_for(["call"], lambda: True) == {}
 
 
 class Silent:
@@ -371,29 +355,25 @@ def test_a_scheduler_that_does_not_answer_has_no_workers() -> None:
 
 
 @pytest.mark.slow
-def test_pictures_for_which_no_worker_comes_fail_and_a_resume_does_them(photos: Path, running: Any) -> None:
+def test_a_batch_without_workers_ends_with_one_line_and_a_resume_goes_on(photos: Path, running: Any) -> None:
     """The only worker goes when one picture is done and another may be."""
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
-    told: list[str] = []
-    how = Connection(worker_timeout_seconds=0.0, tell=told.append)
 
-    def leave(now: Summary) -> None:
+    def leave(now: BatchSummary) -> None:
         if now.finished == 1:
             send_workers_away(running)
 
-    with connect.connected(running.scheduler_address, "The scheduler", 1, how) as engine:
-        summary = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out), engine).run(leave)
-    assert len(told) == 1
-    assert "no worker is left" in told[0]
-    assert summary.done + summary.failed == PICTURES
-    assert summary.done in (1, 2)
-    assert all("--worker-timeout" in error and "--retry-failed" in error for _, error in summary.failures)
-    rows = Counter(Path(row.input).name for row in ledger.read_rows(out))
-    assert rows == Counter(path.name for path in photos.iterdir())
-    again = run_here([photos], out, resume=True, retry_failed=True)
+    with (
+        cluster.connected_to(running.scheduler_address, 0.0, print) as engine,
+        pytest.raises(UnavailableError, match=r"no worker for 0 s .*--resume"),
+    ):
+        run_here([photos], out, engine=engine, watch=leave)
+    assert len(ledger.read_rows(out)) in (1, 2)
+    again = run_here([photos], out, resume=True)
     assert (again.failed, again.done + again.skipped) == (0, PICTURES)
     assert contents(out) == contents(expected)
+    assert inputs_in_ledger(out) == once_each(photos)
 
 
 @pytest.mark.slow
@@ -410,20 +390,3 @@ def test_one_interrupt_ends_a_batch_whose_workers_are_gone(photos: Path, running
         assert child.process.wait() == 128 + signal.SIGINT
         assert "once more" in child.errors()
     assert len(ledger.read_rows(out)) in (1, 2)
-
-
-@POSIX_SIGNALS
-def test_a_killed_batch_leaves_nothing_behind_in_a_remote_store_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("fsspec")
-    output = "memory://bucket/out"
-    store = store_of(output)
-    alive = temporary_files.new_name()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: 2**22 + 1)  # above every process id of Linux
-        dead = temporary_files.new_name()
-    for name in (alive, dead, "picture.png"):
-        store.write(store.join(output, name), b"x")
-    with cluster._token_in(output, "host") as terms:
-        assert terms.token is not None
-        assert sorted(store.names(output)) == sorted([alive, "picture.png", terms.token.rpartition("/")[2]])
-    assert sorted(store.names(output)) == sorted([alive, "picture.png"])

@@ -20,8 +20,7 @@ from distributed import LocalCluster
 from distributed.security import Security
 from meet import patience
 
-from edgeconv.batch.engines import local_cluster
-from edgeconv.batch.engines.local_cluster import VISIBLE, Seat
+from edgeconv.batch.engines.cluster import VISIBLE, Seat, local_cluster
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="this system has no /proc/PID/net")
 LISTENING = "0A"
@@ -71,7 +70,7 @@ def test_nobody_but_the_batch_gets_at_its_workers() -> None:
     """One worker as `--scheduler local` makes it, one as `--devices` does."""
     with_another_key = Security.temporary().get_connection_args("client")["ssl_context"]
     without_a_key = ssl._create_unverified_context()
-    with local_cluster.local_cluster([Seat(1), Seat(1, {VISIBLE: "0"})]) as engine:
+    with local_cluster([Seat(1), Seat(1, {VISIBLE: "0"})], 60.0, print) as engine:
         workers = engine.client.run(os.getpid)
         sockets = {process: list(listening(process)) for process in (os.getpid(), *workers.values())}
         assert all(sockets.values()), "no process was seen to listen, so nothing was tested"

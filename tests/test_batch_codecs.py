@@ -14,7 +14,7 @@ from batch_folders import settings_for
 from picture_files import exif, png, saved, smooth_image
 
 from edgeconv.batch import codecs
-from edgeconv.batch.engines.dask_worker import Terms, maker_here
+from edgeconv.batch.engines.cluster_worker import Terms, maker_here
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
@@ -123,11 +123,11 @@ def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:
 
 
 def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    settings = settings_for(tmp_path, jpeg_codec="gpu")
+    settings = settings_for(tmp_path, jpeg_codec="gpu", device="cpu")
     monkeypatch.setattr(codecs, "require_gpu_jpeg", lambda: None)
     with pytest.raises(UnavailableError, match="--device cuda, or --jpeg-codec host"):
-        codecs.require_jpeg_codec(settings, "auto")
-    codecs.require_jpeg_codec(settings_for(tmp_path), "cpu")
+        codecs.require_jpeg_codec(settings, "auto", "for a test")
+    codecs.require_jpeg_codec(settings_for(tmp_path), "cpu", "")
 
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ from command import edgeconv
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.batch.previous_results import PreviousResults
+from edgeconv.batch.ledger import PreviousResults
+from edgeconv.batch.verify import verify
 from edgeconv.core.request import make_request
 from edgeconv.difference import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
@@ -78,7 +79,7 @@ def add_row(out: Path, **fields: Any) -> None:
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_a_row_that_names_what_is_outside_is_reported_and_never_opened(out: Path, name: str, opened: list[str]) -> None:
     add_row(out, output=name, output_sha256=ledger.sha256_of(b"secret"))
-    found = ledger.verify(out)
+    found = verify(out).findings
     assert [(finding.output, finding.state) for finding in found][2:] == [(name, "foreign")]
     assert {finding.state for finding in found[:2]} == {"same"}
     assert f"a{SUFFIX}.png" in opened
@@ -123,11 +124,11 @@ def test_an_output_that_is_no_plain_file_inside_is_not_opened(out: Path, kind: s
         targets = {"link out": "../secret.png", "link to a device": "/dev/zero", "loop": place.name}
         place.symlink_to(targets.get(kind, "../new.png"))
     before = contents(out.parent / "photos")
-    assert {finding.output for finding in ledger.verify(out) if finding.state == "same"} == {f"b{SUFFIX}.png"}
+    assert {finding.output for finding in verify(out).findings if finding.state == "same"} == {f"b{SUFFIX}.png"}
     for overwrite in (False, True):
         again = run_here([out.parent / "photos"], out, resume=True, overwrite=overwrite)
         assert (again.done, again.skipped, again.failed) == (0, 1, 1)
-        assert place.name in again.failures[0][1]
+        assert place.name in again.failures[0].error
     assert not (out.parent / "new.png").exists()
     assert (out.parent / "secret.png").read_bytes() == b"secret"
     assert contents(out.parent / "photos") == before
@@ -141,7 +142,7 @@ def test_a_folder_that_leads_out_gets_no_output(photos: Path) -> None:
     (out / "deep").symlink_to(elsewhere)
     summary = run_here([photos], out, recursive=True, overwrite=True)
     assert (summary.done, summary.failed) == (2, 1)
-    assert "leads out of the folder" in summary.failures[0][1]
+    assert "leads out of the folder" in summary.failures[0].error
     assert list(elsewhere.iterdir()) == []
 
 
@@ -150,7 +151,7 @@ def test_a_link_that_stays_inside_is_followed(out: Path) -> None:
     place = out / f"a{SUFFIX}.png"
     place.rename(out / "moved.png")
     place.symlink_to("moved.png")
-    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+    assert {finding.state for finding in verify(out).findings} == {"same"}
 
 
 @PIPES
@@ -164,7 +165,11 @@ def test_a_ledger_that_is_no_plain_file_is_an_error(photos: Path, name: str, kin
         os.mkfifo(out / name)
     else:
         (out / name).symlink_to("/dev/zero" if kind == "link to a device" else mine)
-    for command in (lambda: ledger.verify(out), lambda: run_here([photos], out), lambda: ledger.open_ledger(str(out))):
+    for command in (
+        lambda: verify(out).findings,
+        lambda: run_here([photos], out),
+        lambda: ledger.Ledger(out / name),
+    ):
         with pytest.raises((ImageReadError, ImageWriteError), match=r"cannot be (read|written)"):
             command()
     assert mine.read_bytes() == b"mine\n"
@@ -193,7 +198,7 @@ def test_a_line_that_never_ends_takes_no_memory_and_hides_no_row(out: Path) -> N
     tracemalloc.start()
     try:
         assert len(ledger.read_rows(out)) == 3
-        assert ledger.damaged_lines(out) == [(str(book), 3)]
+        assert ledger.read(out).damaged == [(str(book), 3)]
         assert tracemalloc.get_traced_memory()[1] < 2**24
     finally:
         tracemalloc.stop()
@@ -212,11 +217,11 @@ def test_no_row_whatever_it_holds_ends_anything_with_an_internal_error(out: Path
     rows += [{field: draw.choice(HOSTILE_VALUES) for field in draw.sample(fields, 4)} for _ in range(200)]
     base = [json.loads(line) for line in good.splitlines()]
     book.write_bytes(good + b"".join(json.dumps(draw.choice(base) | row).encode() + b"\n" for row in rows))
-    ledger.verify(out)
-    PreviousResults(str(out), settings_for(out).parameters_sha256())
+    verify(out)
+    PreviousResults(ledger.read_rows(out), settings_for(out))
     try:
         summary = run_here([out.parent / "photos"], out, resume=True, retry_failed=True)
-        assert not any("Error" in error for _, error in summary.failures)
+        assert not any("Error" in failure.error for failure in summary.failures)
     except EdgeconvError as error:
         pytest.fail(f"rows alone stop nothing: {error}")
 

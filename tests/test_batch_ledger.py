@@ -11,15 +11,13 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
-from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
+from batch_folders import RULES, SUFFIX, a_row, contents, opened_ledger, run_here
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.batch import ledger, plan
-from edgeconv.batch import row as row_module
-from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.row import LedgerRow
-from edgeconv.batch.summary import Summary
+from edgeconv.batch import ledger
+from edgeconv.batch.summary import BatchSummary
+from edgeconv.batch.verify import verify
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.image import write_image
 
@@ -250,8 +248,8 @@ def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, o
 def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Path) -> None:
     """Whatever the clock says: a batch counts those before it."""
     for share, digest in (((2, 2), "first"), ((1, 2), "second"), ((2, 2), "third"), ((1, 1), "last")):
-        with ledger.open_ledger(str(tmp_path), share) as book:
-            book.append(ledger.LedgerRow("a", "/a", 1, "x", "p", "o", 2, digest, "done", 0.1, None))
+        with opened_ledger(tmp_path, share) as book:
+            book.append(a_row("a", digest))
     assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["first", "second", "third", "last"]
 
 
@@ -260,15 +258,16 @@ def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path, out: Pat
     book = out / ledger.LEDGER_NAME
     with book.open("ab") as stream:
         stream.write(b'{"input": "b", "inp')
-    assert ledger.damaged_lines(out) == []
+    assert ledger.read(out).damaged == []
     run_here([photos], out)
-    assert book.read_bytes().count(row_module.CUT_SHORT + b"\n") == 1, "marked, and nothing else is"
-    assert ledger.damaged_lines(out) == []
+    assert book.read_bytes().count(ledger.CUT_SHORT + b"\n") == 1, "marked, and nothing else is"
+    assert ledger.read(out).damaged == []
     assert edgeconv("verify", out).code == 0
 
 
 WITHOUT_TIME = (
     b'{"input": "a", "input_realpath": "/a", "input_bytes": 1, "input_sha256": "x", "parameters_sha256": "p", '
+    b'"method": "m", "device": "cpu", '
     b'"output": "o", "output_bytes": 2, "output_sha256": "y", "status": "done", "seconds": 1, '
     b'"error": null, "finished_utc": 1}\n'
 )
@@ -296,10 +295,6 @@ def test_a_ledger_that_cannot_be_written_stops_everything(photos: Path, out: Pat
     assert contents(out) == {}
 
 
-def row_of(name: str, digest: str = "y") -> LedgerRow:
-    return LedgerRow(name, f"/{name}", 1, "x", "p", name, 2, digest, "done", 0.1, None)
-
-
 def write_half(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     """The next write to `place` is cut short as by a full disk; there is room again at once."""
     write, left = os.write, [1]
@@ -321,30 +316,21 @@ def test_behind_a_row_that_a_full_disk_cut_short_nothing_is_appended(
         run_here([photos], out, recursive=True, jobs=3)
     assert ledger.read_rows(out) == []
     assert run_here([photos], out, recursive=True, resume=True).done == 3
-    assert ledger.damaged_lines(out) == []
-    assert len(ledger.verify(out)) == 3
+    assert ledger.read(out).damaged == []
+    assert len(verify(out).findings) == 3
     assert edgeconv("verify", out).code == 0
 
 
 def test_a_ledger_that_could_not_be_written_takes_no_more_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_half(monkeypatch, tmp_path / ledger.LEDGER_NAME)
-    with ledger.open_ledger(str(tmp_path)) as book:
+    with opened_ledger(tmp_path) as book:
         for name in ("a", "b"):
             with pytest.raises(ImageWriteError, match="No space left"):
-                book.append(row_of(name))
-    with ledger.open_ledger(str(tmp_path)) as book:
-        book.append(row_of("c"))
+                book.append(a_row(name))
+    with opened_ledger(tmp_path) as book:
+        book.append(a_row("c"))
     assert [row.input for row in ledger.read_rows(tmp_path)] == ["c"]
-    assert ledger.damaged_lines(tmp_path) == []
-
-
-@pytest.mark.parametrize("kept", [11, 40, 150])
-def test_a_row_that_was_appended_behind_one_cut_short_is_found(tmp_path: Path, kept: int) -> None:
-    """As an edgeconv of before left them on a full disk."""
-    line = row_of("a").to_line(1)
-    (tmp_path / ledger.LEDGER_NAME).write_bytes(line[:kept] + row_of("b").to_line(1) + row_of("c").to_line(1))
-    assert [row.input for row in ledger.read_rows(tmp_path)] == ["b", "c"]
-    assert ledger.damaged_lines(tmp_path) == []
+    assert ledger.read(tmp_path).damaged == []
 
 
 @pytest.mark.parametrize("how", ["removed", "renamed", "renamed and made anew"])
@@ -353,25 +339,23 @@ def test_an_output_folder_that_goes_in_the_middle_is_an_error(photos: Path, out:
         write_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
     gone: list[Path] = []
 
-    def take_away(now: Summary) -> None:
+    def take_away(now: BatchSummary) -> None:
         if now.done == 2 and not gone:
             gone.append(out)
             shutil.rmtree(out, ignore_errors=True) if how == "removed" else out.rename(out.with_name("elsewhere"))
             if how == "renamed and made anew":
                 out.mkdir()
 
-    batch = Batch(plan.find_tasks([photos], False).tasks, settings_for(out, jobs=1))
     with pytest.raises(ImageWriteError, match=r"was moved, replaced or removed.*--resume"):
-        batch.run(take_away)
+        run_here([photos], out, jobs=1, watch=take_away)
     again = run_here([photos], out, resume=True)
     assert (again.done, again.failed) == (11, 0)
-    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+    assert {finding.state for finding in verify(out).findings} == {"same"}
 
 
 def test_a_ledger_that_goes_behind_the_last_row_is_an_error(photos: Path, out: Path) -> None:
-    batch = Batch(plan.find_tasks([photos], False).tasks, settings_for(out))
     with pytest.raises(ImageWriteError, match="removed"):
-        batch.run(lambda now: (out / ledger.LEDGER_NAME).unlink() if now.done == 2 else None)
+        run_here([photos], out, watch=lambda now: (out / ledger.LEDGER_NAME).unlink() if now.done == 2 else None)
 
 
 @pytest.mark.parametrize("gone", ["before it is put in place", "behind its back"])
@@ -403,35 +387,33 @@ def test_a_clock_that_is_ahead_makes_no_right_output_wrong(
     photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(row_module, "datetime", Ahead)
+        patch.setattr(ledger, "datetime", Ahead)
         for share in ((1, 2), (2, 2)):
             run_here([photos], out, recursive=True, share=share)
     for seed, name in enumerate(("a.png", "deep/a.png")):
         write_image(random_image(20, 30, "uint8", 90 + seed), photos / name)
     assert run_here([photos], out, recursive=True, resume=True).done == 2
-    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+    assert {finding.state for finding in verify(out).findings} == {"same"}
     assert run_here([photos], out, recursive=True, resume=True).skipped == 3
 
 
 def test_a_count_that_somebody_drove_up_does_not_run_over(tmp_path: Path) -> None:
-    (tmp_path / ledger.LEDGER_NAME).write_bytes(row_of("a", "old").to_line(2**53 - 1))
-    with ledger.open_ledger(str(tmp_path)) as book:
-        book.append(row_of("a", "new"))
+    (tmp_path / ledger.LEDGER_NAME).write_bytes(a_row("a", "old").to_line(2**53 - 1))
+    with opened_ledger(tmp_path) as book:
+        book.append(a_row("a", "new"))
     assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["old", "new"]
 
 
 def test_what_is_read_of_a_folder(tmp_path: Path) -> None:
-    """Rows of all files by their runs, foreign rows and damaged lines apart; a last line without its end is neither."""
-    lines = (row_of("b.png").to_line(2), b"what is this\n", row_of("../x.png").to_line(2), b"\n", b'{"broken')
+    """Rows of all files by their runs, damaged lines apart; a last line without its end is neither."""
+    lines = (a_row("b.png").to_line(2), b"what is this\n", a_row("../x.png").to_line(2), b"\n", b'{"broken')
     (tmp_path / ledger.LEDGER_NAME).write_bytes(b"".join(lines))
-    cut_short = b"x" + row_module.CUT_SHORT + b"\n"
-    (tmp_path / "edgeconv-ledger.1-of-2.jsonl").write_bytes(row_of("a.png").to_line(1) + cut_short)
-    (tmp_path / "other.jsonl").write_bytes(row_of("c.png").to_line(9))
+    cut_short = b"x" + ledger.CUT_SHORT + b"\n"
+    (tmp_path / "edgeconv-ledger.1-of-2.jsonl").write_bytes(a_row("a.png").to_line(1) + cut_short)
+    (tmp_path / "other.jsonl").write_bytes(a_row("c.png").to_line(9))
     found = ledger.read(tmp_path)
-    assert [each.output for each in found.rows] == ["a.png", "b.png"]
-    assert [each.output for each in found.foreign] == ["../x.png"]
-    assert found.damaged == [(str(tmp_path / ledger.LEDGER_NAME), 2)] == ledger.damaged_lines(tmp_path)
-    assert [each.output for each in ledger.read_rows(str(tmp_path))] == ["a.png", "b.png"]
+    assert [each.output for each in found.rows] == ["a.png", "b.png", "../x.png"]
+    assert found.damaged == [(str(tmp_path / ledger.LEDGER_NAME), 2)]
 
 
 def test_no_folder_has_no_rows_and_a_ledger_that_cannot_be_read_says_so(tmp_path: Path) -> None:
@@ -447,12 +429,26 @@ def test_no_folder_has_no_rows_and_a_ledger_that_cannot_be_read_says_so(tmp_path
         ledger.read(tmp_path)
 
 
-def test_a_ledger_in_use_is_not_opened_again(tmp_path: Path) -> None:
-    place = tmp_path / ledger.LEDGER_NAME
-    in_use = pytest.raises(ImageWriteError, match=f"Ledger '{place}' is in use by another batch: wait")
-    with ledger.Ledger(place, 1), in_use:
-        ledger.Ledger(place, 2)
-    ledger.Ledger(place, 2).__exit__(None, None, None)
+def test_a_resumed_batch_reads_its_ledger_once(photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("batch", photos, "-o", out, "--channels", "each", "--resume")
+    assert edgeconv(*words, "--method", "opencv").code == 0
+    read, opened = ledger.open_regular, []
+    monkeypatch.setattr(ledger, "open_regular", lambda path: opened.append(path) or read(path))
+    done = edgeconv(*words)
+    assert "2 unchanged" in done.text
+    assert "opencv on cpu (as in the earlier run" in done.text
+    assert opened == [str(out / ledger.LEDGER_NAME)]
+
+
+def test_a_ledger_can_be_kept_elsewhere(photos: Path, out: Path) -> None:
+    place = out.parent / "records" / "here"
+    done = edgeconv("batch", photos, "-o", out, *RULES, "--ledger", place)
+    assert f"ledger    {place / ledger.LEDGER_NAME}" in done.text
+    assert [path.suffix for path in out.iterdir()] == [".png", ".png"]
+    assert edgeconv("verify", out).code == 2
+    assert "2 of 2 outputs" in edgeconv("verify", out, "--ledger", place).text
+    again = edgeconv("batch", photos, "-o", out, *RULES, "--ledger", place, "--resume", "--json")
+    assert json.loads(again.text)["skipped"] == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
@@ -460,8 +456,8 @@ def test_a_ledger_in_use_is_not_opened_again(tmp_path: Path) -> None:
 def test_a_ledger_that_is_moved_while_it_is_open_is_noticed_whatever_takes_its_name(tmp_path: Path, back: str) -> None:
     path, moved = tmp_path / ledger.LEDGER_NAME, tmp_path / "moved"
     refused = pytest.raises(ImageWriteError, match="was moved, replaced or removed")
-    with nullcontext() if back == "a hard link" else refused, ledger.open_ledger(str(tmp_path)) as book:
-        book.append(row_of("a.png"))
+    with nullcontext() if back == "a hard link" else refused, opened_ledger(tmp_path) as book:
+        book.append(a_row("a.png"))
         path.rename(moved)
         if back == "a link":
             path.symlink_to(moved)
@@ -469,4 +465,4 @@ def test_a_ledger_that_is_moved_while_it_is_open_is_noticed_whatever_takes_its_n
             path.hardlink_to(moved)
         elif back == "a copy":
             path.write_bytes(moved.read_bytes())
-        book.append(row_of("b.png"))
+        book.append(a_row("b.png"))

@@ -1,16 +1,14 @@
-"""Names of outputs: templates, collisions, what lies where one goes."""
+"""Names of outputs: templates, collisions, what lies where one goes, and what stands in the summary."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
+from batch_folders import run_here, settings_for
 
-from edgeconv.batch.names import (
-    Names,
-    refuse_collisions,
-)
-from edgeconv.batch.task import Task
+from edgeconv.batch.names import Names, refuse_collisions, refuse_device_name
+from edgeconv.batch.stores import Task
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.files import as_compared
 from edgeconv.options import DEFAULT_NAME
@@ -22,9 +20,6 @@ def named(template: str = DEFAULT_NAME) -> Names:
 
 def task(source: str, folder: str = ".", problem: str | None = None, identity: str | None = None) -> Task:
     return Task(source, PurePosixPath(folder), identity or f"/in/{source}", problem)
-
-
-# --- templates -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -45,7 +40,6 @@ def test_an_early_name_has_a_star_for_what_is_known_late(template: str, early: s
     ("one", "other", "template", "way"),
     [
         ("a.png", "a.jpg", "{stem}_x{ext}", "pass --name '{stem}{source_ext}_x{ext}', rename one, or filter"),
-        ("a.png", "a.jpg", "{stem}_{stem}{ext}", "pass --name '{stem}{source_ext}_{stem}{ext}', rename one, or filter"),
         ("a.png", "a.PNG", "{stem}_x{ext}", "rename one, or filter"),
         ("a.png", "a.jpg", "{stem:s}_x{ext}", "rename one, or filter"),
         ("a.png", "a.jpg", "{stem}_{source_ext:s}{ext}", "rename one, or filter"),
@@ -55,36 +49,25 @@ def test_the_way_out_of_a_collision(one: str, other: str, template: str, way: st
     assert named(template).way_out(task(one), task(other)).startswith(way)
 
 
-LATE = {
-    "{stem}_{width}x{height}{ext}": "",
-    "{stem}x{width:04d}{ext}": "",
-    "{stem}{source_ext}_{width}{ext}": "",
-    "{stem}{width}{ext}": "runs {width} or {height}",
-    "{stem}7{width}{ext}": "runs {width} or {height}",
-    "{width}7{stem}{ext}": "runs {width} or {height}",
-    "{height}{stem}{ext}": "runs {width} or {height}",
-    "{stem}_{width!r}{ext}": "runs {width} or {height}",
-    "{stem}_{width: >4}{ext}": "runs {width} or {height}",
-    "{stem}{stride}{width}{ext}": "runs {width} or {height}",
-    "{stem}_{source_ext}{width}{ext}": "apart from {stem}",
-    "{stem}_{source_ext}{ext}": "",
-    "{source_ext}_{stem}{ext}": "",
-    "{stem}_{width}_{source_ext}{ext}": "apart from {stem}",
-    "{source_ext}{stem}_{width}{ext}": "apart from {stem}",
-}
+def test_names_with_a_size_are_not_overwritten_where_several_processes_write(photos: Path, out: Path) -> None:
+    sized = {"name": "{stem}{width}{ext}", "overwrite": True}
+    with pytest.raises(UsageError, match="would replace each other"):
+        run_here([photos], out, share=(1, 2), **sized)
+    assert not out.exists()
+    assert run_here([photos], out, **sized).done == 2
+    assert run_here([photos], out, share=(1, 2), **sized | {"overwrite": False}).failed == 0
 
 
-@pytest.mark.parametrize(("template", "words"), LATE.items())
-def test_sizes_that_could_make_two_names_one_are_refused(template: str, words: str) -> None:
-    if not words:
-        named(template).refuse_late_collisions()
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [("NUL.png", True), ("com1.a.png", True), ("Con", True), ("CON_x.png", False), ("COM10.png", False), ("a", False)],
+)
+def test_an_output_is_not_named_like_a_device_of_windows(name: str, is_refused: bool) -> None:
+    if not is_refused:
+        refuse_device_name(name)
         return
-    with pytest.raises(UsageError) as raised:
-        named(template).refuse_late_collisions()
-    assert words in str(raised.value)
-
-
-# --- collisions ------------------------------------------------------------------------------------------------------
+    with pytest.raises(ImageWriteError, match="reserves that name"):
+        refuse_device_name(name)
 
 
 def test_names_are_compared_without_case_and_accents_spelling() -> None:
@@ -107,10 +90,10 @@ def test_names_are_compared_without_case_and_accents_spelling() -> None:
 )
 def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
     if not collide:
-        refuse_collisions([one, other], "/out", named(), None)
+        refuse_collisions([one, other], settings_for("/out"), named())
         return
     with pytest.raises(ImageWriteError) as raised:
-        refuse_collisions([one, other], "/out", named(), None)
+        refuse_collisions([one, other], settings_for("/out"), named())
     where = PurePosixPath("/out") / other.folder / f"{other.stem}_sobel_sliding_s3"
     assert str(raised.value).startswith(
         f"{other.source} and {one.source} would both be written to {where}: pass --name"

@@ -1,4 +1,4 @@
-"""`edgeconv batch` from and to stores of objects: the same results as on this machine, and a ledger of segments."""
+"""`edgeconv batch` from and to stores of objects: the same results as on this machine, and a ledger that stays here."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
+from batch_folders import RULES, SUFFIX, a_row, contents, run_here
 from command import Finished
 from command import edgeconv as run_command
 from object_store import Store, serving
-from problems import random_image
 from selection import few_then_slow
 
-from edgeconv.batch import ledger, plan, segments
-from edgeconv.batch.engines import local_cluster
-from edgeconv.batch.engines.local_cluster import Seat
-from edgeconv.batch.pipeline import Batch
+from edgeconv.batch import ledger
+from edgeconv.batch.engines.cluster import Seat, local_cluster
 from edgeconv.batch.stores import is_remote, store_of
+from edgeconv.batch.verify import verify
 from edgeconv.errors import UnavailableError
 from edgeconv.io.files import NameTakenError
-from edgeconv.io.image import write_image
 
 IN, OUT = "s3://bucket/photos", "s3://bucket/edges"
 
@@ -32,6 +29,13 @@ def edgeconv(*arguments: object) -> Finished:
     """The command as a new process would run it: fsspec keeps file systems and what it listed for the whole process."""
     fsspec.get_filesystem_class("s3").clear_instance_cache()
     return run_command(*arguments)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this user's data is, the ledgers of URLs among them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
 
 
 @pytest.fixture
@@ -55,10 +59,9 @@ def memory() -> Iterator[str]:
 
 
 def outputs(store: Store, place: str = OUT) -> dict[str, bytes]:
-    """What the bucket holds below `place`, the ledger left out."""
+    """What the bucket holds below `place`."""
     top = place.removeprefix("s3://") + "/"
-    found = {name.removeprefix(top): data for name, data in store.objects.items() if name.startswith(top)}
-    return {name: data for name, data in found.items() if not name.startswith(segments.SEGMENTS_NAME)}
+    return {name.removeprefix(top): data for name, data in store.objects.items() if name.startswith(top)}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def test_verify_names_what_somebody_changed_in_a_bucket(store: Store) -> None:
 def test_what_arrives_in_part_is_no_output(photos: Path, store: Store) -> None:
     store.cut_short = True
     done = edgeconv("batch", photos / "a.png", "-o", OUT, *RULES)
-    assert done.code == 2  # the ledger fares no better
+    assert done.code == 1
     assert "bytes arrived" in done.err
     assert not outputs(store)
 
@@ -154,42 +157,18 @@ def test_a_store_that_does_not_answer_is_a_failure_of_each_picture(photos: Path,
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
 
 
-def test_segments_are_put_once_and_read_in_order(photos: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "MOST_ROWS", 2)
-    run_here([photos], memory, recursive=True)
-    place = ledger.place_of(memory)
-    first = store_of(place).names(place)
-    assert len(first) == 2
-    before = segments.read_segments(place)
-    write_image(random_image(8, 9, "uint8"), photos / "a.png")
-    assert run_here([photos], memory, recursive=True, resume=True).done == 1
-    assert store_of(place).names(place)[:2] == first
-    assert segments.read_segments(place).startswith(before)
-    rows = ledger.done_by_output(ledger.read_rows(memory))
-    assert rows[f"a{SUFFIX}.png"].input_sha256 == ledger.sha256_of((photos / "a.png").read_bytes())
-    assert {finding.state for finding in ledger.verify(memory)} == {"same"}
-
-
-def test_rows_come_back_in_the_order_of_runs_and_segments(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past ten and a hundred of both, by whatever names a store has sorted them."""
-    monkeypatch.setattr(segments, "MOST_ROWS", 1)
-    place, written = ledger.place_of(memory), []
-    for run in (2, 9, 10, 11, 99, 100, 1_000_000):
-        with segments.SegmentLedger(place, run) as book:
-            for number in range(12):
-                written.append(f"{run} {number}")
-                book.append(ledger.LedgerRow(written[-1], written[-1], 1, "x", "p", "o", 2, "y", "done", 0.1, None))
-    assert [row.input for row in ledger.read_rows(memory)] == written
-
-
-def test_segments_that_arrived_empty_or_in_part_cost_no_other_row(photos: Path, memory: str) -> None:
-    run_here([photos], memory)
-    place = ledger.place_of(memory)
-    store_of(memory).write(f"{place}/0.jsonl", b"")
-    store_of(memory).write(f"{place}/1.jsonl", b'{"input": "b", "inp')
-    assert {finding.state for finding in ledger.verify(memory)} == {"same"}
-    assert len(ledger.verify(memory)) == 2
-    assert ledger.damaged_lines(memory) == [(place, 1)]
+def test_the_ledger_of_a_bucket_is_here_and_its_place_is_said(store: Store, state: Path, tmp_path: Path) -> None:
+    said = edgeconv("batch", IN, "-o", OUT, *RULES).text.splitlines()[-1].split()
+    place = ledger.ledger_folder(OUT)
+    assert said == ["ledger", f"{place}/{ledger.LEDGER_NAME}"]
+    assert Path(place).is_relative_to(state)
+    assert len({place, ledger.ledger_folder(OUT + "/"), ledger.ledger_folder("s3://bucket/other")}) == 2
+    assert not any("ledger" in name for name in store.objects)
+    own = ("--ledger", tmp_path / "own")
+    assert edgeconv("verify", OUT, *own).code == 2
+    again = edgeconv("batch", IN, "-o", OUT, *RULES, *own, "--resume", "--json")
+    assert (again.code, json.loads(again.text)["done"]) == (0, 2), "the outputs are found in place, byte for byte"
+    assert "2 of 2 outputs" in edgeconv("verify", OUT, *own).text
 
 
 def test_an_object_that_appears_at_the_last_moment_is_not_replaced(store: Store, memory: str) -> None:
@@ -205,24 +184,22 @@ def test_an_object_that_appears_at_the_last_moment_is_not_replaced(store: Store,
 
 def test_a_row_of_a_bucket_that_names_what_is_outside_is_foreign(photos: Path, memory: str) -> None:
     run_here([photos / "a.png"], memory)
-    store_of(memory).write("memory://secret", b"secret")
-    place = ledger.place_of(memory)
-    (line,) = segments.read_segments(place).splitlines()
-    row = json.loads(line) | {"output": "../secret", "output_sha256": ledger.sha256_of(b"secret")}
-    store_of(memory).write(f"{place}/s.jsonl", json.dumps(row).encode())
-    assert [finding.state for finding in ledger.verify(memory)] == ["same", "foreign"]
+    fsspec.filesystem("memory").pipe_file("/secret", b"secret")
+    with (Path(ledger.ledger_folder(memory)) / ledger.LEDGER_NAME).open("ab") as book:
+        book.write(a_row("b", ledger.sha256_of(b"secret"), output="../secret").to_line(2))
+    assert [finding.state for finding in verify(memory).findings] == ["same", "foreign"]
 
 
 def test_a_store_with_real_folders_gets_those_that_it_needs(photos: Path) -> None:
     out = photos.parent / "made" / "edges"
     summary = run_here([photos], f"local://{out}", recursive=True)
     assert (summary.done, summary.failures) == (3, [])
-    assert {path.name for path in out.iterdir()} == {f"a{SUFFIX}.png", f"b{SUFFIX}.png", "deep", "edgeconv-ledger"}
+    assert {path.name for path in out.iterdir()} == {f"a{SUFFIX}.png", f"b{SUFFIX}.png", "deep"}
 
 
 def test_memory_of_one_process_is_no_place_for_several(photos: Path, memory: str) -> None:
-    with local_cluster.local_cluster([Seat(1)]) as engine, pytest.raises(UnavailableError, match="does not see"):
-        Batch(plan.find_tasks([photos], False).tasks, settings_for(memory), engine).run()
+    with local_cluster([Seat(1)], 60.0, print) as engine, pytest.raises(UnavailableError, match="does not see"):
+        run_here([photos], memory, engine=engine)
 
 
 def test_a_url_of_this_machine_is_a_path(photos: Path) -> None:

@@ -104,24 +104,18 @@ def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path, 
 @pytest.mark.xdist_group("memory")
 def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path;"
-        "from edgeconv.batch import plan; from edgeconv.batch.pipeline import Batch;"
-        "from edgeconv.batch.names import Names; from edgeconv.options import DEFAULT_NAME;"
-        "from edgeconv.batch.settings import Settings; from edgeconv.hardware.devices import get_device;"
-        "from edgeconv.core.request import make_request; from edgeconv.api.auto import Choice;"
-        "folder = Path(sys.argv[1]); tasks = plan.find_tasks([folder], False).tasks;"
-        "peaks = [];"
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]); from batch_folders import run_here;"
+        "from edgeconv.hardware.devices import get_device;"
+        "folder = Path(sys.argv[1]); peaks = [];"
         "watch = lambda now: peaks.append(get_device('cpu').peak_bytes());"
-        "names = Names(DEFAULT_NAME, 'f', 'm', 1);"
-        "choice = Choice('opencv', 'cpu', 'test');"
-        "Batch(tasks, Settings(make_request(channels='each'), choice, str(folder / 'out'), names, jobs=2)).run(watch);"
+        "run_here([folder], folder / 'out', method='opencv', jobs=2, watch=watch);"
         "print(len(peaks), peaks[len(peaks) // 4], peaks[-1])"
     )
     source = tmp_path / "0000.png"
     write_image(random_image(96, 96, "uint8"), source)
     for index in range(1, 2000):
         os.link(source, tmp_path / f"{index:04}.png")
-    done = run_program(code, str(tmp_path))
+    done = run_program(code, str(tmp_path), str(Path(__file__).parent))
     steps, early, late = map(int, done.stdout.split())
     assert steps > 500
     if get_device("cpu").peak_bytes() is not None:

@@ -12,7 +12,7 @@ import pytest
 from picture_files import noisy, png
 
 import edgeconv
-from edgeconv.batch.plan import parse_shard
+from edgeconv.batch.tasks import parse_shard
 from edgeconv.core.request import make_request
 from edgeconv.difference.figures import Allowance, of_pair
 from edgeconv.errors import EdgeconvError

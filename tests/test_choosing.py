@@ -13,8 +13,7 @@ from command import edgeconv
 
 from edgeconv.api import auto
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch import auto as batch_auto
-from edgeconv.batch import ledger
+from edgeconv.batch import engines, ledger, run
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
@@ -80,7 +79,7 @@ def test_a_batch_that_is_resumed_stays_with_its_method(photos: Path, tmp_path: P
     again = edgeconv("batch", photos, "-o", out, *words, "--resume")
     assert "1 done, 1 unchanged" in again.text
     assert "opencv on cpu (as in the earlier run that this one resumes)" in again.text
-    assert len({row.parameters_sha256 for row in ledger.read_rows(out)}) == 1
+    assert {(row.method, row.device) for row in ledger.read_rows(out)} == {("opencv", "cpu")}
     named = edgeconv("batch", photos, "-o", out, *words, "--method", "reference", "--resume", "--json")
     assert json.loads(named.text)["done"] == 2
     changed = edgeconv("batch", photos, "-o", out, *words, "--resume", "--stride", 2)
@@ -101,7 +100,7 @@ def test_jpeg_that_is_decoded_on_a_gpu_is_filtered_there(
         seen.append(device)
         return Choice("opencv", "cpu", "for a test")
 
-    monkeypatch.setattr(batch_auto, "cuda_missing_reason", lambda: None)
-    monkeypatch.setattr(batch_auto, "choose", choose)
+    monkeypatch.setattr(run, "cuda_missing_reason", lambda: None)
+    monkeypatch.setattr(engines, "choose", choose)
     edgeconv("batch", photos, "-o", tmp_path / "out", *words)
     assert seen == [device]

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from batch_folders import contents
+from batch_folders import contents, run_here
 from problems import random_image
 
-from edgeconv.api import check as verify
-from edgeconv.api.auto import Choice
-from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import local_cluster
-from edgeconv.batch.names import Names
-from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.settings import Settings
-from edgeconv.batch.summary import Summary
+from edgeconv.api.check import check
+from edgeconv.batch.engines import cluster
+from edgeconv.batch.summary import BatchSummary
+from edgeconv.batch.verify import verify
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request, make_request
 from edgeconv.io.image import read_image, write_image
@@ -39,10 +35,9 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def run(photos: Path, output: Path, method: str, device: DeviceName, request: Request) -> Summary:
-    names = Names("{stem}{ext}", request.filter.name, method, request.stride)
-    settings = Settings(request, Choice(method, device, "for a test"), str(output), names, jobs=WORKERS)
-    return Batch(plan.find_tasks([photos], recursive=False).tasks, settings).run()
+def run(photos: Path, output: Path, method: str, device: DeviceName, request: Request) -> BatchSummary:
+    words = {"name": "{stem}{ext}", "method": method, "device": device, "request": request}
+    return run_here([photos], output, jobs=WORKERS, **words)
 
 
 @pytest.mark.parametrize("channels", ["each", "mix"])
@@ -55,7 +50,7 @@ def test_the_gpu_gives_the_very_files_that_the_cpu_gives(photos: Path, channels:
     assert contents(out) == contents(expected)
     assert summary.stage_seconds["host_to_device"] > 0
     assert summary.peak_bytes["cuda"]
-    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+    assert {finding.state for finding in verify(out).findings} == {"same"}
 
 
 @pytest.mark.parametrize("method", method_names("cuda"))
@@ -68,8 +63,8 @@ def test_no_worker_disturbs_another(photos: Path, method: str) -> None:
         pixels = read_image(path).pixels
         problem = request.problem(pixels.shape, pixels.dtype)
         result = np.ascontiguousarray(read_image(out / path.name).pixels[:, :, : problem.output_shape[2]])
-        check = verify.check(pixels, result, problem)
-        assert check.passed, f"{path.name}: {check.unexplained_samples} wrong samples, worst {check.worst}"
+        found = check(pixels, result, problem)
+        assert found.passed, f"{path.name}: {found.unexplained_samples} wrong samples, worst {found.worst}"
 
 
 def bus_address() -> str:
@@ -80,19 +75,18 @@ def bus_address() -> str:
 
 
 def test_two_gpus_work_side_by_side_and_give_the_very_files_of_one(photos: Path) -> None:
-    gpus = local_cluster.gpus_here()
+    gpus = cluster.gpus_here()
     if len(gpus) < 2:
         pytest.skip("there is one GPU here")
     request = make_request("laplacian8", channels="each")
     expected, out = photos.parent / "one", photos.parent / "two"
     assert run(photos, expected, "sliding", "cuda", request).done == len(SHAPES)
-    names = Names("{stem}{ext}", request.filter.name, "sliding", request.stride)
-    settings = Settings(request, Choice("sliding", "cuda", "for a test"), str(out), names)
-    tasks = plan.find_tasks([photos], recursive=False).tasks
-    with local_cluster.local_cluster(local_cluster.seats_for(gpus[:2], jobs=WORKERS, pictures=len(tasks))) as engine:
+    seats = cluster.seats_for(gpus[:2], jobs=WORKERS, pictures=len(SHAPES))
+    with cluster.local_cluster(seats, 60.0, print) as engine:
         assert len(set(engine.client.run(bus_address).values())) == 2
-        assert engine.choose("auto", "auto", None).device == "cuda"
-        summary = Batch(tasks, settings, engine).run()
+        assert engine.choose("auto", "cuda", None).device == "cuda"
+        words = {"name": "{stem}{ext}", "method": "sliding", "device": "cuda", "request": request}
+        summary = run_here([photos], out, engine=engine, **words)
     assert (summary.done, summary.failures) == (len(SHAPES), [])
     assert contents(out) == contents(expected)
     assert summary.peak_bytes["cuda"]

@@ -16,7 +16,7 @@ from damaged import BAD_FILES
 from picture_files import exif, saved
 
 from edgeconv.api import check
-from edgeconv.batch import ledger
+from edgeconv.batch.verify import verify
 from edgeconv.core.request import make_request
 from edgeconv.io import gpu_jpeg
 from edgeconv.io.formats.base import Header
@@ -210,7 +210,7 @@ def test_a_batch_by_the_gpu_is_the_hosts_but_for_rounding(photos: Path) -> None:
     for name in by_host:
         host, gpu = (read_image(folder / name).pixels.astype(float) for folder in folders[:2])
         assert np.abs(host - gpu).mean() < 3, name
-    assert {finding.state for finding in ledger.verify(folders[1])} == {"same"}
+    assert {finding.state for finding in verify(folders[1]).findings} == {"same"}
 
 
 @pytest.mark.parametrize("rules", [{}, {"output_mode": "normalize"}, {"channels": "luma"}, {"threshold": 40}], ids=str)

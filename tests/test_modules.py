@@ -10,7 +10,7 @@ import pytest
 from picture_files import noisy, saved
 
 from edgeconv.api import doctor
-from edgeconv.batch.engines.dask_worker import maker_here
+from edgeconv.batch.engines.cluster_worker import maker_here
 from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
 from edgeconv.difference.compare import mean_ssim

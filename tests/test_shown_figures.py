@@ -9,18 +9,15 @@ from __future__ import annotations
 import copy
 import csv
 import io
-from collections import Counter
 from typing import Any
 
 import pytest
-from batch_folders import settings_for
 from bench_records import TimedMethod, changed, measured
 from jsonschema import validate
 from run_reports import all_run_reports
 
 from edgeconv.api.figures import speed
-from edgeconv.batch.summary import STAGES, PictureResult, Summary
-from edgeconv.batch.text import summary_text, waterfall
+from edgeconv.batch.summary import STAGES, BatchSummary, PictureResult, summary_text, waterfall
 from edgeconv.bench.record import BenchRecord, BusPart, metrics_of
 from edgeconv.core.cost import Counts
 from edgeconv.core.records import plain
@@ -190,29 +187,28 @@ def outcome(state: Any, error: str | None = None, notes: tuple[str, ...] = (), *
 
 
 def test_the_sums_of_a_batch_by_hand() -> None:
-    summary = Summary(pictures=11, workers=3)
+    summary = BatchSummary(11, 3, "opencv", "cpu", "a reason", "out/ledger", earlier_outputs=6, passed_over={".txt": 2})
     for each in (
         *[outcome("done", notes=("alpha dropped",), read=0.5, decode=1.0, encode=0.25)] * 4,
         *[outcome("skipped", read=0.125, notes=("alpha dropped", "grey"))] * 3,
         *[outcome("failed", "odd", decode=0.5)] * 2,
         outcome("dropped"),
     ):
-        summary.count(each)
-    summary.seconds = 8.0
+        summary.count(each, 8.0)
     assert (summary.done, summary.skipped, summary.failed, summary.finished) == (4, 3, 2, 9)
     assert summary.pictures_per_second == 0.5
     sums = dict.fromkeys(STAGES, 0.0) | {"read": 2.375, "decode": 5.0, "encode": 1.0}
     assert summary.stage_seconds == sums
     assert summary.slowest_stage == "decode"
-    assert summary.notes == Counter({"alpha dropped": 7, "grey": 3})
-    assert summary.failures == [("failed.png", "odd")] * 2
-    made = plain(summary.record(5, {".txt": 2}))
+    assert summary.notes == {"alpha dropped": 7, "grey": 3}
+    assert len(summary.failures) == 2
+    made = plain(summary)
     assert (made["pictures_per_second"], made["slowest_stage"], made["skipped"]) == (0.5, "decode", 3)
     assert made["failures"] == [{"input": "failed.png", "error": "odd"}] * 2
-    assert (made["earlier_outputs"], made["passed_over"]) == (5, {".txt": 2})
+    assert (made["earlier_outputs"], made["passed_over"]) == (6, {".txt": 2})
     validate(made, schema("batch"))
     summary.peak_bytes = {"cpu": 3 * 2**20, "cuda": 5 * 2**20}
-    lines = summary_text(summary, settings_for("out"), earlier_outputs=6).splitlines()
+    lines = summary_text(summary).splitlines()
     assert lines[0] == "pictures  11: 4 done, 3 unchanged since an earlier run, 2 failed, 2 not started"
     assert lines[1] == "left out  6 outputs of earlier runs in the same folder"
     assert "time      8 s, 0.5 pictures/s with 3 workers" in lines

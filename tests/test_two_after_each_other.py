@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import pickle
 from dataclasses import fields, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,20 @@ import edgeconv
 from edgeconv.api import convolve as door
 from edgeconv.api.auto import Choice
 from edgeconv.api.convolve import PLANS
-from edgeconv.batch.engines import dask_worker
-from edgeconv.batch.previous_results import PreviousResults
+from edgeconv.batch.engines import cluster_worker
+from edgeconv.batch.ledger import PreviousResults
+from edgeconv.batch.names import Names
+from edgeconv.batch.process import Processor, Work
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.worker import PictureWorker
+from edgeconv.batch.stores import Task
 from edgeconv.core.filters import named_filter
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
-from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError
+from edgeconv.io.image import encode_image
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.options import Options
+from edgeconv.options import Workers
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import INPUT, OUTPUT, ViewRequest, find_mode
@@ -161,18 +165,28 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def work_of(tmp_path: Path, **settings: Any) -> PictureWorker:
-    return PictureWorker(settings_for(tmp_path, **settings), Options(), frozenset(), PreviousResults(str(tmp_path), ""))
+def processor(tmp_path: Path, **settings: Any) -> Processor:
+    made = settings_for(tmp_path, **settings)
+    return Processor(made, Names.of(made), Options(), frozenset(), PreviousResults([], made))
+
+
+def filtered(by: Processor, pixels: np.ndarray) -> np.ndarray:
+    """What two stages of a batch make of a file with these pixels."""
+    work = Work(Task("a.npy", PurePosixPath(), ""), data=bytes(encode_image(pixels, "a.npy")))
+    by.decode([work])
+    by.filter([work])
+    assert work.error is None
+    return work.output.copy()
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
     """Each pair of them, both ways round: 8 and 16 bits of one size too."""
     expected = [edgeconv.convolve(each, method="reference", channels="each", device="cpu") for each in PICTURES]
-    work = work_of(tmp_path)
+    by = processor(tmp_path)
     for first in range(len(PICTURES)):
         for second in range(len(PICTURES)):
             for which in (first, second):
-                out = work.convolve(PICTURES[which], Stopwatch())
+                out = filtered(by, PICTURES[which])
                 assert (out.dtype, out.shape) == (expected[which].dtype, expected[which].shape)
                 assert np.array_equal(out, expected[which])
 
@@ -191,35 +205,40 @@ OTHER_REQUEST: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Request)])
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
-    one = work_of(tmp_path)
-    base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = PictureWorker(replace(one._settings, request=base), Options(), frozenset(), one._previous)
-    changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = PictureWorker(replace(one._settings, request=changed), Options(), frozenset(), one._previous)
-    sent = [pickle.dumps(each) for each in (one, other)]
-    results = []
-    for which in (0, 1, 0, 1):
-        results.append(dask_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
+    base = make_request(channels="luma" if name == "luma" else "each")
+    requests = base, replace(base, **{name: OTHER_REQUEST[name]})
+    sent = [pickle.dumps(processor(tmp_path, request=request)) for request in requests]
+    results = [filtered(cluster_worker._unpickled(sent[which]), PICTURE) for which in (0, 1, 0, 1)]
     assert np.array_equal(results[0], results[2])
     assert np.array_equal(results[1], results[3])
     assert not np.array_equal(results[0], results[1])
 
 
 OTHER_SETTINGS: dict[str, Any] = {
-    "choice": Choice("opencv", "cpu", "another"),
+    "name": "{stem}{ext}",
     "format": "tiff",
     "quality": 3,
     "png_level": 3,
     "jpeg_codec": "gpu",
 }
-"""What an output holds depends on them; on the request, the names and the options too, field by field below."""
-OF_NO_CONSEQUENCE = {"output", "share", "overwrite", "resume", "retry_failed", "jobs", "max_failures", "rules"}
+"""What an output holds depends on them; on the request and the options too, field by field below."""
+OF_NO_CONSEQUENCE = {
+    "output": "elsewhere",
+    "ledger": "elsewhere",
+    "share": (1, 2),
+    "overwrite": True,
+    "resume": True,
+    "retry_failed": True,
+    "max_failures": 3,
+    "workers": Workers(jobs="3"),
+}
 OPTIONS_OF_NO_CONSEQUENCE = {"workspace_limit_bytes", "threads", "block"}
 """They change how long it takes and how much memory, and no bit of the output."""
 
 
 def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_to(tmp_path: Path) -> None:
-    known = {*OTHER_SETTINGS, "request", "names", "options"} | OF_NO_CONSEQUENCE
+    in_the_row = {"method", "device"}
+    known = {*OTHER_SETTINGS, *OF_NO_CONSEQUENCE, *in_the_row, "request", "options", "rules"}
     assert {field.name for field in fields(Settings)} == known
     assert {field.name for field in fields(Request)} == set(OTHER_REQUEST)
     base = settings_for(tmp_path)
@@ -227,12 +246,12 @@ def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_t
     others += [replace(base, request=replace(base.request, **{name: each})) for name, each in OTHER_REQUEST.items()]
     by_option = {name: replace(base, options=Options(**{name: value})) for name, value in OTHER_OPTIONS.items()}
     others += [settings for name, settings in by_option.items() if name not in OPTIONS_OF_NO_CONSEQUENCE]
-    others.append(replace(base, names=replace(base.names, template="{stem}{ext}")))
-    others += [replace(base, choice=Choice("sliding", device, "")) for device in ("cpu", "cuda")]
+    others.append(replace(base, rules=ReadRules(rgb=True)))
     hashes = [settings.parameters_sha256() for settings in (base, *others)]
     assert len(set(hashes)) == len(hashes)
     same = [by_option[name] for name in OPTIONS_OF_NO_CONSEQUENCE]
-    same.append(replace(base, output="elsewhere", share=(1, 2), overwrite=True, resume=True, jobs=3, max_failures=3))
+    same += [replace(base, **{name: value}) for name, value in OF_NO_CONSEQUENCE.items()]
+    same += [replace(base, method="opencv"), replace(base, device="cuda"), replace(base, rules=ReadRules(1, 1, True))]
     assert {settings.parameters_sha256() for settings in same} == {hashes[0]}
 
 

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
-from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
+from batch_folders import RULES, SUFFIX, contents, run_here
 from command import edgeconv
 from meet import Meeting, patience, wait_until
 from problems import random_image
 
-from edgeconv.batch import ledger, plan
-from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.summary import Summary
+from edgeconv.batch import ledger
+from edgeconv.batch import verify as verifying
+from edgeconv.batch.stores import LocalStore
+from edgeconv.batch.summary import BatchSummary
 from edgeconv.cli.verify import verify
 from edgeconv.core.records import plain
 from edgeconv.core.request import make_request
@@ -31,6 +32,7 @@ from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_image, write_image
+from edgeconv.options import LedgerPlace
 from edgeconv.run import outputs, whole
 from edgeconv.run.job import Job
 from edgeconv.run.report import RunReport
@@ -60,7 +62,7 @@ def other(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_lock, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(ledger, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(verifying, "AGAIN_SECONDS", 0.1)
 
 
 @contextmanager
@@ -68,13 +70,12 @@ def in_the_middle(photos: Path, out: Path, **settings: Any) -> Iterator[None]:
     """A batch that has done its first picture, and goes on behind the block."""
     reached, go_on = threading.Event(), threading.Event()
 
-    def pause(now: Summary) -> None:
+    def pause(now: BatchSummary) -> None:
         reached.set()
         wait_until(go_on.is_set)
 
-    batch = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out, jobs=1, **settings))
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(batch.run, pause)
+        running = pool.submit(run_here, [photos], out, watch=pause, jobs=1, **settings)
         try:
             wait_until(reached.is_set)
             yield
@@ -84,7 +85,7 @@ def in_the_middle(photos: Path, out: Path, **settings: Any) -> Iterator[None]:
 
 
 def states(out: Path) -> set[str]:
-    return {finding.state for finding in ledger.verify(out)}
+    return {finding.state for finding in verifying.verify(out).findings}
 
 
 def test_a_second_batch_is_refused_by_the_name_of_the_folder(one: Path, other: Path, out: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_second_batch_is_refused_by_the_name_of_the_folder(one: Path, other: P
     assert not (out / folder_lock.LOCK_NAME).exists()
     afterwards = run_here([other], out)
     assert (afterwards.done, afterwards.failed) == (0, PICTURES)
-    assert "holds the result of another picture" in afterwards.failures[0][1]
+    assert "holds the result of another picture" in afterwards.failures[0].error
 
 
 def test_shares_of_one_array_work_together_and_others_do_not(one: Path, other: Path, out: Path) -> None:
@@ -110,7 +111,7 @@ def test_shares_of_one_array_work_together_and_others_do_not(one: Path, other: P
             with pytest.raises(ImageWriteError, match="another batch"):
                 run_here([one], out, **settings)
         assert run_here([one], out, share=(3, 3)).failed == 0
-    assert len(ledger.verify(out)) == PICTURES
+    assert len(verifying.verify(out).findings) == PICTURES
     assert states(out) == {"same"}
     assert not (out / folder_lock.LOCK_NAME).exists()
 
@@ -138,24 +139,21 @@ def test_where_a_file_system_has_no_locks_no_output_is_replaced(
     monkeypatch.setattr(folder_lock, "take", lambda descriptor, shared=False: True)
     begin = Meeting(2)
 
-    def run(photos: Path) -> Summary:
-        tasks = plan.find_tasks([photos], False).tasks
+    def run(photos: Path) -> BatchSummary:
         begin.wait()
-        return Batch(tasks, settings_for(out, jobs=2)).run()
+        return run_here([photos], out, jobs=2)
 
     with ThreadPoolExecutor(2) as pool:
         summaries = list(pool.map(run, (one, other)))
     assert sum(summary.done for summary in summaries) == PICTURES
     assert sum(summary.failed for summary in summaries) == PICTURES
     assert states(out) == {"same"}
-    assert len(ledger.verify(out)) == PICTURES
+    assert len(verifying.verify(out).findings) == PICTURES
 
 
 def test_an_output_that_appears_at_the_last_moment_is_not_replaced(
     one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from edgeconv.batch.stores.local import LocalStore
-
     put = LocalStore.write_output
 
     def late(store: LocalStore, folder: str, name: str, data: Any, *, replace: bool) -> None:
@@ -176,26 +174,26 @@ def test_verify_beside_a_batch_finds_nothing_wrong(one: Path, out: Path) -> None
 def test_verify_looks_again_at_an_output_whose_row_is_still_to_come(
     one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "AGAIN_SECONDS", patience())
+    monkeypatch.setattr(verifying, "AGAIN_SECONDS", patience())
     run_here([one], out)
     for index, path in enumerate(sorted(one.iterdir())):
         write_image(random_image(6, 7, "uint8", 5000 + index), path)
     written, looked = threading.Event(), threading.Event()
-    append, take_a_look = ledger.Ledger.append, ledger._look_at
+    append, take_a_look = ledger.Ledger.append, verifying.check_output
 
     def late(book: ledger.Ledger, row: Any) -> None:
         written.set()
         wait_until(looked.is_set)
         append(book, row)
 
-    def note(folder: str, output: str, row: Any) -> ledger.Finding:
+    def note(folder: str, output: str, row: Any) -> verifying.Finding:
         finding = take_a_look(folder, output, row)
         if finding.state != "same":
             looked.set()
         return finding
 
     monkeypatch.setattr(ledger.Ledger, "append", late)
-    monkeypatch.setattr(ledger, "_look_at", note)
+    monkeypatch.setattr(verifying, "check_output", note)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run_here, [one], out, jobs=1)
         wait_until(written.is_set)
@@ -209,10 +207,10 @@ def test_verify_tells_that_a_batch_is_at_work_where_something_differs(
     run_here([one], out)
     (out / f"05{SUFFIX}.png").write_bytes(b"!")
     with in_the_middle(draw(out.parent / "third", 3, 2), out, overwrite=True), pytest.raises(typer.Exit):
-        verify(str(out))
+        verify(str(out), LedgerPlace())
     assert "a batch is writing" in capsys.readouterr().err
     with pytest.raises(typer.Exit):
-        verify(str(out))
+        verify(str(out), LedgerPlace())
     assert capsys.readouterr().err == ""
 
 

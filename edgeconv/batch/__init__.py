@@ -1,4 +1,4 @@
-"""Many pictures: tasks and output names (`plan`, `names`), the processing of one picture (`worker`), the threads or
-processes that run it (`engines`), where pictures are stored (`stores`), the record of each (`ledger`), and the batch as
-a whole (`pipeline`).
+"""Many pictures: `run` finds, settles, starts, records and summarizes; `tasks` and `names` say which pictures go where;
+`process` takes them through five stages, which an engine (`engines`) runs in threads or on a Dask cluster; `stores`
+are folders and buckets; the `ledger` has a row for each, which `verify` compares with the files later.
 """

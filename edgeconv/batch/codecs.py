@@ -1,6 +1,6 @@
 """How the pictures of a batch are decoded and encoded: by the host, or JPEG by the GPU on request.
 
-    --jpeg-codec host    OpenCV, png.py, ... (image.py) for all formats
+    --jpeg-codec host    OpenCV, png.py, ... for all formats
     --jpeg-codec gpu     JPEG by nvImageCodec, to and from GPU memory; all else as above
 
 The codec is a parameter of the batch (settings.py), as the output bytes differ.
@@ -22,20 +22,20 @@ from edgeconv.io.image import Picture, decode_image, encode_bank, encode_image
 HOST_NOTE = "JPEG decoded by the host, not by the GPU"
 
 
-def require_jpeg_codec(settings: Settings, device: str) -> None:
+def require_jpeg_codec(settings: Settings, device: str, why: str) -> None:
     """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec needs.
 
-    `device` is the value of --device as given.
+    `device` is the value of --device as given; the settings have the device that was settled, and `why`.
     """
     if settings.jpeg_codec == "host":
         return
     if device == "cpu":
         raise UsageError("--jpeg-codec gpu needs a GPU: leave --device cpu out, or use --jpeg-codec host.")
     require_gpu_jpeg()
-    if settings.choice.device != "cuda":
+    if settings.device != "cuda":
         raise UnavailableError(
-            f"--jpeg-codec gpu needs pictures that are filtered on a GPU, and the device is {settings.choice.device} "
-            f"({settings.choice.why}): use --device cuda, or --jpeg-codec host."
+            f"--jpeg-codec gpu needs pictures that are filtered on a GPU, and the device is {settings.device} "
+            f"({why}): use --device cuda, or --jpeg-codec host."
         )
 
 
@@ -69,17 +69,17 @@ class Codecs:
             return False
         return dtype.name in entry.writes and shape[2:] == (RGB_CHANNELS,) and max(shape[:2]) <= entry.max_side
 
-    def encode(self, finished: Any, target: str) -> bytes | memoryview:
+    def encode(self, output: Any, target: str) -> bytes | memoryview:
         """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
         settings = self._settings
         chosen = settings.request.filter
         if chosen.labels:
-            return encode_bank(finished, chosen.filters, target)
-        if self.encodes_on_gpu(finished.shape, finished.dtype):
+            return encode_bank(output, chosen.filters, target)
+        if self.encodes_on_gpu(output.shape, output.dtype):
             try:
-                return the_gpu().encode(finished, settings.quality)
+                return the_gpu().encode(output, settings.quality)
             except RuntimeError as error:
                 raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
         return encode_image(
-            finished, target, threads=self._threads, quality=settings.quality, png_level=settings.png_level
+            output, target, threads=self._threads, quality=settings.quality, png_level=settings.png_level
         )

@@ -1,53 +1,85 @@
 """The ledger: the result of every picture, one JSON object per line, append-only.
 
-    {"input", "input_realpath", "input_bytes", "input_sha256", "parameters_sha256", "output", "output_bytes",
-     "output_sha256", "status": "done" | "failed", "seconds", "error", "notes", "finished_utc", "run"}
+    edgeconv-ledger.jsonl            of a batch, in its output folder or in the folder that --ledger names
+    edgeconv-ledger.2-of-8.jsonl     of a share (--shard 2/8): simultaneous appends of two machines could be mixed
 
-`input` is the path as given, `input_realpath` the absolute path with links resolved; `output` is relative to the
-ledger's folder; `notes` lists what decoding dropped or changed. Names that are not UTF-8 are written as in Python, with
-an escaped lone surrogate for each invalid byte, so they are read back to the same path. Of several rows for an output
-the last one counts. `run` numbers the batches into a folder, and orders rows of several files; within one file their
-order counts. `finished_utc` is for people: clocks of several machines differ.
+Each line is a `LedgerRow`. Names that are not UTF-8 are written as in Python, with an escaped lone surrogate for each
+invalid byte, so they are read back to the same path. Of several rows for an output the last one counts. `run` numbers
+the batches into a folder and orders the rows of several files, as clocks of several machines differ; `finished_utc` is
+for people.
 
-In a folder the ledger is one file, and one more for each share of a job array (`--shard`): on a network file system,
-simultaneous appends of two machines to one file may be mixed. A row is one write to a file opened for appending, so a
-process that is killed, or a full disk, leaves at most one broken last line. Readers skip it, the next run marks it as
-cut short, and a row that was appended right after it is still found (row.py). Any other line that is not a row was
-damaged later: `verify` reports it, as the output of that row cannot be checked. In a remote store, whose objects cannot
-be appended to, it is a folder of segments (segments.py).
+A row is one write to a file opened for appending, so a process that is killed, or a full disk, leaves at most one
+broken last line. Readers skip it, and the next run marks it as cut short. Any other line that is not a row was damaged
+later: `verify` reports it, as the output of that row cannot be checked. Nothing in a ledger is trusted: the type of
+every field is checked, and a row that names something outside the output folder leads to nothing (contained_paths.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
+import json
 import os
 import re
-import time
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from datetime import UTC, datetime
+from pathlib import Path, PurePath, PurePosixPath
 from threading import Lock
-from types import TracebackType
-from typing import BinaryIO, Literal
+from typing import Annotated, Literal
 
-from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, LedgerRow, in_order, read_line
-from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
-from edgeconv.batch.stores import is_remote, store_of
+from edgeconv.batch.settings import ALL, Settings
+from edgeconv.batch.stores import Task, is_remote, join, store_of
+from edgeconv.core.choices import DeviceName
+from edgeconv.core.records import Meta, Struct, as_type, fields_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
+from edgeconv.run.outputs import PreviousOutput, reason_to_keep
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
-SHARES_NAME = "edgeconv-ledger.{}-of-{}.jsonl"
-_NAMES = re.compile(r"edgeconv-ledger(\.\d+-of-\d+)?\.jsonl")
+OWN_FILES = "edgeconv-ledger."
+"""What the names of ledgers and of their lock begin with."""
+LEDGER_NAMES = re.compile(r"edgeconv-ledger(\.\d+-of-\d+)?\.jsonl")
 
-ALL = (1, 1)
-"""The share that is everything."""
+CUT_SHORT = b" (cut short)"
+"""Put behind the broken last line of a run that was killed."""
+MAX_LINE_BYTES = 2**20
+"""No row comes near it: two paths, some notes and an error."""
+MAX_RUNS = 2**53
+"""Integers up to here are the same in every reader of JSON."""
 
-AGAIN_SECONDS = 3.0
-"""How long `verify` repeats the check of differing outputs while a batch runs, which writes rows after outputs."""
+
+class LedgerRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of one picture."""
+
+    input: str
+    """The path or URL as given."""
+    input_realpath: str
+    """The absolute path with links resolved."""
+    input_bytes: int | None
+    input_sha256: str | None
+    parameters_sha256: str
+    """See `Settings.parameters_sha256`."""
+    method: str
+    device: DeviceName
+    output: str | None
+    """Relative to the output folder."""
+    output_bytes: int | None
+    output_sha256: str | None
+    status: Literal["done", "failed"]
+    seconds: float
+    error: str | None
+    notes: tuple[str, ...] = ()
+    """What decoding dropped or changed."""
+    finished_utc: str = ""
+    run: Annotated[int, Meta(ge=0, lt=MAX_RUNS)] = 0
+
+    def to_line(self, run: int) -> bytes:
+        """The row as it is written, finished now."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return json.dumps(fields_of(self) | {"finished_utc": now, "run": run}).encode("ascii") + b"\n"
 
 
 def sha256_of(data: bytes | memoryview) -> str:
@@ -55,98 +87,61 @@ def sha256_of(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def is_ledger_name(name: str) -> bool:
-    """Whether a file or a folder of this name is (part of) a ledger."""
-    return name == SEGMENTS_NAME or _NAMES.fullmatch(name) is not None
+def ledger_folder(output: str, named: str | None = None) -> str:
+    """Where the ledger of an output folder is: where --ledger says, or in that folder.
+
+    Nothing can be appended to an object, so the ledger of a URL is on this machine, among this user's data.
+    """
+    if named is not None or not is_remote(output):
+        return named or output
+    top = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    identity = store_of(output).identity(output).rstrip("/")
+    shown = re.sub(r"[^0-9A-Za-z.-]+", "_", identity)[-60:]
+    return os.path.join(top, "edgeconv", "ledgers", f"{shown}-{sha256_of(os.fsencode(identity))[:8]}")
 
 
-def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
-    """Where the ledger of an output folder is, or what a share of an array of jobs adds to it."""
-    name = LEDGER_NAME if share == ALL else SHARES_NAME.format(*share)
-    return store_of(folder).join(folder, SEGMENTS_NAME if is_remote(folder) else name)
+def file_of(folder: str, share: tuple[int, int] = ALL) -> Path:
+    """The file to which a batch, or a share of it, adds its rows."""
+    return Path(folder, LEDGER_NAME if share == ALL else "edgeconv-ledger.{}-of-{}.jsonl".format(*share))
 
 
-def open_ledger(folder: str, share: tuple[int, int] = ALL) -> Ledger | SegmentLedger:
-    """The ledger of an output folder, for the rows of one more run. Raises ImageWriteError, ImageReadError."""
-    place = place_of(folder, share)
-    run = min(1 + max((row.run for row in read_rows(folder)), default=0), MOST_RUNS - 1)
-    return SegmentLedger(place, run) if is_remote(folder) else Ledger(Path(place), run)
+# --- reading ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Contents:
     """All that a folder's ledger holds."""
 
+    files: list[str]
     rows: list[LedgerRow]
     """In the order written."""
-    foreign: list[LedgerRow]
-    """Rows whose output is not the name of something inside the folder."""
     damaged: list[tuple[str, int]]
     """File and line, from 1, of what is not a row and was not left so by a killed run or a full disk."""
 
 
 def read(folder: Path | str) -> Contents:
-    """Read a folder's ledger, which need not be there. Raises ImageReadError."""
-    files: list[list[LedgerRow]] = []
-    foreign: list[LedgerRow] = []
+    """Read the ledger that is in a folder, if there is one. Raises ImageReadError."""
+    try:
+        files = [os.path.join(folder, name) for name in sorted(filter(LEDGER_NAMES.fullmatch, os.listdir(folder)))]
+    except (FileNotFoundError, NotADirectoryError):
+        files = []
+    except (OSError, ValueError) as error:
+        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {_reason(error)}.") from None
+    rows: list[LedgerRow] = []
     damaged: list[tuple[str, int]] = []
-    for place in _places_in(str(folder)):
-        files.append([])
-        for number, line, is_whole in _lines_of(place):
-            for reading in read_line(line):
-                if reading.kind == "damaged":
-                    damaged += [(place, number)] if is_whole else []
-                elif reading.row is not None:
-                    (files[-1] if reading.kind == "row" else foreign).append(reading.row)
-    return Contents(in_order(files), foreign, damaged)
+    for file in files:
+        for number, line in _lines_of(file):
+            row = _parsed(line)
+            if row is not None:
+                rows.append(row)
+            elif line.endswith(b"\n") and line != b"\n" and not line.endswith(CUT_SHORT + b"\n"):
+                damaged.append((file, number))
+    return Contents(files, sorted(rows, key=lambda row: row.run), damaged)
 
 
 def read_rows(folder: Path | str) -> list[LedgerRow]:
-    """The rows of a folder's ledger in the order written, foreign ones left out. Raises ImageReadError."""
+    """The rows of a folder's ledger in the order written. Raises ImageReadError."""
     return read(folder).rows
-
-
-def damaged_lines(folder: Path | str) -> list[tuple[str, int]]:
-    """See Contents. Raises ImageReadError."""
-    return read(folder).damaged
-
-
-def _places_in(folder: str) -> list[str]:
-    """Every file of a folder's ledger, or the place of its segments, which need not be there."""
-    if is_remote(folder):
-        return [place_of(folder)]
-    try:
-        names = sorted(filter(_NAMES.fullmatch, os.listdir(folder)))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except (OSError, ValueError) as error:
-        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {_reason(error)}.") from None
-    return [os.path.join(folder, name) for name in names]
-
-
-def _lines_of(place: str) -> Iterator[tuple[int, bytes, bool]]:
-    """Number from 1, line, and whether it has its end. Of a line that is longer than any row the beginning is given."""
-    try:
-        with _opened(place) as stream:
-            number = 0
-            while line := stream.readline(MOST_LINE_BYTES):
-                number += 1
-                rest = line
-                while rest and not rest.endswith(b"\n"):
-                    rest = stream.readline(MOST_LINE_BYTES)
-                yield number, line.removesuffix(b"\n"), rest.endswith(b"\n")
-    except (OSError, ForeignFileError) as error:
-        raise ImageReadError(
-            f"Ledger '{place}' cannot be read: {_reason(error)}: remove it, or choose another folder."
-        ) from None
-
-
-def _opened(place: str) -> BinaryIO:
-    return io.BytesIO(read_segments(place)) if is_remote(place) else open_regular(place)
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
@@ -154,17 +149,106 @@ def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
     return {row.output: row for row in rows if row.status == "done" and row.output is not None}
 
 
-def _failed(rows: Iterable[LedgerRow]) -> int:
-    """How many pictures failed when they were last tried."""
-    last = {(row.input_realpath, PurePath(row.input).name): row.status for row in rows}
-    return sum(status == "failed" for status in last.values())
+def _lines_of(file: str) -> Iterator[tuple[int, bytes]]:
+    """Number from 1, and line; of a line that is longer than any row, its beginning and end."""
+    try:
+        with open_regular(file) as stream:
+            number = 0
+            while line := stream.readline(MAX_LINE_BYTES):
+                number += 1
+                rest = line
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(MAX_LINE_BYTES)
+                yield number, line if rest is line else line + rest
+    except (OSError, ForeignFileError) as error:
+        raise ImageReadError(
+            f"Ledger '{file}' cannot be read: {_reason(error)}: remove it, or choose another folder."
+        ) from None
+
+
+def _parsed(line: bytes) -> LedgerRow | None:
+    """The row that a line holds, if every field of it is of its type and its names are names."""
+    try:
+        row = as_type(json.loads(line), LedgerRow)
+        if b"\0" in os.fsencode(row.input + row.input_realpath):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    return row
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+# --- what a later run may pass over or replace --------------------------------------------------------------------
+
+
+class PreviousResults:
+    """The rows of an output folder's ledger as they were when the batch started; pickled for other processes.
+
+    An existing output may be replaced without --overwrite only where the last done row for its name says that it holds
+    the result of this input and these settings, and where the file still has the recorded hash.
+    """
+
+    def __init__(self, rows: Collection[LedgerRow], settings: Settings) -> None:
+        self._output = settings.output
+        self._wanted = settings.parameters_sha256(), settings.method, settings.device
+        self._rows_of: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+        """By the input's identity and name: a file may have two names, each with its own output."""
+        for row in rows:
+            if self._has_wanted_settings(row) and (row.output is None or foreign_reason(row.output) is None):
+                self._rows_of[row.input_realpath, PurePath(row.input).name].append(row)
+        self._by_output = done_by_output(rows)
+
+    def _has_wanted_settings(self, row: LedgerRow) -> bool:
+        return (row.parameters_sha256, row.method, row.device) == self._wanted
+
+    def row_of(self, task: Task, input_sha256: str) -> LedgerRow | None:
+        """The last row for a task, if it is for the same content and the same settings."""
+        for row in reversed(self._rows_of.get((task.identity, task.name), [])):
+            if row.output is None or PurePosixPath(row.output).parent == task.folder:
+                return row if row.input_sha256 == input_sha256 else None
+        return None
+
+    def is_in_place(self, row: LedgerRow) -> bool:
+        """Whether the output of a done row still has the recorded hash, and no later row has its name."""
+        if row.output is None or self._by_output.get(row.output) is not row:
+            return False
+        try:
+            return store_of(self._output).output_digest(self._output, row.output) == row.output_sha256
+        except (ImageReadError, ForeignFileError):
+            return False
+
+    def refuse_to_replace(self, name: str, present_sha256: str, task: Task) -> None:
+        """Raise ImageWriteError where the output `name`, which has the hash `present_sha256`, must be kept."""
+        row = self._by_output.get(name)
+        previous = None
+        if row is not None:
+            previous = PreviousOutput(
+                input=row.input,
+                same_input=row.input_realpath == task.identity,
+                same_settings=self._has_wanted_settings(row),
+                unchanged=row.output_sha256 == present_sha256,
+            )
+        reason = reason_to_keep(previous, task.source)
+        if reason is not None:
+            raise ImageWriteError(
+                f"{join(self._output, name)}: {reason}: "
+                "pass --overwrite, or choose another folder with -o or names with --name."
+            )
+
+
+# --- appending ----------------------------------------------------------------------------------------------------
 
 
 class Ledger:
-    """Appends rows to a file of a ledger; thread-safe, for one process."""
+    """Appends rows to a file of a ledger; thread-safe, for the one process that has locked the folder."""
 
-    def __init__(self, path: Path, run: int) -> None:
-        self.path, self._run = path, run
+    def __init__(self, path: Path, rows: Collection[LedgerRow] = ()) -> None:
+        """`rows` are those of the whole ledger so far. Raises ImageWriteError."""
+        self.path = path
+        self._run = min(1 + max((row.run for row in rows), default=0), MAX_RUNS - 1)
         self._lock = Lock()
         self._failure: ImageWriteError | None = None
         try:
@@ -173,16 +257,13 @@ class Ledger:
             raise self._unwritable(error) from None
         try:
             if not folder_lock.take(self._descriptor):
-                raise ImageWriteError(
-                    f"Ledger '{path}' is in use by another batch: wait until it has ended, or choose another folder."
-                )
-            if self._ends_in_a_broken_line():
+                raise ImageWriteError(f"Ledger '{path}' is in use by another batch: wait until it has ended.")
+            size = os.fstat(self._descriptor).st_size
+            if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
                 self._write(CUT_SHORT + b"\n")
-        except BaseException as error:
+        except (OSError, ImageWriteError) as error:
             os.close(self._descriptor)
-            if isinstance(error, OSError):
-                raise self._unwritable(error) from None
-            raise
+            raise self._unwritable(error) if isinstance(error, OSError) else error from None
 
     def append(self, row: LedgerRow) -> None:
         """Write one row and flush it to the system. Raises ImageWriteError where that fails, and from then on.
@@ -193,7 +274,7 @@ class Ledger:
         with self._lock:
             if self._failure is None:
                 try:
-                    self._refuse_if_moved()
+                    self.refuse_if_moved()
                     self._write(line)
                 except OSError as error:
                     self._failure = self._unwritable(error)
@@ -202,23 +283,7 @@ class Ledger:
             if self._failure is not None:
                 raise self._failure
 
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if error is None:
-                self._refuse_if_moved()
-        finally:
-            os.close(self._descriptor)
-
-    def _write(self, line: bytes) -> None:
-        if os.write(self._descriptor, line) != len(line):
-            raise OSError(28, os.strerror(28))
-
-    def _refuse_if_moved(self) -> None:
+    def refuse_if_moved(self) -> None:
         """Raise ImageWriteError where the ledger's name is no longer that of the file that was opened."""
         with suppress(OSError):
             if os.path.samestat(os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)):
@@ -228,86 +293,13 @@ class Ledger:
             "back and continue with --resume. Nothing more was filtered."
         )
 
-    def _ends_in_a_broken_line(self) -> bool:
-        size = os.fstat(self._descriptor).st_size
-        if size == 0:
-            return False
-        os.lseek(self._descriptor, size - 1, os.SEEK_SET)
-        return os.read(self._descriptor, 1) != b"\n"
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _write(self, line: bytes) -> None:
+        if os.write(self._descriptor, line) != len(line):
+            raise OSError(28, os.strerror(28))
 
     def _unwritable(self, error: Exception) -> ImageWriteError:
         return ImageWriteError(f"Ledger '{self.path}' cannot be written: {_reason(error)}. Nothing more was filtered.")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What `verify` found of one output."""
-
-    output: str
-    state: Literal["same", "missing", "changed", "foreign"]
-    detail: str = ""
-    """Why it is foreign: as a phrase after its name."""
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What `verify` found of a folder."""
-
-    findings: list[Finding]
-    damaged: list[tuple[str, int]]
-    """See Contents."""
-    failed: int
-    """Pictures whose last row says that they failed: they have no output of their own to check."""
-    in_progress: bool
-    """A batch was running there during the whole verification."""
-
-
-def verify(folder: Path | str) -> list[Finding]:
-    """Hash every output that the ledger calls done and compare; raises ImageReadError where there is no ledger."""
-    return look_through(folder).findings
-
-
-def look_through(folder: Path | str) -> Verification:
-    """The same, with damaged lines and whether a batch is running.
-
-    While a batch is running an output may be newer than its row, so differing outputs are checked again.
-    """
-    folder = str(folder)
-    until = time.monotonic() + AGAIN_SECONDS
-    known: dict[str, tuple[LedgerRow, Finding]] = {}
-    while True:
-        in_progress = not is_remote(folder) and folder_lock.is_held(folder)
-        contents = read(folder)
-        if not (contents.rows or contents.foreign) and not _is_there(folder):
-            name = Path(place_of(folder)).name
-            raise ImageReadError(f"{folder}: has no {name}: name the output folder of 'edgeconv batch'.")
-        for output, row in done_by_output(contents.rows).items():
-            before = known.get(output)
-            if before is None or before[0] != row or before[1].state != "same":
-                known[output] = row, _look_at(folder, output, row)
-        findings = [finding for _, finding in known.values()]
-        differs = any(finding.state != "same" for finding in findings)
-        if not differs or not in_progress or time.monotonic() > until:
-            break
-        time.sleep(folder_lock.PAUSE_SECONDS)
-    foreign = {row.output: foreign_reason(row.output) for row in contents.foreign if row.output is not None}
-    findings += [Finding(output, "foreign", reason or "") for output, reason in foreign.items()]
-    return Verification(findings, contents.damaged, _failed(contents.rows), in_progress)
-
-
-def _look_at(folder: str, output: str, row: LedgerRow) -> Finding:
-    """Compare one output with its row."""
-    try:
-        digest = store_of(folder).output_digest(folder, output)
-    except ForeignFileError as error:
-        return Finding(output, "foreign", str(error))
-    except ImageReadError:
-        return Finding(output, "missing")
-    if digest is None:
-        return Finding(output, "missing")
-    return Finding(output, "same" if digest == row.output_sha256 else "changed")
-
-
-def _is_there(folder: str) -> bool:
-    places = _places_in(folder)
-    return bool(store_of(folder).names(places[0]) if is_remote(folder) else places)

@@ -5,30 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
-from edgeconv.api.auto import Choice
 from edgeconv.api.figures import describe_filter
-from edgeconv.batch.ledger import ALL
-from edgeconv.batch.names import Names
-from edgeconv.core.option import options_of
+from edgeconv.core.option import AUTO, options_of
 from edgeconv.core.records import plain
 from edgeconv.core.request import Request
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
-from edgeconv.options import JpegCodec
+from edgeconv.options import DEFAULT_NAME, JpegCodec, Workers
+
+ALL = (1, 1)
+"""The share that is everything."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of the command line, checked."""
+    """The options of the command line, checked. `method` and `device` may be `auto` until run.py has settled them."""
 
     request: Request
-    choice: Choice
     output: str
     """A folder or a URL."""
-    names: Names
+    method: str = AUTO
+    device: str = AUTO
     options: Options = field(default_factory=Options)
+    name: str = DEFAULT_NAME
+    """The template of the outputs' names: see names.py."""
+    ledger: str | None = None
+    """The folder of the ledger; None for the usual one: see `ledger.ledger_folder`."""
     format: str | None = None
     """A suffix without its dot; None keeps every bit in the commonest format."""
     quality: int | None = None
@@ -43,43 +46,21 @@ class Settings:
     resume: bool = False
     retry_failed: bool = False
     """With `resume`; `overwrite` implies it, as what it allows may be what was in the way."""
-    jobs: int | None = None
     max_failures: int | None = None
     rules: ReadRules = DEFAULT_RULES
     """What is refused, which decides nothing about an output that there is, and whether grey is read as RGB."""
-
-    def __post_init__(self) -> None:
-        self.names.refuse_other_suffix(self.format)
+    workers: Workers = field(default_factory=Workers)
 
     def parameters_sha256(self) -> str:
-        """Hash of everything that decides what an output holds."""
-        request = self.request
-        words: dict[str, Any] = {
-            "filter": plain(describe_filter(request.filter)),
-            "channels": request.channels,
-            "luma": request.luma,
-            "stride": request.stride,
-            "padding": request.padding,
-            "border": request.border,
-            "output_mode": request.output_mode,
-            "method": self.choice.method,
-            "device": self.choice.device,
-            "math": self.options.math,
-            "name": self.names.template,
-            "format": self.format,
+        """Hash of everything beside method and device that decides what an output holds."""
+        request = ("channels", "luma", "stride", "padding", "border", "output_mode", "threshold")
+        own = ("name", "format", "quality", "png_level", "jpeg_codec")
+        deciding = [entry.name for entry in options_of(Options) if not entry.declared.keeps_output]
+        parameters = {
+            "filter": plain(describe_filter(self.request.filter)),
+            "rgb": self.rules.rgb,
+            **{name: getattr(self.request, name) for name in request},
+            **{name: getattr(self, name) for name in own},
+            **{f"option {name}": getattr(self.options, name) for name in deciding},
         }
-        # Left out where they were not asked for, so that ledgers of before there was one still count.
-        for name in ("quality", "png_level"):
-            if getattr(self, name) is not None:
-                words[name] = getattr(self, name)
-        if request.threshold is not None:
-            words["threshold"] = request.threshold
-        for entry in options_of(Options):  # another library's sums, another algorithm: other roundings
-            value = getattr(self.options, entry.name)
-            if not entry.declared.keeps_output and value != entry.default:
-                words[entry.name] = value
-        if self.rules.rgb:
-            words["rgb"] = True
-        if self.jpeg_codec != "host":
-            words["jpeg_codec"] = self.jpeg_codec
-        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()

@@ -1,15 +1,16 @@
-"""How a batch goes: what became of one picture, and the sums over all of them."""
+"""How a batch goes: what became of one picture, the sums over all of them, and how a person reads them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
-from edgeconv.batch.row import LedgerRow
-from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, keyed_by
+from edgeconv.batch.ledger import LedgerRow
+from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Struct, field, keyed_by
+from edgeconv.core.safe_text import visible
+from edgeconv.core.units import counted, digits_text, duration_text, seconds_text, share_text
 from edgeconv.io.image import SAID_NOTE
+from edgeconv.io.skipped_files import suffix_counts_text
 
 Stage = Literal[
     "read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode", "write"
@@ -19,16 +20,20 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
 """In place of the messages themselves, which differ from picture to picture."""
 
+ROUNDED_SECONDS = 10
+"""From here on, whole seconds."""
+WATERFALL_WIDTH = 40
+LINKS_NAMED = 3
 
-@dataclass(frozen=True)
-class PictureResult:
+
+class PictureResult(Struct, frozen=True):
     """What became of one picture in this run."""
 
     source: str
     state: Literal["done", "skipped", "failed", "dropped"]
     """`skipped`: done before and unchanged. `dropped`: not begun, because the batch was stopped."""
-    error: str | None
-    stage_seconds: dict[str, float]
+    error: str | None = None
+    stage_seconds: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What decoding dropped or changed, one phrase each."""
     row: LedgerRow | None = None
@@ -46,56 +51,53 @@ class BatchSummary(Part):
     """What `edgeconv batch --json` prints. Stage seconds are summed over all workers."""
 
     pictures: Natural
-    done: Natural
-    skipped: Annotated[Natural, Meta(description="done before and unchanged since")]
-    failed: Natural
-    seconds: Amount
     workers: Positive
-    stopped_because: str | None
-    stage_seconds: Annotated[dict[str, Amount], keyed_by(STAGES)]
-    failures: list[FailedPicture]
-    notes: Annotated[dict[str, Natural], Meta(description="pictures to which each note applies")]
-    left_overs: Annotated[list[str], Meta(description="half-written files of killed runs, removed at the start")]
-    peak_bytes: Annotated[dict[str, Natural | None], Meta(description="most memory held at once, by device")]
-    pictures_per_second: Amount
-    slowest_stage: str
-    earlier_outputs: Annotated[Natural, Meta(description="outputs of earlier runs in the folder of the inputs")]
-    passed_over: Annotated[dict[str, Natural], Meta(description="files that are not pictures, by suffix")]
-
-
-@dataclass
-class Summary:
-    """How a batch went. Stage seconds are summed over all workers."""
-
-    pictures: int
-    done: int = 0
-    skipped: int = 0
-    """Done before and unchanged since."""
-    failed: int = 0
-    seconds: float = 0.0
-    workers: int = 1
+    method: str
+    device: str
+    why: Annotated[str, Meta(description="why this method and device")]
+    ledger: Annotated[str, Meta(description="the file to which the rows of this batch were added")]
+    done: Natural = 0
+    skipped: Annotated[Natural, Meta(description="done before and unchanged since")] = 0
+    failed: Natural = 0
+    seconds: Amount = 0.0
     stopped_because: str | None = None
-    stage_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
-    failures: list[tuple[str, str]] = field(default_factory=list)
-    notes: Counter[str] = field(default_factory=Counter)
-    """Pictures to which each note applies, those that were skipped included."""
-    left_overs: list[str] = field(default_factory=list)
-    """Half-written files of killed runs that were removed at the start."""
-    peak_bytes: dict[str, int | None] = field(default_factory=dict)
-    """Most memory held at once, by device: of this process since it started, and of the pool on a GPU."""
+    stage_seconds: Annotated[dict[str, Amount], keyed_by(STAGES)] = field(
+        default_factory=lambda: dict.fromkeys(STAGES, 0.0)
+    )
+    failures: list[FailedPicture] = field(default_factory=list)
+    notes: Annotated[dict[str, Natural], Meta(description="pictures to which each note applies")] = field(
+        default_factory=dict
+    )
+    left_overs: Annotated[list[str], Meta(description="half-written files of killed runs, removed at the start")] = (
+        field(default_factory=list)
+    )
+    peak_bytes: Annotated[dict[str, Natural | None], Meta(description="most memory held at once, by device")] = field(
+        default_factory=dict
+    )
+    pictures_per_second: Amount = 0.0
+    slowest_stage: str = STAGES[0]
+    earlier_outputs: Annotated[Natural, Meta(description="outputs of earlier runs in the folder of the inputs")] = 0
+    passed_over: Annotated[dict[str, Natural], Meta(description="files that are not pictures, by suffix")] = field(
+        default_factory=dict
+    )
 
-    def count(self, outcome: PictureResult) -> None:
-        """Add one picture."""
-        for stage, seconds in outcome.stage_seconds.items():
-            self.stage_seconds[stage] += seconds
-        self.notes.update(SAID if note.startswith(SAID_NOTE) else note for note in outcome.notes)
-        if outcome.state == "done":
+    def count(self, result: PictureResult, seconds: float) -> None:
+        """Add one picture, `seconds` after the start."""
+        for stage, taken in result.stage_seconds.items():
+            self.stage_seconds[stage] += taken
+        for note in result.notes:
+            told = SAID if note.startswith(SAID_NOTE) else note
+            self.notes[told] = self.notes.get(told, 0) + 1
+        if result.state == "done":
             self.done += 1
-        elif outcome.state == "skipped":
+        elif result.state == "skipped":
             self.skipped += 1
-        elif outcome.state == "failed":
+        elif result.state == "failed":
             self.failed += 1
-            self.failures.append((outcome.source, outcome.error or "failed"))
+            self.failures.append(FailedPicture(result.source, result.error or "failed"))
+        self.seconds = seconds
+        self.pictures_per_second = self.done / seconds if seconds > 0 else 0.0
+        self.slowest_stage = max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])
 
     @property
     def finished(self) -> int:
@@ -103,32 +105,53 @@ class Summary:
         return self.done + self.skipped + self.failed
 
     @property
-    def pictures_per_second(self) -> float:
-        """Of those that were done."""
-        return self.done / self.seconds if self.seconds > 0 else 0.0
+    def note(self) -> str:
+        """Failures so far and the stage that takes most of the time, to stand beside the progress."""
+        failed = f"{self.failed} failed, " if self.failed else ""
+        return f"{failed}mostly {self.slowest_stage}"
 
-    @property
-    def slowest_stage(self) -> str:
-        """The stage that most worker time went into."""
-        return max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])
 
-    def record(self, earlier_outputs: int = 0, passed_over: Mapping[str, int] | None = None) -> BatchSummary:
-        """As `--json` prints it; the two that a batch does not count itself are those of the command."""
-        return BatchSummary(
-            pictures=self.pictures,
-            done=self.done,
-            skipped=self.skipped,
-            failed=self.failed,
-            seconds=self.seconds,
-            workers=self.workers,
-            stopped_because=self.stopped_because,
-            stage_seconds=dict(self.stage_seconds),
-            failures=[FailedPicture(source, error) for source, error in self.failures],
-            notes=dict(self.notes),
-            left_overs=list(self.left_overs),
-            peak_bytes=dict(self.peak_bytes),
-            pictures_per_second=self.pictures_per_second,
-            slowest_stage=self.slowest_stage,
-            earlier_outputs=earlier_outputs,
-            passed_over=dict(passed_over or {}),
-        )
+def links_note(links: Sequence[str]) -> str:
+    """That links to folders were not searched, with the first by name."""
+    more = f" and {len(links) - LINKS_NAMED} more" if len(links) > LINKS_NAMED else ""
+    return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to include them."
+
+
+def waterfall(stage_seconds: dict[str, float]) -> list[str]:
+    """One line per stage that took time, in order; each bar starts where the one before it ends."""
+    total = sum(stage_seconds.values())
+    lines, before = [], 0.0
+    for stage, seconds in stage_seconds.items():
+        if seconds > 0:
+            start, before = int(before / total * WATERFALL_WIDTH), before + seconds
+            bar = "#" * max(1, int(before / total * WATERFALL_WIDTH) - start)
+            took = f"{seconds_text(seconds):>8} {share_text(seconds / total):>7}  "
+            lines.append(f"{stage.replace('_', ' '):<15}{took}{' ' * start}{bar}")
+    return lines
+
+
+def summary_text(summary: BatchSummary) -> str:
+    """The summary for a person, in a few lines."""
+    counts = f"{summary.done} done, {summary.skipped} unchanged since an earlier run, {summary.failed} failed"
+    left = summary.pictures - summary.finished
+    lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not started" if left else "")]
+    if summary.earlier_outputs:
+        lines.append(f"left out  {counted(summary.earlier_outputs, 'output')} of earlier runs in the same folder")
+    if summary.passed_over:
+        lines.append(f"skipped   {suffix_counts_text(summary.passed_over)}")
+    if summary.stopped_because:
+        lines.append(f"stopped   {summary.stopped_because}; continue with --resume")
+    lines.append(f"method    {summary.method} on {summary.device} ({summary.why})")
+    if summary.done:
+        rate = f"{digits_text(summary.pictures_per_second, 3)} pictures/s with {counted(summary.workers, 'worker')}"
+        taken = duration_text if summary.seconds >= ROUNDED_SECONDS else seconds_text
+        lines.append(f"time      {taken(summary.seconds)}, {rate}")
+        stages = waterfall(summary.stage_seconds)
+        lines += [f"{'' if number else 'stages':<10}{line}" for number, line in enumerate(stages)]
+    held = (f"{count / 2**20:,.0f} MiB ({device})" for device, count in summary.peak_bytes.items() if count is not None)
+    if memory := ", ".join(held):
+        lines.append(f"memory    at most {memory}")
+    for note, count in sorted(summary.notes.items(), key=lambda item: -item[1]):
+        lines.append(f"note      {visible(note)}: {count}")
+    lines += [f"removed   {visible(path)}, half-written by a run that was killed" for path in summary.left_overs]
+    return "\n".join([*lines, f"ledger    {visible(summary.ledger)}"])

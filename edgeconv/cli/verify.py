@@ -8,10 +8,12 @@ import typer
 
 from edgeconv.cli.printing import say
 from edgeconv.core.option import Positional
+from edgeconv.options import LedgerPlace
 
 
 def verify(
     folder: Annotated[str, Positional("The output folder of 'edgeconv batch', or its URL.")],
+    recording: LedgerPlace,
 ) -> None:
     """Check that a batch's outputs are unchanged.
 
@@ -20,12 +22,12 @@ def verify(
     name something outside the folder, which is not opened, and where there is no output to check. How many pictures
     failed, and so have no output, is said.
     """
-    from edgeconv.batch import ledger
     from edgeconv.batch.stores import plain
+    from edgeconv.batch.verify import verify as verify_folder
     from edgeconv.core.units import counted
     from edgeconv.errors import EXIT_DIFFERENT
 
-    found = ledger.look_through(plain(folder))
+    found = verify_folder(plain(folder), recording.ledger)
     wrong = [finding for finding in found.findings if finding.state != "same"]
     for finding in wrong:
         say(f"{finding.state}: {finding.output or repr('')}{f' {finding.detail}' if finding.detail else ''}")

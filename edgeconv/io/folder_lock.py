@@ -7,7 +7,7 @@
 A whole batch locks it exclusively. The shares of one job array (`--shard`) lock it together: the first records which
 array that is, and the shares of another array are refused. The system releases the lock of a process that is killed,
 so no clean-up is needed. Where a file system has no locks, or the output is a remote store, there is no exclusion; an
-output that appears meanwhile is not replaced there either (batch/worker.py).
+output that appears meanwhile is not replaced there either (batch/process.py).
 """
 
 from __future__ import annotations

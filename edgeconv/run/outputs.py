@@ -6,7 +6,7 @@
     input      no output ever replaces what is read: the picture, the kernel file (`refuse_inputs`)
     existing   is replaced with --overwrite, or where a record shows that it is an earlier result of the same picture
                and settings that nobody has changed since (`reason_to_keep`); the record is the report beside the
-               picture, or the row of a batch's ledger (batch/previous_results.py)
+               picture, or the row of a batch's ledger (batch/ledger.py)
     new        pictures and report appear together or not at all (`OutputFiles.publish`)
 
 Several runs may write to one place: what exists is looked at before any work, and again just before it is replaced; a

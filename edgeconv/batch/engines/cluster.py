@@ -1,46 +1,51 @@
-"""The workers of a Dask cluster: an existing one, or one of processes on this machine (local_cluster.py).
+"""The workers of a Dask cluster: an existing one, or one of processes on this machine.
 
 A call processes a few pictures and returns the rows of the ledger, which only this process writes. Dask repeats a call
 elsewhere when its worker dies. What that worker had written already is then found in place byte for byte, so nothing is
 lost and nothing is in the ledger twice. Dask gives up on a call that has terminated several workers, and on others that
 were queued there: all their pictures are processed at the end one by one, with nothing else running, so that only a
-picture that terminates its workers by itself fails.
+picture that terminates its workers by itself fails. Every request to the cluster has a time limit, so a signal is
+handled at any time.
 
-Where no worker is left, or the scheduler does not answer, the batch reports that, waits as long as `--worker-timeout`
-allows, and then fails the remaining pictures. Every request to the cluster has a time limit, so a signal is handled at
-any time.
+A cluster of this machine has one worker per GPU, or one per core where there is no GPU. GPUs are assigned by
+CUDA_VISIBLE_DEVICES, so each worker sees one GPU as its first. Anyone who can connect to a part of a Dask cluster can
+run code as its user. So scheduler, nannies and workers listen on the loopback address only, serve no HTTP, and use TLS
+with a key that is made for this cluster and held in memory: another user of this machine cannot connect either.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import pickle
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from itertools import chain, islice
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from edgeconv.api.auto import Choice
-from edgeconv.batch.engines import dask_worker
-from edgeconv.batch.engines.base import Connection, Engine, Settle
-from edgeconv.batch.stores import from_the_root, is_remote, store_of
+from edgeconv.batch.engines import Engine, Record, cluster_worker
+from edgeconv.batch.process import Processor
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.stores import Task, from_the_root, join, store_of
 from edgeconv.batch.summary import PictureResult
-from edgeconv.batch.task import Task
-from edgeconv.batch.worker import PictureWorker
 from edgeconv.core.chains import ChainProblem
+from edgeconv.core.optional import install
 from edgeconv.core.problem import Problem
-from edgeconv.core.timing import Clock
-from edgeconv.errors import EdgeconvError, UnavailableError, one_line
+from edgeconv.errors import EdgeconvError, UnavailableError, UsageError, one_line
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.threads import usable_threads
 from edgeconv.io import temporary_files
-from edgeconv.options import JpegCodec
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""
-MOST_PICTURES = 32
-CALLS_A_THREAD = 2
+MAX_PICTURES = 32
+CALLS_PER_THREAD = 2
 """One running and one queued in the worker, so that no worker is idle."""
 LOOK_SECONDS = 0.5
 """How often waiting is interrupted to check whether there are still workers."""
@@ -48,16 +53,27 @@ ANSWER_SECONDS = 5.0
 """Time limit for an answer of the scheduler, far above what a working one needs."""
 SAY_SECONDS = 5.0
 """How long the cluster has no worker until that is reported: a supervised worker restarts sooner."""
+CONNECT_SECONDS = 10
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+INSTALL = install("dask")
+ENCRYPTED_SCHEMES = ("tls://", "wss://", "inproc://")
+"""Of Dask's addresses: what goes through these no stranger reads or writes."""
+SEAT_SECONDS = "1000 days"
+"""When Dask gives up a worker that has terminated and is not back: by itself after 15 s, which a start on a busy
+machine may take, and then nobody would start it again. How long a batch waits is for `--worker-timeout` to say."""
+
+Tell = Callable[[str], None]
 
 
 def _call_by_value() -> Callable[..., Any]:
-    def call(name: str, words: bytes, *results: Any) -> Any:
-        """Call a function of dask_worker.py; `results` are those of earlier calls."""
+    def call(name: str, arguments: bytes, *results: Any) -> Any:
+        """Call a function of cluster_worker.py; `results` are those of earlier calls."""
         import pickle
 
-        from edgeconv.batch.engines import dask_worker as there  # imported by the worker, not carried to it
+        from edgeconv.batch.engines import cluster_worker as there  # imported by the worker, not carried to it
 
-        return getattr(there, name)(*pickle.loads(words), *results)
+        return getattr(there, name)(*pickle.loads(arguments), *results)
 
     return call
 
@@ -66,43 +82,13 @@ CALL = _call_by_value()
 """A function within a function travels by value: neither scheduler nor worker needs edgeconv to take it."""
 
 
-Result = tuple[BaseException | None, Any]
-"""What went wrong with a call, and else what it gave."""
-
-
-class Absence:
-    """How long a cluster has had no worker; tells the user, and when it has been too long."""
-
-    def __init__(self, timeout_seconds: float, tell: Callable[[str], None], clock: Clock = time.monotonic) -> None:
-        self.timeout_seconds, self._tell, self._clock = timeout_seconds, tell, clock
-        self._since: float | None = None
-        self._told = False
-
-    def is_over_long(self, threads: int) -> bool:
-        """Whether there has been no worker for longer than the timeout, now that there are so many threads."""
-        if threads:
-            if self._told:
-                self._tell("the cluster has workers again")
-            self._since, self._told = None, False
-            return False
-        now = self._clock()
-        self._since = now if self._since is None else self._since
-        waited = now - self._since
-        if waited >= min(SAY_SECONDS, self.timeout_seconds) and not self._told:
-            self._told = True
-            more = max(0.0, self.timeout_seconds - waited)
-            self._tell(f"no worker is left in the cluster; waiting {more:.0f} s for one (--worker-timeout)")
-        return waited >= self.timeout_seconds
-
-
 class Cluster(Engine):
     """Every thread of every worker, those that join later too."""
 
-    def __init__(self, client: Any, name: str, threads_each: int, how: Connection, warning: str | None = None) -> None:
-        """`warning` is a line for the user about how the cluster is reached."""
-        self.client, self._name, self.warning = client, name, warning
-        self.threads_each = threads_each
-        self._absence = Absence(how.worker_timeout_seconds, how.tell)
+    def __init__(self, client: Any, name: str, threads_each: int, timeout_seconds: float, tell: Tell) -> None:
+        """`timeout_seconds` is how long the cluster may be without a worker. Raises UnavailableError."""
+        self.client, self._name, self.threads_each = client, name, threads_each
+        self._timeout_seconds, self._tell = timeout_seconds, tell
         self.workers = self._threads()
         if not self.workers:
             raise self._without_workers()
@@ -110,9 +96,8 @@ class Cluster(Engine):
 
     def choose(self, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
         """What all workers would take. Raises UnavailableError where one cannot, or two would take different things."""
-        terms = dask_worker.Terms(dask_worker.maker_here())
-        chosen = self.ask("choose_here", terms, method, device, problem)
-        (first, choice), *others = chosen.items()
+        terms = cluster_worker.Terms(cluster_worker.maker_here())
+        (first, choice), *others = self._ask_all("choose_here", terms, method, device, problem).items()
         for worker, other in others:
             if (other.method, other.device) != (choice.method, choice.device):
                 raise UnavailableError(
@@ -123,91 +108,79 @@ class Cluster(Engine):
         return taken
 
     def run(
-        self, work: PictureWorker, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+        self, processor: Processor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
     ) -> Generator[PictureResult, None, None]:
-        """See Engine.run; outcomes are settled here, call by call, while a token lies in the output folder.
+        """See Engine.run; results are recorded here, call by call.
 
-        Raises UnavailableError where a worker, or one that joins later, does not see it.
+        Raises UnavailableError where a worker, or one that joins later, does not see the output folder, and where
+        there is none for too long.
         """
-        with _token_in(work.output, work.jpeg_codec) as terms:
-            self.ask("look", terms, stopped=stopped)
-            yield from self._outcomes(terms, work, iter(tasks), stopped, settle)
+        with _token_for(processor.settings) as terms:
+            self._ask_all("look", terms)
+            yield from self._results(terms, processor, iter(tasks), stopped, record)
 
-    def _outcomes(
+    def _results(
         self,
-        terms: dask_worker.Terms,
-        work: PictureWorker,
+        terms: cluster_worker.Terms,
+        processor: Processor,
         waiting: Iterator[Task],
         stopped: Callable[[], bool],
-        settle: Settle,
+        record: Record,
     ) -> Generator[PictureResult, None, None]:
         calls: dict[Any, list[Task]] = {}
         suspects: list[Task] = []
-        pictures_a_call = 1
-        pickled = pickle.dumps(work)
+        pictures_per_call = 1
+        pickled = pickle.dumps(processor)
 
         def carry() -> Any:
-            """The work, as the result of a call: so Dask makes it again where the worker that held it dies."""
-            with self._there():
+            """The processor, as the result of a call: so Dask makes it again where the worker that held it dies."""
+            with self._connection():
                 return self.client.submit(bytes, pickled, pure=False)
 
-        def submit(batch: list[Task]) -> None:
-            sent = [replace(task, source=from_the_root(task.source)) for task in batch]
-            calls[self._submit("run_tasks", (terms, sent, self.threads_each), carried)] = batch
+        def submit(tasks: list[Task]) -> None:
+            sent = [replace(task, source=from_the_root(task.source)) for task in tasks]
+            arguments = pickle.dumps((terms, sent, self.threads_each))
+            with self._connection():
+                calls[self.client.submit(CALL, "run_tasks", arguments, carried, pure=False)] = tasks
 
         carried = carry()
         try:
             while True:
-                while not stopped() and len(calls) < CALLS_A_THREAD * max(1, self._threads()):
-                    batch = list(islice(waiting, pictures_a_call))
-                    if not batch:
+                while not stopped() and len(calls) < CALLS_PER_THREAD * max(1, self._threads()):
+                    tasks = list(islice(waiting, pictures_per_call))
+                    if not tasks:
                         break
-                    submit(batch)
+                    submit(tasks)
                 alone = not calls and bool(suspects) and not stopped()
                 if alone:
                     carried = carry()  # the one before may have been given up too
                     submit([suspects.pop()])
                 if not calls:
                     return
-                over = self._finished(calls, stopped)
-                if over is None:
-                    if not stopped():
-                        left = [task for batch in calls.values() for task in batch] + suspects
-                        yield from self._fail(work, chain(left, waiting), stopped, settle)
+                over = self._wait_for(calls, stopped)
+                if not over:
                     return
-                for call, (error, answer) in over.items():
-                    batch = calls.pop(call)
+                for call, (error, reply) in over.items():
+                    tasks = calls.pop(call)
                     if error is None:
-                        self._peaks[answer.worker] = answer.peak_bytes
-                        pictures_a_call = _pictures_for(answer.seconds / len(batch))
-                        outcomes = answer.outcomes
-                    elif _is_of_the_worker(error):
+                        self._peaks[reply.worker] = reply.peak_bytes
+                        fitting = CALL_SECONDS * len(tasks) / max(reply.seconds, 1e-6)
+                        pictures_per_call = max(1, min(MAX_PICTURES, int(fitting)))
+                        results = reply.results
+                    elif isinstance(error, EdgeconvError | ImportError | AttributeError):  # no picture is to blame
                         raise _unusable("of the cluster", error) from None
                     elif not alone:
-                        suspects += batch
+                        suspects += tasks
                         continue
                     else:
-                        what = f"{batch[0].source}: every worker that had this picture terminated"
-                        outcomes = [work.lost(batch[0], f"{what} ({type(error).__name__}).")]
-                    for outcome in outcomes:
-                        settle(outcome)
-                        yield outcome
+                        what = f"{tasks[0].source}: every worker that had this picture terminated"
+                        results = [processor.lost(tasks[0], f"{what} ({type(error).__name__}).")]
+                    for result in results:
+                        record(result)
+                        yield result
         finally:
-            with suppress(EdgeconvError, TimeoutError), self._there():
+            with suppress(EdgeconvError, TimeoutError), self._connection():
                 self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
-
-    def _fail(
-        self, work: PictureWorker, left: Iterable[Task], stopped: Callable[[], bool], settle: Settle
-    ) -> Generator[PictureResult, None, None]:
-        """Give up on pictures for which no worker came."""
-        waited = f"there was no worker for {self._absence.timeout_seconds:g} s (--worker-timeout)"
-        for task in left:
-            if stopped():
-                return
-            error = f"{task.source}: {waited}: start workers, and continue with --retry-failed."
-            outcome = work.lost(task, error)
-            settle(outcome)
-            yield outcome
 
     def peak_bytes(self) -> dict[str, int | None]:
         """See Engine.peak_bytes: what the workers had, added up, as far as they tell."""
@@ -217,129 +190,95 @@ class Cluster(Engine):
                 total[device] = None if held is None else held + (total.get(device) or 0)
         return total
 
-    def ask(self, question: str, *words: Any, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-        """The answer of every worker there is now, by address; `question` is a function of dask_worker.py.
+    def _ask_all(self, name: str, *arguments: Any) -> dict[str, Any]:
+        """The answer of every worker there is now, by address; `name` is a function of cluster_worker.py.
 
-        Those that die meanwhile are left out. Raises UnavailableError where one cannot give any, or all are gone.
+        Raises UnavailableError where one cannot give any, or there is none.
         """
-        calls = {self._submit(question, words, workers=[worker]): worker for worker in self._nthreads()}
-        answers: dict[str, Any] = {}
-        while calls and not stopped():
-            for call, (error, answer) in self._over(calls).items():
-                worker = calls.pop(call)
-                answers[worker] = answer
-                if error is not None:
-                    raise _unusable(worker, error) from None
-            there = self._nthreads()
-            for call in [call for call, worker in calls.items() if worker not in there]:
-                del calls[call]
-        if not answers and not stopped():
+        with self._connection():
+            answers: dict[str, Any] = self.client.run(CALL, name, pickle.dumps(arguments), on_error="return")
+        for worker, answer in answers.items():
+            if isinstance(answer, BaseException):
+                raise _unusable(worker, answer) from None
+        if not answers:
             raise self._without_workers()
         return answers
 
-    def _submit(self, name: str, words: tuple[Any, ...], *results: Any, workers: list[str] | None = None) -> Any:
-        with self._there():
-            return self.client.submit(CALL, name, pickle.dumps(words), *results, workers=workers, pure=False)
+    def _wait_for(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, tuple[Any, Any]]:
+        """Error and reply of the calls that are over; waits for the first.
 
-    def _result(self, call: Any) -> Result | None:
-        """What came of a call; None where it is not over after all."""
-        try:
-            with self._there():
-                error = call.exception(ANSWER_SECONDS)
-                return error, call.result(ANSWER_SECONDS) if error is None else None
-        except TimeoutError:
-            return None
+        Empty where the batch was stopped and no worker is left. Raises UnavailableError where none is for too long.
+        """
+        since, told = time.monotonic(), False
+        while True:
+            if over := self._over(calls):
+                return over
+            waited = time.monotonic() - since
+            if self._threads():
+                since, told = time.monotonic(), False
+            elif stopped():
+                return {}
+            elif waited >= self._timeout_seconds:
+                waited_for = f"no worker for {self._timeout_seconds:g} s (--worker-timeout)"
+                raise UnavailableError(f"{self._name} had {waited_for}: start some, and continue with --resume.")
+            elif waited >= SAY_SECONDS and not told:
+                told = True
+                more = self._timeout_seconds - waited
+                self._tell(f"no worker is left in the cluster; waiting {more:.0f} s for one (--worker-timeout)")
+
+    def _over(self, calls: Iterable[Any]) -> dict[Any, tuple[Any, Any]]:
+        """Error and reply of the calls that are over, after a short wait for the first.
+
+        A reply may be lost with its worker before it is here; then Dask does the call again.
+        """
+        from distributed import wait
+
+        over: dict[Any, tuple[Any, Any]] = {}
+        with suppress(TimeoutError), self._connection():
+            for call in wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done:
+                with suppress(TimeoutError):
+                    error = call.exception(ANSWER_SECONDS)
+                    over[call] = error, call.result(ANSWER_SECONDS) if error is None else None
+        return over
 
     def _threads(self) -> int:
-        return sum(self._nthreads().values())
-
-    def _nthreads(self) -> dict[str, int]:
-        """The threads of each worker; none of a scheduler that does not answer."""
+        """The threads of all workers; none of a scheduler that does not answer."""
         try:
-            with self._there():
-                found: dict[str, int] = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
-                return found
+            with self._connection():
+                return sum(self.client.nthreads(callback_timeout=ANSWER_SECONDS).values())
         except TimeoutError:
-            return {}
+            return 0
 
     def _without_workers(self) -> UnavailableError:
         return UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
 
     @contextmanager
-    def _there(self) -> Iterator[None]:
+    def _connection(self) -> Iterator[None]:
         """Whatever a client raises whose scheduler is gone becomes one error; a TimeoutError stays.
 
         What is asked of a closed client raises a class of Dask's own, which is another in every few versions of it.
         """
         try:
             yield
-        except TimeoutError:
+        except (TimeoutError, EdgeconvError):
             raise
-        except (OSError, CancelledError):
-            raise self._gone() from None
-        except Exception:
-            if self.client.status != "closed":
+        except Exception as error:
+            if self.client.status != "closed" and not isinstance(error, OSError | CancelledError):
                 raise
-            raise self._gone() from None
-
-    def _gone(self) -> UnavailableError:
-        return UnavailableError(f"{self._name} went away: start it again, and continue with --resume.")
-
-    def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, Result] | None:
-        """What came of the calls that are over; waits for the first.
-
-        None where there is no worker, and no wish to wait longer. A call that is over had a worker, even if no look
-        found one: a picture that terminates its workers does so between two looks.
-        """
-        while True:
-            over = self._over(calls)
-            threads = len(over) or self._threads()
-            too_long = self._absence.is_over_long(threads)
-            if over:
-                return over
-            if too_long or (stopped() and not threads):
-                return None
-
-    def _over(self, calls: Iterable[Any]) -> dict[Any, Result]:
-        """What came of the calls that are over, after a short wait for the first.
-
-        What a call gave may be lost with its worker before it is here; then Dask does it again.
-        """
-        from distributed import wait
-
-        try:
-            with self._there():
-                over = wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done
-        except TimeoutError:
-            return {}
-        results = {call: self._result(call) for call in over}
-        return {call: result for call, result in results.items() if result is not None}
+            gone = f"{self._name} went away: start it again, and continue with --resume."
+            raise UnavailableError(gone) from None
 
 
 @contextmanager
-def _token_in(output: str, jpeg_codec: JpegCodec) -> Iterator[dask_worker.Terms]:
-    """Terms with a token that lies in `output` as long as the block lasts. Raises ImageWriteError."""
-    store = store_of(output)
-    if is_remote(output):  # in a folder the batch has looked for these already
-        for name in filter(temporary_files.is_of_a_dead_process, store.names(output)):
-            store.remove(store.join(output, name))
-    text = secrets.token_hex(16)
-    token = store.join(output, temporary_files.new_name())
-    store.write(token, text.encode())
+def _token_for(settings: Settings) -> Iterator[cluster_worker.Terms]:
+    """Terms with a token that lies in the output folder as long as the block lasts. Raises ImageWriteError."""
+    store, text, token = store_of(settings.output), secrets.token_hex(16).encode(), temporary_files.new_name()
+    maker = cluster_worker.maker_here(settings.jpeg_codec)
+    store.write_output(settings.output, token, text, replace=False)
     try:
-        yield dask_worker.Terms(dask_worker.maker_here(jpeg_codec), token, text.encode(), jpeg_codec)
+        yield cluster_worker.Terms(maker, settings.jpeg_codec, settings.output, token, text)
     finally:
-        store.remove(token)
-
-
-def _pictures_for(seconds_each: float) -> int:
-    """Pictures for one call, from what one took."""
-    return max(1, min(MOST_PICTURES, int(CALL_SECONDS / max(seconds_each, 1e-6))))
-
-
-def _is_of_the_worker(error: BaseException) -> bool:
-    """Whether no picture is to blame: a worker that lacks edgeconv, has another one, or sees other files."""
-    return isinstance(error, EdgeconvError | ImportError | AttributeError)
+        store.remove(join(settings.output, token))
 
 
 def _unusable(worker: str, error: BaseException) -> UnavailableError:
@@ -347,3 +286,150 @@ def _unusable(worker: str, error: BaseException) -> UnavailableError:
     if isinstance(error, ImportError | AttributeError):
         what = f"it lacks edgeconv, or has another one ({what}): install the same everywhere"
     return UnavailableError(f"Dask worker {worker} cannot help: {what}.")
+
+
+# --- connecting ---------------------------------------------------------------------------------------------------
+
+
+def refuse_without_dask(option: str) -> None:
+    """Raise UnavailableError where Dask is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise UnavailableError(f"{option} needs Dask: {INSTALL}.") from None
+
+
+@contextmanager
+def connected_to(address: str, timeout_seconds: float, tell: Tell) -> Iterator[Cluster]:
+    """An engine of the cluster whose scheduler is at `address`. Raises UnavailableError.
+
+    Certificates are those of Dask's own configuration.
+    """
+    if not address.startswith(ENCRYPTED_SCHEMES):
+        tell(
+            f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run code on its "
+            "workers and see the pictures; see docs/batch.md for TLS"
+        )
+    with _connected(address, f"The Dask scheduler at {address}", 1, timeout_seconds, tell) as engine:
+        yield engine
+
+
+@contextmanager
+def _connected(to: Any, name: str, threads_each: int, timeout_seconds: float, tell: Tell) -> Iterator[Cluster]:
+    """An engine of the cluster `to` (an address, or a cluster of Dask's). Raises UnavailableError."""
+    from distributed import Client
+
+    with quiet():
+        try:
+            client = Client(to, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError, TypeError) as error:  # TypeError: an address of TLS, and no certificates for it
+            way_out = "check the address, and whether it wants TLS"
+            if isinstance(to, str) and to.startswith("tls://"):
+                way_out = "check the address, and distributed.comm.tls in Dask's configuration"
+            raise UnavailableError(f"{name} does not answer ({one_line(error)}): {way_out}.") from None
+        with client:
+            yield Cluster(client, name, threads_each, timeout_seconds, tell)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Dask's log lines, and what it says of a busy machine: errors are reported by our own one-line message."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Creating scratch directories")
+            yield
+    finally:
+        logging.disable(before)
+
+
+# --- a cluster of this machine ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One worker process."""
+
+    threads: int
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def gpus_here() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CUDA does not run."""
+    if cuda_unavailable_reason() is not None:
+        return []
+    import cupy
+
+    count = cupy.cuda.runtime.getDeviceCount()
+    named = os.environ.get(VISIBLE)
+    return [str(number) for number in range(count)] if named is None else named.split(",")[:count]
+
+
+def parse_devices(text: str, gpus: list[str]) -> list[str]:
+    """`all`, or numbers from 0 such as `0,2`, as the names of those GPUs. Raises UsageError, UnavailableError."""
+    if not gpus:
+        raise UnavailableError(f"--devices '{text}': {cuda_unavailable_reason() or 'no NVIDIA GPU found'}.")
+    if text == "all":
+        return gpus
+    numbers = text.split(",")
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) < len(numbers):
+        raise UsageError(f"--devices '{text}' is not all, or different numbers such as 0,1.")
+    if missing := [number for number in numbers if int(number) >= len(gpus)]:
+        raise UnavailableError(f"--devices '{text}': there is no GPU {missing[0]}, they go from 0 to {len(gpus) - 1}.")
+    return [gpus[int(number)] for number in numbers]
+
+
+def seats_for(gpus: list[str], jobs: int | None, pictures: int) -> list[Seat]:
+    """Workers for `jobs` pictures at once (as many as there are usable cores, if None)."""
+    threads = max(1, min(jobs or usable_threads(), pictures))
+    if gpus:
+        return [Seat(max(1, threads // len(gpus)), {VISIBLE: gpu}) for gpu in gpus]
+    return [Seat(1)] * threads
+
+
+def _without_http(kind: Any, name: str) -> Any:
+    """A Dask scheduler or worker that answers its own protocol alone: its HTTP server would ask for no certificate."""
+    return type(name, (kind,), {"start_http_server": lambda self, *_, **__: None})
+
+
+def worker_class(*arguments: Any, **options: Any) -> Any:
+    """A worker of this cluster: by its name here, as a class that is made would not reach another process."""
+    from distributed import Worker
+
+    return _without_http(Worker, "LoopbackWorker")(*arguments, **options)
+
+
+@contextmanager
+def local_cluster(seats: list[Seat], timeout_seconds: float, tell: Tell) -> Iterator[Cluster]:
+    """An engine of one process a seat, ended with the block. Raises UnavailableError."""
+    import dask
+    from distributed import Nanny, Scheduler, SpecCluster
+    from distributed.security import Security
+
+    try:
+        security = Security.temporary()
+    except ImportError:
+        raise UnavailableError(
+            f"A cluster on this machine needs 'cryptography', so that no other user can connect to it: {INSTALL}."
+        ) from None
+    here = {"host": "127.0.0.1", "port": 0, "protocol": "tls://", "security": security}
+    nanny = here | {
+        "memory_limit": 0,  # one picture per thread bounds it; Dask would terminate a worker that it finds large
+        "preload": ["edgeconv.batch.engines.cluster_worker"],
+        "silence_logs": logging.CRITICAL,
+        "worker_class": worker_class,
+    }
+    specs = {
+        number: {"cls": Nanny, "options": nanny | {"nthreads": seat.threads, "env": seat.environment}}
+        for number, seat in enumerate(seats)
+    }
+    scheduler = {"cls": _without_http(Scheduler, "LoopbackScheduler"), "options": here | {"dashboard": False}}
+    threads_each = max(1, usable_threads() // sum(seat.threads for seat in seats))
+    with (
+        quiet(),
+        dask.config.set({"distributed.deploy.lost-worker-timeout": SEAT_SECONDS}),
+        SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=logging.CRITICAL) as cluster,
+        _connected(cluster, "The cluster of this machine", threads_each, timeout_seconds, tell) as engine,
+    ):
+        yield engine

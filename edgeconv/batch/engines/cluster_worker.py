@@ -16,10 +16,9 @@ from typing import Any
 
 import edgeconv
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch.stores import store_of
+from edgeconv.batch.process import Processor, held_bytes, leave_cores_to
+from edgeconv.batch.stores import Task, join, store_of
 from edgeconv.batch.summary import PictureResult
-from edgeconv.batch.task import Task
-from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
@@ -34,10 +33,11 @@ class Terms:
 
     maker: tuple[str, ...]
     """See `maker_here`."""
-    token: str | None = None
-    """A file in the output folder, while there is one: whoever can read it sees the same folder."""
-    token_text: bytes = b""
     jpeg_codec: JpegCodec = "host"
+    folder: str = ""
+    """The output folder, which every worker must see: it holds a file `token` with `token_text` for the time being."""
+    token: str = ""
+    token_text: bytes = b""
 
     def check(self) -> None:
         """Raise UnavailableError where this process cannot work for the batch."""
@@ -46,9 +46,9 @@ class Terms:
 
 @dataclass(frozen=True)
 class WorkerReply:
-    """Of one call of `run_tasks`."""
+    """What one call of `run_tasks` gave."""
 
-    outcomes: list[PictureResult]
+    results: list[PictureResult]
     seconds: float
     worker: str
     peak_bytes: dict[str, int | None]
@@ -70,15 +70,14 @@ def _check(terms: Terms) -> None:
             raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
     if terms.jpeg_codec == "gpu":
         require_gpu_jpeg()
-    if terms.token is None:
+    if not terms.token:
         return
     try:
-        seen = store_of(terms.token).read(terms.token)
+        seen = store_of(terms.folder).read(join(terms.folder, terms.token))
     except ImageReadError:
         seen = b""
     if seen != terms.token_text:
-        folder = terms.token.rpartition("/")[0]
-        raise UnavailableError(f"it does not see {folder}: use a folder that all machines share, or a URL")
+        raise UnavailableError(f"it does not see {terms.folder}: use a folder that all machines share, or a URL")
 
 
 def look(terms: Terms) -> None:
@@ -92,38 +91,24 @@ def choose_here(terms: Terms, method: str, device: str, problem: Problem | Chain
     return choose(method, device, problem)
 
 
-def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -> WorkerReply:
-    """Do a few pictures, one after the other; `work` is the pickled Work that all calls share."""
+def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, pickled: bytes) -> WorkerReply:
+    """Process a few pictures, one after the other; `pickled` is the Processor that all calls share."""
     from distributed import get_worker
 
     terms.check()
     leave_cores_to(threads_each)
-    own = _unpickled(work)
-    _tidy(own.output, tasks)
+    processor = _unpickled(pickled)
     started = time.perf_counter()
-    outcomes = [own.one(task) for task in tasks]
-    return WorkerReply(outcomes, time.perf_counter() - started, str(get_worker().name), held_bytes(own.device_name))
-
-
-_tidied: set[str] = set()
-
-
-def _tidy(output: str, tasks: list[Task]) -> None:
-    """Remove what killed workers of this machine left half-written where these outputs go, once a folder.
-
-    The client cannot tell on another machine which processes live.
-    """
-    store = store_of(output)
-    folders = {store.join(output, task.folder) for task in tasks} - _tidied
-    _tidied.update(folders)
-    store.remove_left_overs(folders)
+    results = [result for task in tasks for result in processor.process([task])]
+    seconds = time.perf_counter() - started
+    return WorkerReply(results, seconds, str(get_worker().name), held_bytes(processor.device))
 
 
 @lru_cache(maxsize=1)
-def _unpickled(work: bytes) -> PictureWorker:
-    """One Work for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
-    own: PictureWorker = pickle.loads(work)
-    return own
+def _unpickled(pickled: bytes) -> Processor:
+    """One Processor for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
+    processor: Processor = pickle.loads(pickled)
+    return processor
 
 
 def dask_setup(worker: Any) -> None:

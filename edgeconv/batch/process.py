@@ -1,0 +1,289 @@
+"""Processing of pictures, in a thread or in the process of a cluster: five stages, each a function of a list.
+
+    read → decode → filter (host to device → convolve → device to host) → encode → put
+
+A stage that fails for one picture leaves the error with it, and later stages pass that picture over. Pixels that the
+GPU decodes or encodes (codecs.py) are not copied between host and device. Each thread has its own session (plan,
+buffers, CUDA stream). The engines give one picture at a time, so memory is bounded by the number of threads. The row of
+the ledger is created here and written by the one process that owns the ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from edgeconv.api.session import Session
+from edgeconv.batch.codecs import Codecs
+from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
+from edgeconv.batch.names import Names, refuse_device_name
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.stores import Task, is_remote, join, store_of
+from edgeconv.batch.summary import PictureResult, Stage
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.choices import DeviceName
+from edgeconv.core.problem import Problem
+from edgeconv.core.timing import Stopwatch
+from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
+from edgeconv.hardware.devices import get_device
+from edgeconv.io.contained_paths import ForeignFileError
+from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
+from edgeconv.io.formats import FORMAT_OF_DTYPE
+from edgeconv.io.image import Picture
+from edgeconv.methods.options import Options
+
+MAX_TRIES = 8
+"""To write an output whose file another process creates and removes again in between."""
+
+FACTS = ("input_bytes", "input_sha256", "output", "output_bytes", "output_sha256")
+OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
+
+
+@dataclass
+class Work:
+    """A picture on its way through the stages."""
+
+    task: Task
+    error: str | None = None
+    earlier: LedgerRow | None = None
+    """The row of an earlier run that still holds; nothing is left to do."""
+    data: bytes = b""
+    picture: Picture | None = None
+    output: Any = None
+    """The filtered pixels, HWC or HW, a NumPy or CuPy array; valid until this thread's next picture."""
+    name: str = ""
+    """Of the output, relative to the output folder."""
+    encoded: bytes | memoryview = b""
+    facts: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(FACTS))
+    """Fields of the row, as far as they are known; notes too."""
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    started: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def stage(self, name: Stage | None = None) -> Iterator[None]:
+        """Keep the time of a stage, where it has a name, and its error: one picture must not stop all the others."""
+        try:
+            if name is None:
+                yield
+            else:
+                with self.watch.phase(name):
+                    yield
+        except EdgeconvError as error:
+            self.error = str(error)
+        except MemoryError:
+            self.error = str(MemoryLimitError(f"{self.task.source}: out of memory: lower --jobs."))
+        except Exception as error:
+            self.error = f"{self.task.source}: {one_line_with_class(error)}"
+
+
+def _open(works: list[Work]) -> list[Work]:
+    """Those for which there is something left to do."""
+    return [work for work in works if work.error is None and work.earlier is None]
+
+
+class Processor:
+    """Processes pictures, in any number of threads at once. Another process gets a copy by pickling."""
+
+    def __init__(
+        self, settings: Settings, names: Names, options: Options, inputs: frozenset[str], previous: PreviousResults
+    ) -> None:
+        """`inputs` are the identities of all input files of all shares, which no output may ever replace."""
+        self.settings, self._names, self._options = settings, names, options
+        self._inputs, self._previous = inputs, previous
+        self._parameters = settings.parameters_sha256()
+        self.device: DeviceName = "cuda" if settings.device == "cuda" else "cpu"
+        self._on = get_device(self.device)
+        self._codecs = Codecs(settings, options.threads)
+        self._store = store_of(settings.output)
+        self._names_taken: dict[str, Task] = {}
+        self._thread = threading.local()
+        self._set_up = threading.Lock()
+        """One plan at a time: threads that start together would each compile what the first one puts in the cache."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.settings, self._names, self._options, self._inputs, self._previous)
+
+    def process(self, tasks: list[Task]) -> list[PictureResult]:
+        """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
+        works = [Work(task) for task in tasks]
+        self.read(works)
+        if _open(works):
+            with self._on.own_stream(self._options.threads):
+                self.decode(works)
+                self.filter(works)
+                self.encode(works)
+            self.put(works)
+        return [self._result(work) for work in works]
+
+    def lost(self, task: Task, error: str) -> PictureResult:
+        """The result for a picture whose worker process terminated."""
+        return self._result(Work(task, error))
+
+    # --- the stages -----------------------------------------------------------------------------------------------
+
+    def read(self, works: list[Work]) -> None:
+        """Bytes and hash; where an earlier result of these bytes still holds, that is the result."""
+        for work in works:
+            with work.stage("read"):
+                if work.task.problem is not None:
+                    raise ImageReadError(work.task.problem)
+                work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
+                digest = sha256_of(work.data)
+                work.facts |= {"input_bytes": len(work.data), "input_sha256": digest}
+                work.earlier = self._earlier_row(work.task, digest)
+
+    def decode(self, works: list[Work]) -> None:
+        """Pixels, on the host or on the GPU that decoded them."""
+        for work in _open(works):
+            with work.stage("decode"):
+                work.picture = self._codecs.decode(work.data, work.task.source)
+                work.facts["notes"] = work.picture.notes
+
+    def filter(self, works: list[Work]) -> None:
+        """The finished output, by this thread's session, which times the parts of this stage."""
+        for work in _open(works):
+            with work.stage():
+                assert work.picture is not None
+                output = self._filtered(work.picture.pixels, work.watch)
+                request = self.settings.request
+                work.output = output.reshape(request.output_shape(work.picture.shape, output.shape))
+
+    def encode(self, works: list[Work]) -> None:
+        """The name and the bytes of the output file."""
+        settings = self.settings
+        for work in _open(works):
+            with work.stage("encode"):
+                height, width = work.output.shape[:2]
+                suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
+                name = self._names.name(work.task, suffix, width, height)
+                refuse_device_name(name)
+                work.name = (work.task.folder / name).as_posix()
+                work.encoded = self._codecs.encode(work.output, join(settings.output, work.name))
+
+    def put(self, works: list[Work]) -> None:
+        """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
+        for work in _open(works):
+            with work.stage("write"):
+                digest = sha256_of(work.encoded)
+                self._put(work, digest)
+                work.facts |= {"output": work.name, "output_bytes": len(work.encoded), "output_sha256": digest}
+
+    # --- their parts ----------------------------------------------------------------------------------------------
+
+    def _earlier_row(self, task: Task, digest: str) -> LedgerRow | None:
+        """The row of an earlier run for the same input, place and settings, if what it says still holds."""
+        row = self._previous.row_of(task, digest) if self.settings.resume else None
+        if row is None:
+            return None
+        if row.status == "failed":
+            holds = not (self.settings.retry_failed or self.settings.overwrite)
+        else:
+            holds = self._previous.is_in_place(row)
+        return row if holds else None
+
+    def _filtered(self, pixels: Any, watch: Stopwatch) -> Any:
+        """The finished output of a picture (HWC) on the host or the GPU; it stays on the GPU if it is encoded there."""
+        with watch.phase("set_up"):
+            request = self.settings.request.settled(pixels, _arrays_of(pixels))
+            problem = request.picture_problem(pixels.shape, pixels.dtype)
+            session = self._session(problem)
+        arrays: Any = np
+        if self._codecs.encodes_on_gpu(problem.output_shape, request.output_dtype(pixels.dtype)):
+            arrays = import_module("cupy")
+            out = session.convolve_and_leave(pixels, watch)
+        else:
+            out = session.convolve(pixels, watch, self._thread.result)
+        with watch.phase("convolve"):
+            finished = request.finish(out, pixels.dtype, arrays, image=pixels)
+        if request.threshold is None:
+            return finished
+        with watch.phase("threshold"):
+            return request.mask(finished, arrays)
+
+    def _session(self, problem: Problem | ChainProblem) -> Session:
+        """This thread's session and the array for its results; created anew only when its problem is another one.
+
+        That is another shape or type, and of a chain other thresholds.
+        """
+        key = (problem.input_shape, problem.dtype, problem.chain if isinstance(problem, ChainProblem) else None)
+        if getattr(self._thread, "key", None) != key:
+            self._thread.session = self._thread.result = None  # free the old buffers before allocating new ones
+            self._thread.key = None
+            with self._set_up:
+                self._thread.session = Session(problem, self.settings.method, self.device, self._options)
+            self._thread.result = self._thread.session.new_result()
+            self._thread.key = key
+        session: Session = self._thread.session
+        return session
+
+    def _put(self, work: Work, digest: str) -> None:
+        """A file that appears between the check and the writing is checked again."""
+        task, name, folder = work.task, work.name, self.settings.output
+        target = join(folder, name)
+        if not is_remote(task.source) and not is_remote(target):
+            refuse_overwrite(task.source, target)
+        first = self._names_taken.setdefault(as_compared(name), task)
+        if first != task:
+            raise ImageWriteError(
+                f"{target}: is the output of {first.source} too: choose a --name that gives them different names."
+            )
+        try:
+            for _ in range(MAX_TRIES):
+                present = self._store.output_digest(folder, name)
+                if present == digest:
+                    return
+                if present is not None:
+                    if self._store.identity(target) in self._inputs:
+                        raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
+                    if not self.settings.overwrite:
+                        self._previous.refuse_to_replace(name, present, task)
+                with suppress(NameTakenError):
+                    self._store.write_output(folder, name, work.encoded, replace=present is not None)
+                    return
+        except ForeignFileError as error:
+            raise ImageWriteError(f"{target}: {error}: remove it, or choose another folder with -o.") from None
+        raise ImageWriteError(f"{target}: another process keeps creating and removing it: choose another folder.")
+
+    def _result(self, work: Work) -> PictureResult:
+        source, taken = work.task.source, work.watch.phases_seconds
+        if work.earlier is not None:
+            notes = work.earlier.notes
+            if work.earlier.status == "done":
+                return PictureResult(source, "skipped", None, taken, notes)
+            return PictureResult(source, "failed", f"{work.earlier.error} {OF_AN_EARLIER_RUN}", taken, notes)
+        row = LedgerRow(
+            input=source,
+            input_realpath=work.task.identity,
+            parameters_sha256=self._parameters,
+            method=self.settings.method,
+            device=self.device,
+            status="done" if work.error is None else "failed",
+            seconds=time.perf_counter() - work.started,
+            error=work.error,
+            **work.facts,
+        )
+        return PictureResult(source, row.status, row.error, taken, row.notes, row)
+
+
+def _arrays_of(pixels: Any) -> Any:
+    """NumPy, or CuPy of a picture that was decoded on the GPU."""
+    return np if isinstance(pixels, np.ndarray) else import_module("cupy")
+
+
+def held_bytes(device: DeviceName) -> dict[str, int | None]:
+    """Peak memory of this process, and of its pool on a GPU, so far."""
+    return {each.name: each.peak_bytes() for each in dict.fromkeys((get_device("cpu"), get_device(device)))}
+
+
+def leave_cores_to(threads: int) -> None:
+    """Limit OpenCV to `threads` threads per picture, its share of the cores."""
+    import cv2
+
+    cv2.setNumThreads(threads)

@@ -1,0 +1,213 @@
+"""A batch as a whole: find the pictures, settle the method, process them, record each, and sum up.
+
+Only this process writes the ledger, whatever the engine: rows are appended in the order in which pictures finish.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+
+from edgeconv.api.auto import Choice
+from edgeconv.batch import tasks as finding
+from edgeconv.batch.codecs import require_jpeg_codec
+from edgeconv.batch.engines import Engine, Threads, engine_for
+from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, file_of, ledger_folder, read
+from edgeconv.batch.names import LATE_FIELDS, Names, refuse_collisions, split_off_outputs
+from edgeconv.batch.process import Processor
+from edgeconv.batch.settings import ALL, Settings
+from edgeconv.batch.stores import Task, from_the_root, is_remote, join, store_of
+from edgeconv.batch.summary import BatchSummary, PictureResult, links_note
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.option import AUTO
+from edgeconv.core.problem import Problem
+from edgeconv.errors import EdgeconvError, ImageWriteError, UnavailableError, UsageError
+from edgeconv.hardware.cuda.probe import cuda_missing_reason
+from edgeconv.io.folder_lock import one_batch_in
+from edgeconv.io.image import decode_image
+from edgeconv.io.skipped_files import suffix_counts_text
+from edgeconv.methods import require
+
+MAX_TRIED = 8
+"""Pictures that are tried until one can be read."""
+
+
+class Batch:
+    """Pictures, ready to be processed. `stop` may be called from a signal handler: started ones are finished."""
+
+    def __init__(
+        self, tasks: list[Task], processor: Processor, engine: Engine, ledger: Ledger, summary: BatchSummary
+    ) -> None:
+        self.tasks, self.summary = tasks, summary
+        self._processor, self._engine, self._ledger = processor, engine, ledger
+        self._stop_reason: str | None = None
+        self._failures = 0
+        self._failures_lock = threading.Lock()
+
+    def stop(self, reason: str) -> None:
+        """Start no more pictures."""
+        self._stop_reason = reason
+
+    def run(self, on_progress: Callable[[BatchSummary], None] = lambda summary: None) -> BatchSummary:
+        """Process everything; raises only errors that stop the batch: no folder or ledger to write to, no worker."""
+        started = time.perf_counter()
+        settings, summary, store = self._processor.settings, self.summary, store_of(self._processor.settings.output)
+        folders = {settings.output, *(join(settings.output, task.folder) for task in self.tasks)}
+        summary.left_overs = store.remove_left_overs(folders)
+        results = self._engine.run(self._processor, self.tasks, lambda: self._stop_reason is not None, self._record)
+        with closing(results):
+            try:
+                for result in results:
+                    summary.count(result, time.perf_counter() - started)
+                    on_progress(summary)
+            except BaseException:
+                self.stop("an error")  # so that the engine, when closed, waits only for started pictures
+                raise
+        self._ledger.refuse_if_moved()
+        store.remove_left_overs(folders)  # of workers that terminated meanwhile
+        summary.stopped_because = self._stop_reason
+        summary.peak_bytes = self._engine.peak_bytes()
+        return summary
+
+    def _record(self, result: PictureResult) -> None:
+        """Called once per result: in the worker where that is a thread, else when it arrives."""
+        if result.row is None:
+            return
+        if result.row.status == "failed":
+            limit = self._processor.settings.max_failures
+            with self._failures_lock:
+                self._failures += 1
+                if limit is not None and self._failures >= limit and self._stop_reason is None:
+                    self.stop(f"{self._failures} failed")
+        try:
+            self._ledger.append(result.row)
+        except ImageWriteError:
+            self.stop("the ledger cannot be written")
+            raise
+
+
+@contextmanager
+def open_batch(
+    settings: Settings,
+    inputs: finding.Inputs,
+    tell: Callable[[str], None] = lambda text: None,
+    engine: Engine | None = None,
+) -> Iterator[Batch]:
+    """A batch that is ready to run; within the block, its folders are locked and its engine is there.
+
+    `tell` shows a line to the user. Without `engine`, the one that the settings ask for. Raises EdgeconvError for
+    whatever can be refused before the first picture is read: then nothing was written. That includes another batch
+    that is running in the same folder.
+    """
+    Names.of(settings)  # refuses a bad template before anything is looked for
+    ledger_at = ledger_folder(settings.output, settings.ledger)
+    with ExitStack() as held:
+        is_new = not os.path.isdir(ledger_at)
+        if not is_new:
+            held.enter_context(_locked(settings, ledger_at))
+        rows = [] if is_new else read(ledger_at).rows
+        found = finding.find(inputs, settings.output, rows)
+        if found.links:
+            tell(links_note(found.links))
+        if found.passed_over:
+            tell(f"skipped, as edgeconv does not read such files: {suffix_counts_text(found.passed_over)}")
+        mine = finding.shard(found.tasks, *settings.share)
+        if engine is None:
+            engine = held.enter_context(engine_for(settings.workers, settings.device, len(mine), tell))
+        settled, why = settle(settings, found.tasks, rows, engine)
+        if not isinstance(engine, Threads):
+            settled = replace(settled, output=from_the_root(settled.output))
+        names = Names.of(settled)
+        tasks, outputs = split_off_outputs(found.tasks, settled, names) if settled.resume else (found.tasks, [])
+        refuse_collisions(tasks, settled, names)
+        if settled.overwrite and not (isinstance(engine, Threads) and settled.share == ALL):
+            _refuse_late_names(settled)
+        store_of(settled.output).make_folder(settled.output)
+        if is_new:
+            store_of(ledger_at).make_folder(ledger_at)
+            held.enter_context(_locked(settings, ledger_at))
+            rows = read(ledger_at).rows  # of a batch that has come and gone meanwhile
+        kernel = settled.request.filter.file
+        kept = {*(task.identity for task in found.tasks), *([] if kernel is None else [os.path.realpath(kernel)])}
+        options = replace(settled.options, threads=settled.options.threads or engine.threads_each)
+        processor = Processor(settled, names, options, frozenset(kept), PreviousResults(rows, settled))
+        ledger = Ledger(file_of(ledger_at, settled.share), rows)
+        held.callback(ledger.close)
+        tasks = finding.shard(tasks, *settled.share)
+        summary = BatchSummary(
+            pictures=len(tasks),
+            workers=engine.workers,
+            method=settled.method,
+            device=settled.device,
+            why=why,
+            ledger=str(ledger.path),
+            earlier_outputs=found.earlier_outputs + len(outputs),
+            passed_over=dict(found.passed_over),
+        )
+        yield Batch(tasks, processor, engine, ledger, summary)
+
+
+@contextmanager
+def _locked(settings: Settings, ledger_at: str) -> Iterator[None]:
+    """Keep other batches out of the output folder and the ledger; shares of one job array work side by side."""
+    share = settings.share
+    array = None if share == ALL else f"{settings.parameters_sha256()} of {share[1]}"
+    with ExitStack() as held:
+        for folder in sorted({ledger_at, *([] if is_remote(settings.output) else [settings.output])}):
+            if os.path.isdir(folder):
+                held.enter_context(one_batch_in(folder, array))
+        yield
+
+
+def _refuse_late_names(settings: Settings) -> None:
+    """Raise UsageError where pictures of several processes could replace each other's outputs.
+
+    Names with a size are known once a picture is decoded, so no process knows those of the others.
+    """
+    if any(f"{{{name}" in settings.name for name in LATE_FIELDS):
+        raise UsageError(
+            f"--overwrite and --name '{settings.name}' with {{width}} or {{height}} do not go together where several "
+            "processes write: two pictures that get one name would replace each other. Leave one of them out."
+        )
+
+
+def settle(settings: Settings, tasks: Iterable[Task], rows: list[LedgerRow], engine: Engine) -> tuple[Settings, str]:
+    """The settings with a method and a device for all pictures, and why; `rows` are those of the ledger.
+
+    A resumed batch with `auto` keeps the method of its last row, since another method means that every picture is
+    filtered again. A chain is settled for the first picture, which represents all. Raises UsageError,
+    UnavailableError.
+    """
+    device = "cuda" if settings.workers.devices is not None else settings.device  # --devices are GPUs
+    if settings.jpeg_codec == "gpu" and device == AUTO and cuda_missing_reason() is None:
+        device = "cuda"  # pictures that are decoded on a GPU do not cross the bus
+    choice: Choice | None = None
+    last = next((row for row in reversed(rows) if row.status == "done"), None)
+    if settings.method == AUTO and settings.resume and last is not None:
+        fits = last.parameters_sha256 == settings.parameters_sha256() and device in (AUTO, last.device)
+        with suppress(UnavailableError, UsageError):  # it may not run here, or be a name that somebody put there
+            choice = engine.choose(last.method, last.device, None) if fits else None
+            choice = choice and replace(choice, why="as in the earlier run that this one resumes")
+    if choice is None:
+        chain = settings.request.chain is not None  # some methods compute no chains: said before the first picture
+        choice = engine.choose(settings.method, device, _first_problem(tasks, settings) if chain else None)
+    settled = replace(settings, method=choice.method, device=choice.device)
+    if isinstance(engine, Threads) or choice.device == "cpu":  # GPUs of other machines are theirs to ask
+        require_jpeg_codec(settled, settings.device, choice.why)
+        require(choice.method, choice.device, settings.options)
+    return settled, choice.why
+
+
+def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | ChainProblem | None:
+    """The problem of the first picture that can be read."""
+    readable = (task for task in tasks if task.problem is None)
+    for task, _ in zip(readable, range(MAX_TRIED), strict=False):
+        with suppress(EdgeconvError):  # it is reported in the picture's row of the ledger
+            data = store_of(task.source).read(task.source, settings.rules)
+            pixels = decode_image(data, task.source, settings.rules).pixels
+            return settings.request.settled(pixels).picture_problem(pixels.shape, pixels.dtype)
+    return None
