@@ -415,7 +415,8 @@ class Workers:
         return int(self.jobs)
 
     def refuse_impossible(self) -> None:
-        """Raise UsageError for a time that is none."""
+        """Raise UsageError for a time or a number of jobs that is none."""
+        self.parsed_jobs()
         if not self.worker_timeout >= 0:
             raise UsageError(f"--worker-timeout {self.worker_timeout:g} is not a number of seconds from 0.")
 

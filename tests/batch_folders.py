@@ -11,7 +11,7 @@ from meet import Child, held
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.batch.engines import Engine
+from edgeconv.batch.engines.threads import Engine
 from edgeconv.batch.ledger import LedgerRow
 from edgeconv.batch.run import open_batch
 from edgeconv.batch.settings import ALL, Settings
@@ -24,7 +24,11 @@ from edgeconv.options import Workers
 RULES = ("--method", "reference", "--channels", "each")
 SUFFIX = "_laplacian8_each_reference_s1"
 
-PICTURE, OUTPUT, ROW = "edgeconv.batch.process:Processor.process", "os:link", "edgeconv.batch.ledger:Ledger.append"
+PICTURE, OUTPUT, ROW = (
+    "edgeconv.batch.process:PictureProcessor.process",
+    "os:link",
+    "edgeconv.batch.ledger:Ledger.append",
+)
 """Points of a batch: a picture is begun, an output is whole and takes its name, its row is written."""
 
 

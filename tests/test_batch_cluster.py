@@ -26,7 +26,7 @@ from edgeconv.batch.engines import cluster, engine_for
 from edgeconv.batch.engines.cluster import VISIBLE, Cluster, Seat, local_cluster, parse_devices, seats_for
 from edgeconv.batch.ledger import PreviousResults
 from edgeconv.batch.names import Names
-from edgeconv.batch.process import Processor
+from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.batch.tasks import Inputs, find
@@ -58,7 +58,7 @@ def existing_cluster(**options: Any) -> Iterator[str]:
         yield running.scheduler_address
 
 
-def work_of(kind: type[Processor], photos: Path, out: Path) -> tuple[Processor, list[Task]]:
+def work_of(kind: type[PictureProcessor], photos: Path, out: Path) -> tuple[PictureProcessor, list[Task]]:
     """A processor of some kind and its tasks, without the batch around it, which would have made the folder."""
     out.mkdir(exist_ok=True)
     settings = settings_for(out, device="cpu")
@@ -115,7 +115,7 @@ def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: 
     assert inputs_in_ledger(out) == once_each(photos)
 
 
-class DiesOnce(Processor):
+class DiesOnce(PictureProcessor):
     """Ends its process without a word after the output of one picture is written and before anybody is told."""
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
@@ -142,7 +142,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     assert contents(out) == contents(expected)
 
 
-class Deadly(Processor):
+class Deadly(PictureProcessor):
     """Ends every process that takes one certain picture."""
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
@@ -290,7 +290,7 @@ def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path
 
 
 def test_a_call_that_is_made_twice_in_one_worker_is_done_twice(photos: Path) -> None:
-    work, tasks = work_of(Processor, photos, photos.parent / "out")
+    work, tasks = work_of(PictureProcessor, photos, photos.parent / "out")
     results = [result for _ in range(2) for result in work.process(pickle.loads(pickle.dumps(tasks)))]
     assert [each.error for each in results if each.state != "done"] == []
     assert len(results) == 2 * PICTURES

@@ -164,7 +164,7 @@ REFUSED_WITH_2 = (
     ("batch photo.png -o made --scheduler tcp://127.0.0.1:1 --worker-timeout nan", "--worker-timeout nan"),
     ("batch photo.png -o made --devices 0 --device cpu", "--device … cpu"),
     ("batch photo.png -o made --jpeg-codec gpu --device cpu", "--jpeg-codec gpu … cpu"),
-    ("batch photo.png -o made --name {stem}{width}{ext} --shard 1/2", "--name"),
+    ("batch photo.png -o made --name {stem}{width}{ext} --shard 1/2 --overwrite", "--overwrite and --name"),
     ("batch photo.png -o made --shard a/b", "--shard"),
     ("batch photo.png -o made --shard 0/4", "--shard"),
     ("batch photo.png -o made --shard 1/0", "--shard"),

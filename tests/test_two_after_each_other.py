@@ -24,7 +24,7 @@ from edgeconv.api.convolve import PLANS
 from edgeconv.batch.engines import cluster_worker
 from edgeconv.batch.ledger import PreviousResults
 from edgeconv.batch.names import Names
-from edgeconv.batch.process import Processor, Work
+from edgeconv.batch.process import PictureProcessor, PictureWork
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task
 from edgeconv.core.filters import named_filter
@@ -165,14 +165,14 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def processor(tmp_path: Path, **settings: Any) -> Processor:
+def processor(tmp_path: Path, **settings: Any) -> PictureProcessor:
     made = settings_for(tmp_path, **settings)
-    return Processor(made, Names.of(made), Options(), frozenset(), PreviousResults([], made))
+    return PictureProcessor(made, Names.of(made), Options(), frozenset(), PreviousResults([], made))
 
 
-def filtered(by: Processor, pixels: np.ndarray) -> np.ndarray:
+def filtered(by: PictureProcessor, pixels: np.ndarray) -> np.ndarray:
     """What two stages of a batch make of a file with these pixels."""
-    work = Work(Task("a.npy", PurePosixPath(), ""), data=bytes(encode_image(pixels, "a.npy")))
+    work = PictureWork(Task("a.npy", PurePosixPath(), ""), data=bytes(encode_image(pixels, "a.npy")))
     by.decode([work])
     by.filter([work])
     assert work.error is None

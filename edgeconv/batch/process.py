@@ -47,7 +47,7 @@ OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 
 
 @dataclass
-class Work:
+class PictureWork:
     """A picture on its way through the stages."""
 
     task: Task
@@ -83,12 +83,12 @@ class Work:
             self.error = f"{self.task.source}: {one_line_with_class(error)}"
 
 
-def _open(works: list[Work]) -> list[Work]:
+def _open(works: list[PictureWork]) -> list[PictureWork]:
     """Those for which there is something left to do."""
     return [work for work in works if work.error is None and work.earlier is None]
 
 
-class Processor:
+class PictureProcessor:
     """Processes pictures, in any number of threads at once. Another process gets a copy by pickling."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Processor:
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
         """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
-        works = [Work(task) for task in tasks]
+        works = [PictureWork(task) for task in tasks]
         self.read(works)
         if _open(works):
             with self._on.own_stream(self._options.threads):
@@ -124,11 +124,11 @@ class Processor:
 
     def lost(self, task: Task, error: str) -> PictureResult:
         """The result for a picture whose worker process terminated."""
-        return self._result(Work(task, error))
+        return self._result(PictureWork(task, error))
 
     # --- the stages -----------------------------------------------------------------------------------------------
 
-    def read(self, works: list[Work]) -> None:
+    def read(self, works: list[PictureWork]) -> None:
         """Bytes and hash; where an earlier result of these bytes still holds, that is the result."""
         for work in works:
             with work.stage("read"):
@@ -139,14 +139,14 @@ class Processor:
                 work.facts |= {"input_bytes": len(work.data), "input_sha256": digest}
                 work.earlier = self._earlier_row(work.task, digest)
 
-    def decode(self, works: list[Work]) -> None:
+    def decode(self, works: list[PictureWork]) -> None:
         """Pixels, on the host or on the GPU that decoded them."""
         for work in _open(works):
             with work.stage("decode"):
                 work.picture = self._codecs.decode(work.data, work.task.source)
                 work.facts["notes"] = work.picture.notes
 
-    def filter(self, works: list[Work]) -> None:
+    def filter(self, works: list[PictureWork]) -> None:
         """The finished output, by this thread's session, which times the parts of this stage."""
         for work in _open(works):
             with work.stage():
@@ -155,7 +155,7 @@ class Processor:
                 request = self.settings.request
                 work.output = output.reshape(request.output_shape(work.picture.shape, output.shape))
 
-    def encode(self, works: list[Work]) -> None:
+    def encode(self, works: list[PictureWork]) -> None:
         """The name and the bytes of the output file."""
         settings = self.settings
         for work in _open(works):
@@ -167,7 +167,7 @@ class Processor:
                 work.name = (work.task.folder / name).as_posix()
                 work.encoded = self._codecs.encode(work.output, join(settings.output, work.name))
 
-    def put(self, works: list[Work]) -> None:
+    def put(self, works: list[PictureWork]) -> None:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
         for work in _open(works):
             with work.stage("write"):
@@ -223,7 +223,7 @@ class Processor:
         session: Session = self._thread.session
         return session
 
-    def _put(self, work: Work, digest: str) -> None:
+    def _put(self, work: PictureWork, digest: str) -> None:
         """A file that appears between the check and the writing is checked again."""
         task, name, folder = work.task, work.name, self.settings.output
         target = join(folder, name)
@@ -251,7 +251,7 @@ class Processor:
             raise ImageWriteError(f"{target}: {error}: remove it, or choose another folder with -o.") from None
         raise ImageWriteError(f"{target}: another process keeps creating and removing it: choose another folder.")
 
-    def _result(self, work: Work) -> PictureResult:
+    def _result(self, work: PictureWork) -> PictureResult:
         source, taken = work.task.source, work.watch.phases_seconds
         if work.earlier is not None:
             notes = work.earlier.notes

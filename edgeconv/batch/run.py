@@ -15,10 +15,11 @@ from dataclasses import replace
 from edgeconv.api.auto import Choice
 from edgeconv.batch import tasks as finding
 from edgeconv.batch.codecs import require_jpeg_codec
-from edgeconv.batch.engines import Engine, Threads, engine_for
+from edgeconv.batch.engines import engine_for
+from edgeconv.batch.engines.threads import Engine, Threads
 from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, file_of, ledger_folder, read
 from edgeconv.batch.names import LATE_FIELDS, Names, refuse_collisions, split_off_outputs
-from edgeconv.batch.process import Processor
+from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import ALL, Settings
 from edgeconv.batch.stores import Task, from_the_root, is_remote, join, store_of
 from edgeconv.batch.summary import BatchSummary, PictureResult, links_note
@@ -40,7 +41,7 @@ class Batch:
     """Pictures, ready to be processed. `stop` may be called from a signal handler: started ones are finished."""
 
     def __init__(
-        self, tasks: list[Task], processor: Processor, engine: Engine, ledger: Ledger, summary: BatchSummary
+        self, tasks: list[Task], processor: PictureProcessor, engine: Engine, ledger: Ledger, summary: BatchSummary
     ) -> None:
         self.tasks, self.summary = tasks, summary
         self._processor, self._engine, self._ledger = processor, engine, ledger
@@ -134,7 +135,7 @@ def open_batch(
         kernel = settled.request.filter.file
         kept = {*(task.identity for task in found.tasks), *([] if kernel is None else [os.path.realpath(kernel)])}
         options = replace(settled.options, threads=settled.options.threads or engine.threads_each)
-        processor = Processor(settled, names, options, frozenset(kept), PreviousResults(rows, settled))
+        processor = PictureProcessor(settled, names, options, frozenset(kept), PreviousResults(rows, settled))
         ledger = Ledger(file_of(ledger_at, settled.share), rows)
         held.callback(ledger.close)
         tasks = finding.shard(tasks, *settled.share)

@@ -178,6 +178,7 @@ class RemoteStore:
     """URLs. Errors are of whichever library speaks with the store, so every kind is caught."""
 
     def identity(self, place: str) -> str:
+        """See LocalStore."""
         files, path = _open(place)
         return str(files.unstrip_protocol(path))
 
@@ -197,6 +198,7 @@ class RemoteStore:
         return False
 
     def files(self, folder: str, recursive: bool, leave_out: str, links: list[str]) -> Iterator[Task]:
+        """See LocalStore."""
         files, top = _open(folder)
         hidden = None if leave_out == self.identity(folder) else f"{leave_out}/"
         try:
@@ -232,6 +234,7 @@ class RemoteStore:
         return data
 
     def output_digest(self, folder: str, name: str) -> str | None:
+        """See LocalStore."""
         place = _plain_below(folder, name)
         files, path = _open(place)
         try:
@@ -269,6 +272,7 @@ class RemoteStore:
             raise ImageWriteError(f"{place}: {arrived:,} of {len(data):,} bytes arrived: try again.")
 
     def remove(self, place: str) -> None:
+        """See LocalStore."""
         files, path = _open(place)
         with suppress(Exception):
             files.rm_file(path)

@@ -29,8 +29,9 @@ from itertools import islice
 from typing import Any
 
 from edgeconv.api.auto import Choice
-from edgeconv.batch.engines import Engine, Record, cluster_worker
-from edgeconv.batch.process import Processor
+from edgeconv.batch.engines import cluster_worker
+from edgeconv.batch.engines.threads import Engine, Record
+from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, from_the_root, join, store_of
 from edgeconv.batch.summary import PictureResult
@@ -108,7 +109,7 @@ class Cluster(Engine):
         return taken
 
     def run(
-        self, processor: Processor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
+        self, processor: PictureProcessor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
     ) -> Generator[PictureResult, None, None]:
         """See Engine.run; results are recorded here, call by call.
 
@@ -122,7 +123,7 @@ class Cluster(Engine):
     def _results(
         self,
         terms: cluster_worker.Terms,
-        processor: Processor,
+        processor: PictureProcessor,
         waiting: Iterator[Task],
         stopped: Callable[[], bool],
         record: Record,
@@ -305,12 +306,12 @@ def connected_to(address: str, timeout_seconds: float, tell: Tell) -> Iterator[C
 
     Certificates are those of Dask's own configuration.
     """
-    if not address.startswith(ENCRYPTED_SCHEMES):
-        tell(
-            f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run code on its "
-            "workers and see the pictures; see docs/batch.md for TLS"
-        )
     with _connected(address, f"The Dask scheduler at {address}", 1, timeout_seconds, tell) as engine:
+        if not address.startswith(ENCRYPTED_SCHEMES):
+            tell(
+                f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run code on "
+                "its workers and see the pictures; see docs/batch.md for TLS"
+            )
         yield engine
 
 

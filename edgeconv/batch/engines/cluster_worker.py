@@ -16,7 +16,7 @@ from typing import Any
 
 import edgeconv
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch.process import Processor, held_bytes, leave_cores_to
+from edgeconv.batch.process import PictureProcessor, held_bytes, leave_cores_to
 from edgeconv.batch.stores import Task, join, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
@@ -92,7 +92,7 @@ def choose_here(terms: Terms, method: str, device: str, problem: Problem | Chain
 
 
 def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, pickled: bytes) -> WorkerReply:
-    """Process a few pictures, one after the other; `pickled` is the Processor that all calls share."""
+    """Process a few pictures, one after the other; `pickled` is the processor that all calls share."""
     from distributed import get_worker
 
     terms.check()
@@ -105,9 +105,9 @@ def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, pickled: bytes
 
 
 @lru_cache(maxsize=1)
-def _unpickled(pickled: bytes) -> Processor:
-    """One Processor for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
-    processor: Processor = pickle.loads(pickled)
+def _unpickled(pickled: bytes) -> PictureProcessor:
+    """One PictureProcessor for all threads of this worker; the bytes are one object whose hash is kept."""
+    processor: PictureProcessor = pickle.loads(pickled)
     return processor
 
 
