@@ -24,7 +24,7 @@ def test_every_method_works_or_says_why_not() -> None:
         if entry.device == "cpu":
             assert line.endswith("works")
         elif cuda_unavailable_reason() is not None:
-            assert f"no: {cuda_unavailable_reason()}" in line
+            assert line.endswith("needs a GPU")
 
 
 def test_two_opencvs_at_once_are_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,11 +33,11 @@ def test_two_opencvs_at_once_are_named_with_the_way_out(monkeypatch: pytest.Monk
     assert "conflict: opencv-python and opencv-python-headless" in doctor.text()
 
 
-def test_what_to_install_for_cuda_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_for_cuda_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (probe, doctor):
         monkeypatch.setattr(module, "cuda_unavailable_reason", lambda: "CuPy is not installed")
         monkeypatch.setattr(module, "cuda_remedy", lambda: probe.INSTALL_CUPY)
-    assert doctor.text().count(probe.INSTALL_CUPY) == 1
+    assert doctor.text().count("CuPy is not installed") == doctor.text().count(probe.INSTALL_CUPY) == 1
 
 
 OPEN_A_DEVICE = (

@@ -10,6 +10,7 @@ from edgeconv.api.auto import choose
 from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem, install
 from edgeconv.core.safe_text import visible
+from edgeconv.core.units import bytes_text
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
@@ -36,20 +37,21 @@ CONFLICTS = (
 def text() -> str:
     """The whole check-up."""
     lines = [f"edgeconv {__version__}", "", "methods"]
+    no_gpu = cuda_unavailable_reason()
     for entry in all_methods():
         reason = entry.unavailable_reason()
-        state = "works" if reason is None else f"no: {reason}"
+        state = "works" if reason is None else "needs a GPU" if reason == no_gpu else f"no: {reason}"
         origin = f" (package {entry.package})" if entry.package and reason is None else ""
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}{origin}")
     lines += [f"  left out: {fault}" for fault in method_faults()]
     choice = choose(AUTO, AUTO)
     lines += [f"  {AUTO} takes {choice.method} on {choice.device} ({choice.why})", "", "devices"]
     lines += _facts(get_device("cpu").describe())
-    reason, remedy = cuda_unavailable_reason(), cuda_remedy()
-    if reason is None:
+    remedy = cuda_remedy()
+    if no_gpu is None:
         lines += _facts(get_device("cuda").describe())
     else:
-        lines.append(f"  no GPU: {reason}{f': {remedy}' if remedy else ''}")
+        lines.append(f"  no GPU: {no_gpu}{f': {remedy}' if remedy else ''}")
     lines += ["", "libraries"]
     lines += [f"  {name} {found}{_trouble(name)}" for name, found in installed_versions().items()]
     lines += [
@@ -60,8 +62,12 @@ def text() -> str:
 
 def _facts(facts: dict[str, object]) -> list[str]:
     name = facts.get("name")
-    rest = ", ".join(f"{key} {value}" for key, value in facts.items() if key != "name" and value is not None)
-    return [f"  {name}: {rest}"]
+    sizes = {
+        key.removesuffix("_bytes"): bytes_text(value) if key.endswith("_bytes") and isinstance(value, int) else value
+        for key, value in facts.items()
+        if key != "name" and value is not None
+    }
+    return [f"  {name}: " + ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in sizes.items())]
 
 
 def _trouble(distribution: str) -> str:

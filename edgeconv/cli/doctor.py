@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgeconv.cli.printing import say_lines
+from edgeconv.cli.printing import say
 
 
 def doctor() -> None:
@@ -12,4 +12,5 @@ def doctor() -> None:
     """
     from edgeconv.api import doctor as checkup
 
-    say_lines(checkup.text())
+    for line in checkup.text().split("\n"):
+        say(line)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO
 
-from edgeconv.cli.printing import painted
-from edgeconv.core.safe_text import visible, visible_lines
+from edgeconv.cli.printing import error_text
+from edgeconv.core.safe_text import visible_lines
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ImageWriteError, ReaderGoneError, one_line_with_class
 from edgeconv.signals import Received, SignalReceived, end_at_once, raise_on_signals
 
@@ -110,8 +110,7 @@ def _say(message: str, exit_code: int) -> int:
     if sys.stderr is None:  # closed before we began: print would take standard output
         return exit_code
     try:
-        error = painted("error:", "bad", sys.stderr)
-        print(f"edgeconv: {error} {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
+        print(error_text(" ".join(message.split())), file=sys.stderr, flush=True)
     except ReaderGoneError as gone:
         return gone.exit_code
     except (ImageWriteError, ValueError):

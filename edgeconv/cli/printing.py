@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from edgeconv.core.safe_text import visible, visible_lines
+from edgeconv.core.text_rows import TextRow, broken, wrapped
 
 if TYPE_CHECKING:
-    from edgeconv.core.text_rows import TextRow, Tone
+    from edgeconv.core.text_rows import Tone
 
 SGR: dict[Tone, str] = {"plain": "1", "good": "1;32", "bad": "1;31", "note": "33"}
 """Select Graphic Rendition of a label: bold, green, red, yellow. Source: ECMA-48."""
 
 
 def say(line: object, *, err: bool = False) -> None:
-    """Print a line on standard output, or on standard error."""
-    _write(visible(line) + "\n", err)
+    """Print a line on standard output, or on standard error; a terminal gets it broken between words, but no path."""
+    width = None if isinstance(line, Path) else columns(sys.stderr if err else sys.stdout)
+    _write("\n".join([*wrapped(visible(line), width), ""]), err)
 
 
 def say_lines(text: object, *, err: bool = False, nl: bool = True) -> None:
@@ -37,13 +40,17 @@ def say_drawn(text: str) -> None:
 def say_error(error: object, picture: object) -> None:
     """Print the line of an error of one picture, after which the command goes on."""
     text = str(error) if str(error).startswith(f"{picture}: ") else f"{picture}: {error}"
-    _write(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(text)}\n", True)
+    _write(f"{error_text(text)}\n", True)
+
+
+def error_text(message: str) -> str:
+    """The line of an error, broken and coloured where standard error is a terminal."""
+    lines = "\n".join(wrapped(f"edgeconv: error: {visible(message)}", columns(sys.stderr)))
+    return lines.replace("error:", painted("error:", "bad", sys.stderr), 1)
 
 
 def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
     """Print rows of a label and a text, broken and coloured where a terminal shows them."""
-    from edgeconv.core.text_rows import broken
-
     stream = sys.stderr if err else sys.stdout
     for row, lines in broken(rows, columns(stream)):
         end = len(visible(row.label))

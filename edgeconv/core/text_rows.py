@@ -23,6 +23,18 @@ class TextRow:
     tone: Tone = "plain"
 
 
+def wrapped(line: str, columns: int | None) -> list[str]:
+    """A line in pieces of at most `columns` characters, further ones indented by 4 more; None breaks nothing.
+
+    It is broken between words alone, so that a path can be copied.
+    """
+    if columns is None or len(line) <= columns:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    width = max(LEAST_TEXT_COLUMNS, columns)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def broken(rows: list[TextRow], columns: int | None) -> list[tuple[TextRow, list[str]]]:
     """Each row with its label and text as lines of at most `columns` characters; None breaks nothing.
 
