@@ -29,6 +29,9 @@ from edgeconv.hardware.threads import usable_threads
 pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 """Loaded here and not by itself (see addopts): on a machine without Qt it would stop every test."""
 
+os.environ["TZ"] = "UTC"
+"""What is shown in local time is the same everywhere."""
+
 settings.register_profile(
     "edgeconv", derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )

@@ -64,7 +64,7 @@ def row_of(title: str, *b_seconds: list[float]) -> AbRow:
 
 
 def record_of(*rows: AbRow) -> AbRecord:
-    return AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.07, list(rows))
+    return AbRecord(1, "0", "2001-02-03T04:05:06+00:00", "ab", "a", "b", {}, 0.07, list(rows))
 
 
 def test_an_interval_is_over_the_pairs_of_processes() -> None:
@@ -191,7 +191,9 @@ def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
     found = [row_of("slow", *[[1.1]] * 5), AbRow("none", [], [], "A: no such call")]
     monkeypatch.setattr(
-        ab, "compare_sides", lambda *given, **words: AbRecord(1, "0", "now", "ab", "a", "b", {}, 0.0, found)
+        ab,
+        "compare_sides",
+        lambda *given, **words: AbRecord(1, "0", "2001-02-03T04:05:06+00:00", "ab", "a", "b", {}, 0.0, found),
     )
     wrong = (("--pairs", "0"), ("--time-limit", "0"), ("--fail-on", "much"))
     assert [edgeconv(*words, *each).code for each in wrong] == [2, 2, 2]

@@ -240,7 +240,7 @@ def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     monkeypatch.setattr(runner, "Watch", lambda device: Watch(device, lambda: reading(990, 0x04), lambda: None))
     result = runner.run(runner.BenchRun(grid(8), FEW))
     assert rows_of(result, "honest")[0].machine.flags == ["throttled: software power cap"]
-    assert "2 rows are flagged: throttled" in result.warnings
+    assert "flagged in 2 rows: throttled" in result.warnings
 
 
 @pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)])

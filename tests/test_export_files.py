@@ -191,7 +191,7 @@ def test_nothing_breaks_inside_a_word_and_no_column_goes_silently(columns: int) 
 
 def test_a_record_of_bench_ab_is_shown_again(tmp_path: Path) -> None:
     row = {"title": "sliding", "a_seconds": [[1e-3] * 4] * 5, "b_seconds": [[2e-3] * 4] * 5}
-    head = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "now", "kind": "ab"}
+    head = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "2001-02-03T04:05:06+00:00", "kind": "ab"}
     made = as_type({**head, "a": "old", "b": "new", "machine": {}, "planted": 0.0, "rows": [row]}, AbRecord)
     (tmp_path / "ab.json").write_bytes(record.to_json(made))
     done = edgeconv("report", "ab.json", "--html", "ab.html", "--csv", "ab.csv", cwd=tmp_path)

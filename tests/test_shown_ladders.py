@@ -44,7 +44,12 @@ def row(step: str, block: str | None, microseconds: float, **rest: Any) -> dict[
     }
 
 
-HEAD = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "now", "machine": {"name": "made-up GPU"}}
+HEAD = {
+    "schema_version": 1,
+    "edgeconv_version": "0",
+    "created_utc": "2001-02-03T04:05:06+00:00",
+    "machine": {"name": "made-up GPU"},
+}
 HEAD |= {"versions": {}, "roof": {"copy_bytes_per_second": 1.0, "fma_flops_per_second": 1.0, "how": ""}}
 
 
@@ -110,7 +115,13 @@ def test_the_tables_of_a_report(conv: ConvRecord, gemm: GemmRecord) -> None:
 def test_each_column_of_the_spreadsheet(conv: ConvRecord, gemm: GemmRecord) -> None:
     lines = list(csv.DictReader(io.StringIO(export_csv([conv, gemm])[".csv"].decode())))
     assert len(lines) == len(conv.rows) + len(gemm.rows)
-    shown = {"machine": "made-up GPU", "created_utc": "now", "device": "cuda", "kind": "bench conv", "l2_state": "cold"}
+    shown = {
+        "machine": "made-up GPU",
+        "created_utc": "2001-02-03T04:05:06+00:00",
+        "device": "cuda",
+        "kind": "bench conv",
+        "l2_state": "cold",
+    }
     shown |= {"entrant": "textbook 16×16", "size": "1024", "stride": "1", "dtype": "float32", "status": "measured"}
     shown |= {"gflops": "2024.0", "floor_share": "0.02", "relative_error": "3e-07", "n": "7"}
     shown |= {"p10_seconds": "1.5e-09", "p90_seconds": "2.5e-09", "end_to_end_seconds": "", "flags": ""}

@@ -28,6 +28,7 @@ from edgeconv.bench.surface import cases_of, drawn_case
 from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import header
+from edgeconv.core.units import counted
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
@@ -215,7 +216,7 @@ def _warnings(rows: Sequence[BenchRow]) -> list[str]:
     for status, words in (("wrong", "gave a wrong result and got no time"), ("failed", "failed")):
         titles = [f"{row.candidate} on {row.device}" for row in rows if row.status == status]
         if titles:
-            lines.append(f"{', '.join(sorted(set(titles)))} {words} in {len(titles)} rows")
+            lines.append(f"{', '.join(sorted(set(titles)))} {words} in {counted(len(titles), 'row')}")
     shares = [found.roofline_share or 0 for row in rows if row.kind != "copy" for found in row.metrics.values()]
     above = sum(share > ABOVE for share in shares)
     if above:
@@ -224,4 +225,4 @@ def _warnings(rows: Sequence[BenchRow]) -> list[str]:
             "something else was at work while the roof, or the floor of the case, was measured"
         )
     flags = Counter(flag.partition(": ")[0] for row in rows for flag in row.machine.flags)
-    return lines + [f"{count} rows are flagged: {flag}" for flag, count in flags.items()]
+    return lines + [f"flagged in {counted(count, 'row')}: {flag}" for flag, count in flags.items()]

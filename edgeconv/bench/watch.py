@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Amount, Meta, Part
+from edgeconv.core.units import share_text
 from edgeconv.hardware.clocks import GpuReading, open_gpu
 from edgeconv.hardware.system_files import read_system_file
 
@@ -105,5 +106,5 @@ class Watch:
         if clocks and max(clocks) > min(clocks) * (1 + CLOCK_TOLERANCE):
             flags.append(f"clock moved: {min(clocks)} to {max(clocks)} MHz")
         if self.device == "cpu" and others is not None and others > OTHERS_TOLERANCE:
-            flags.append(f"other processes used the CPU: {others:.0%} of the cores")
+            flags.append(f"other processes used the CPU: {share_text(others)} of the cores")
         return Watched(min(clocks, default=None), max(clocks, default=None), others, flags)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 
 from edgeconv.errors import UsageError
@@ -22,6 +23,11 @@ def duration_text(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def local_time_text(moment: str) -> str:
+    """A moment of a record (ISO 8601) in the reader's time: `2026-11-25 23:05 UTC`."""
+    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M %Z}"
 
 
 def digits_text(value: float, digits: int) -> str:

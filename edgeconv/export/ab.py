@@ -23,7 +23,7 @@ def table(record: AbRecord, margin: float) -> Table:
             a, b = (seconds_text(geometric_mean(map(median, sides))) for sides in (row.a_seconds, row.b_seconds))
             cells = (a, b, str(row.ratio), str(len(row.a_seconds)))
         rows.append((row.verdict(margin), row.title, *cells))
-    header = ("verdict", "row", "A", "B", f"B / A, {CONFIDENCE:.0%} interval", "pairs")
+    header = ("verdict", "row", "A", "B", f"B / A, {share_text(CONFIDENCE)} interval", "pairs")
     return Table(f"{record.b} (B) beside {record.a} (A)", header, tuple(rows))
 
 

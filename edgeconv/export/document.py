@@ -9,7 +9,7 @@ from pathlib import Path
 from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
-from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.core.units import counted, digits_text, local_time_text, seconds_text
 from edgeconv.export import ab, figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
 from edgeconv.export.schemas import AnyRecord, LadderRecord
@@ -42,7 +42,7 @@ def documents(records: Sequence[AnyRecord]) -> Iterator[Document]:
             yield _of_bench(record)
         elif isinstance(record, AbRecord):
             title, table = f"edgeconv bench ab: {record.b} beside {record.a}", ab.table(record, ab.MARGIN)
-            yield Document(title, record.created_utc, [ab.summary(record, ab.MARGIN)], [table])
+            yield Document(title, local_time_text(record.created_utc), [ab.summary(record, ab.MARGIN)], [table])
         elif not isinstance(record, RunReport):
             yield _of_ladder(record)
     reports = [record for record in records if isinstance(record, RunReport)]
@@ -59,8 +59,8 @@ def _of_bench(record: BenchRecord) -> Document:
     formulas = [f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()]
     return Document(
         title=f"edgeconv bench '{record.grid.name}': {record.grid.summary}",
-        facts=f"{record.created_utc}, {len(record.rows):,} rows in {seconds_text(record.wall_seconds)}; "
-        "ratios compare medians of interleaved runs",
+        facts=f"{local_time_text(record.created_utc)}, {counted(len(record.rows), 'row')} in "
+        f"{seconds_text(record.wall_seconds)}; ratios compare medians of interleaved runs",
         summary=said,
         tables=_not_empty(
             fastest, tables.smallest_shares(record), goals, rows.every_row(record), tables.left_out(record)
@@ -75,7 +75,7 @@ def _of_ladder(record: LadderRecord) -> Document:
     everybody = rows.every_row(record)
     return Document(
         title=f"edgeconv {record.kind} on {record.machine.name}",
-        facts=record.created_utc,
+        facts=local_time_text(record.created_utc),
         summary=[tally(everybody, "row")],
         tables=_not_empty(ladders.by_size(record), everybody),
         drawings=figures.of_ladder(record),
@@ -89,7 +89,7 @@ def _of_runs(reports: Sequence[RunReport]) -> Document:
     said = [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
     return Document(
         title=f"edgeconv run: {names}",
-        facts=min(report.created_utc for report in reports),
+        facts=local_time_text(min(report.created_utc for report in reports)),
         summary=said if len(reports) == 1 else [tally(shown[0], "run")],
         tables=shown,
         drawings=figures.of_runs(reports),

@@ -19,7 +19,7 @@ from edgeconv.bench.ladders.gemm import GemmRow
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import competes, fastest, groups, median
 from edgeconv.core.safe_text import cell
-from edgeconv.core.units import seconds_text, share_text
+from edgeconv.core.units import counted, seconds_text, share_text
 from edgeconv.export.schemas import AnyRecord, LadderRecord
 from edgeconv.export.tables import Table, median_and_spread, rate, shown, times, without_empty_columns
 from edgeconv.io.files import utf8
@@ -182,7 +182,7 @@ def table_of(title: str, lines: Iterable[Line], columns: Columns = COLUMNS, fold
 def every_row(record: BenchRecord | LadderRecord) -> Table:
     """Of a ladder in the order of the record; of a bench everybody at each case, the fastest first."""
     lines = list(_ranked(record) if isinstance(record, BenchRecord) else lines_of(record))
-    return table_of(f"Everybody at each case: {len(lines):,} rows", lines, folded=True)
+    return table_of(f"Everybody at each case: {counted(len(lines), 'row')}", lines, folded=True)
 
 
 def _ranked(record: BenchRecord) -> Iterator[Line]:
