@@ -38,7 +38,7 @@ from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.flat_rows import TILES as FLAT_TILES
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
-from edgeconv.methods.cuda.sliding_tiles import StripTile, tiles_of
+from edgeconv.methods.cuda.sliding_tiles import StripTile, tile_for
 from edgeconv.methods.options import Options
 
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
@@ -157,13 +157,10 @@ SUMS = (
     WayToSum("mma float16", Case(RANDOM, "mix", "float16", "raw", border="reflect101"), (1,)),
     WayToSum("mma uint8 two directions", Case("scharr/0.125", "mix", "uint8", "clip", border="replicate"), (1,)),
     WayToSum("mma uint8, halves", Case(RANDOM, "mix", "uint8", "clip", border="reflect"), (1,)),
-    WayToSum("pairs", Case("kirsch", "each", "uint8", "abs", border="reflect101"), (1,)),
     WayToSum("planes uint16", Case("sobel", "each", "uint16", "abs")),
     WayToSum("planes, channel sum", Case("laplacian8", "mix", "uint16", "clip", border="replicate")),
     WayToSum("planes, weighted", Case("sobel", "luma", "uint8", "abs")),
     WayToSum("planes, gradient of fractions", Case("sobel/7", "each", "uint8", "abs"), everywhere=False),
-    WayToSum("pairs, differences", Case("robinson", "each", "uint8", "clip"), (1,), everywhere=False),
-    WayToSum("pairs, grey", Case("kirsch", "mix", "uint8", "abs", in_channels=1), (1,), everywhere=False),
     WayToSum("planes, ring", Case("kirsch", "mix", "uint8", "abs"), everywhere=False),
     WayToSum("planes, differences", Case("robinson", "each", "uint16", "raw"), everywhere=False),
     WayToSum("planes float16", Case("kirsch", "each", "float16", "raw", border="reflect")),
@@ -233,34 +230,27 @@ def alignments_of(rules: Case) -> list[Case]:
     return [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
 
 
-def every_tile(problem: Problem) -> list[tuple[int, StripTile]]:
-    """Those for rows that start on 16 bytes, and those for rows that start anywhere."""
-    return [*tiles_of(problem, aligned=False), *tiles_of(problem, aligned=True)]
-
-
 def strip_works(sums: WayToSum) -> Iterator[Work]:
-    """At each stride every start of a window and every tile; at one of them every alignment that occurs.
+    """At each stride every start of a window; at one of them every alignment that occurs.
 
     What shares its reads is taken at the first and the last stride.
     """
     for stride in sums.strides if sums.everywhere else dict.fromkeys((sums.strides[0], sums.strides[-1])):
         rules = replace(sums.rules, stride=stride)
-        first, *others = dict.fromkeys(tile for _, tile in reversed(every_tile(rules.problem())))
+        tile = tile_for(rules.problem())
         places: set[int] = set()
         alignments: set[tuple[bool, bool]] = set()
         for padding in PADDINGS if sums.everywhere else (rules.padding,):
             cases = alignments_of(replace(rules, padding=padding))
             on_chunks = [case for case in cases if rows_aligned(case.problem())[0]]
-            place = place_of_window(cases[0].problem(), first)
+            place = place_of_window(cases[0].problem(), tile)
             aligns = sums.everywhere and stride == sums.strides[len(sums.strides) // 2]
             new = [case for case in cases if aligns and rows_aligned(case.problem()) not in alignments]
             turn = on_chunks[len(places) % len(on_chunks)]
             for case in [*new, *([turn] if place not in places and turn not in new else [])]:
-                yield Work(STRIPS, case, words=(first,))
+                yield Work(STRIPS, case, words=(tile,))
             places.add(place)
             alignments |= {rows_aligned(case.problem()) for case in new}
-        if sums.everywhere:
-            yield from (Work(STRIPS, alignments_of(rules)[0], words=(tile,)) for tile in others)
 
 
 FLAT = (
@@ -309,21 +299,6 @@ APART = 5
 """A stride at which strips do not read every row."""
 STARTS = ((3, 1), (131, 0), (261, 5))
 """Widths, from a window to several tiles, and where arrays start: in samples past an aligned address."""
-
-
-def bulk_works() -> list[Work]:
-    """The strips with rows that copy engines move: output rows only where they are whole chunks.
-
-    Of the kinds of sums that share their reads with another none is here: how rows come makes no difference to them.
-    """
-    works = []
-    for sums in SUMS:
-        for stride in sums.strides if sums.everywhere else ():
-            rules = replace(sums.rules, stride=stride)
-            _, tile = tiles_of(rules.problem(), aligned=True)[-1]
-            cases = alignments_of(rules)
-            works += [Work(STRIPS, case, words=(tile,)) for case in cases[: 2 if stride == 2 else 1]]
-    return works
 
 
 def implicit_works() -> Iterator[Work]:
@@ -384,7 +359,7 @@ LARGE_ON_A_GPU = (700, 1300)
 def works_for_a_gpu() -> list[Work]:
     """One case of each compiled kernel, on a GPU: the table, the rules in one shape, and pictures that fill it."""
     works = [work for part in groups().values() for work in part if work.maker != CUDNN]
-    works += [*bulk_works(), *ladder_works()]
+    works += ladder_works()
     rules = [replace(case, shape=(13, 45)) for case in RULES]
     works += [Work(maker, case) for maker in MAKERS for case in rules]
     large = [replace(case, shape=LARGE_ON_A_GPU) for case in RULES]

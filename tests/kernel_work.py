@@ -174,15 +174,12 @@ def _runner() -> subprocess.Popen[bytes]:
     return runner
 
 
-def run_on_cpu(works: Sequence[Any], libraries: Path, sources: Path = FOLDER, bulk: bool = False) -> Ended:
+def run_on_cpu(works: Sequence[Any], libraries: Path, sources: Path = FOLDER) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
-    `works` is a list of whatever run_on_cpu.py takes. `bulk` compiles them as for a GPU that has bulk copies (compute
-    capability 9.0).
+    `works` is a list of whatever run_on_cpu.py takes.
     """
     environment = {"HOST_CUDA_LIBRARIES": str(libraries), "HOST_CUDA_SOURCES": str(sources)}
-    if bulk:
-        environment["HOST_CUDA_BULK"] = "1"
     runner = _runner()
     assert runner.stdin is not None
     assert runner.stdout is not None
@@ -192,14 +189,14 @@ def run_on_cpu(works: Sequence[Any], libraries: Path, sources: Path = FOLDER, bu
     return ended
 
 
-def all_right(works: Sequence[Any], libraries: Path, bulk: bool = False) -> None:
+def all_right(works: Sequence[Any], libraries: Path) -> None:
     """Run all of it; a failure shows what was printed."""
-    ended = run_on_cpu(works, libraries, bulk=bulk)
+    ended = run_on_cpu(works, libraries)
     assert ended.code == 0, ended.text
 
 
 def assert_detected(
-    folder: Path, libraries: Path, work: Any, source: str, pattern: str, instead: str, shows: str, bulk: bool = False
+    folder: Path, libraries: Path, work: Any, source: str, pattern: str, instead: str, shows: str
 ) -> None:
     """Run it with a mistake in a copy of a kernel's source; it must end as `shows` matches."""
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
@@ -207,6 +204,6 @@ def assert_detected(
     faulty, changes = re.subn(pattern, instead, text)
     assert changes, f"{source} has changed: nothing matches {pattern}"
     (folder / source).write_text(faulty, encoding="utf-8")
-    ended = run_on_cpu([work], libraries, folder, bulk)
+    ended = run_on_cpu([work], libraries, folder)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(shows, ended.text), ended.text

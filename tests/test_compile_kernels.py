@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from command import PROJECT
 from command import script as load_script
-from cpu_problems import RANDOM, Case
 
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.kernels import KernelVariant
-from edgeconv.methods.cuda.sliding import strip_variant
-from edgeconv.methods.cuda.sliding_tiles import shared_bytes, tile_for
 
 LOG = """default_program(3): warning #177-D: variable "unused" was declared but never referenced
 ptxas info    : 48 bytes gmem
@@ -111,20 +107,3 @@ def test_a_good_kernel_is_good(script: ModuleType) -> None:
     (roof,) = [variant for variant in script.every_variant() if variant.entry == "fma_chains"]
     for compiled in script.compile_all([(roof, architecture) for architecture in script.ARCHITECTURES]):
         assert compiled.wrong is None
-
-
-def test_a_block_of_strips_takes_no_more_shared_memory_than_the_host_counts(script: ModuleType) -> None:
-    """Rows that start anywhere and words that warps share take the most beside the rows themselves."""
-    needs_nvrtc(script)
-    for channels, dtype, mode, stride, warps in (
-        ("each", "uint8", "abs", 4, 3),
-        ("luma", "uint16", "abs", 1, 5),
-        ("mix", "float32", "raw", 2, 3),
-        ("each", "float64", "raw", 1, 4),
-    ):
-        problem = Case(RANDOM, channels, dtype, mode, stride=stride, shape=(40, 41)).problem()
-        tile = replace(tile_for(problem, aligned=False), warps=warps, min_blocks=1)
-        (compiled,) = script.compile_all([(strip_variant(problem, tile, False, False), "sm_90")])
-        assert compiled.figures is not None, compiled.log
-        taken, counted = compiled.figures["bytes shared"], shared_bytes(problem, tile)
-        assert counted - 1536 < taken <= counted

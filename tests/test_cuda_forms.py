@@ -16,8 +16,9 @@ from problems import assert_right, run_on_gpu
 
 from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, named_filter
 from edgeconv.core.problem import Problem, make_problem
+from edgeconv.methods.cuda.flat_rows import FlatFilter, flat_filter
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, form_for, has_strips
-from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
+from edgeconv.methods.cuda.sliding_forms import plane_filter
 from edgeconv.methods.options import Options
 
 WHITE = 255
@@ -26,7 +27,7 @@ WHITE = 255
 @pytest.mark.parametrize(
     ("name", "channels", "dtype", "arithmetic", "names"),
     [
-        ("kirsch", "each", "uint8", "pairs", ("ring of three",)),
+        ("kirsch", "each", "uint8", "planes", ("ring of three",)),
         ("robinson", "luma", "uint8", "planes", ("weighted channel", "ring of differences")),
         ("kirsch", "mix", "float16", "planes", ("channel sum", "equal outputs", "ring of three")),
         (NO_RING, "each", "float32", "planes", ()),
@@ -80,11 +81,11 @@ def compass(first: float, others: float) -> Weights:
 
 def compass_problem(kernels: Weights, dtype: str = "uint8") -> Problem:
     weights = WeightSet(np.tile(kernels[:, np.newaxis, np.newaxis], (1, 3, 1, 1, 1)), 3, "maximum")
-    return make_problem((9, 9, 3), dtype, weights, output_mode="abs")
+    return make_problem((9, 16, 3), dtype, weights, output_mode="abs")
 
 
-def in_halves(form: PlaneFilter, rings: np.ndarray) -> np.ndarray:
-    """What sliding_forms.cuh computes under PAIRS, every step rounded to a half, in units of its least one."""
+def in_halves(form: FlatFilter, rings: np.ndarray) -> np.ndarray:
+    """What flat_rows.cu computes under PAIRS, every step rounded to a half, in units of its least one."""
     unit = 2.0**-24
 
     def rounded(values: Any) -> np.ndarray:
@@ -116,8 +117,8 @@ RINGS = np.concatenate([CORNERS, np.random.default_rng(8).integers(0, WHITE + 1,
 def test_halves_give_every_byte_of_what_they_are_taken_for(first: int, others: int, power: int, robinson: bool) -> None:
     kernels = named_filter("robinson").kernels * (first or 1) if robinson else compass(first * 2**power, others)
     problem = compass_problem(kernels)
-    form = plane_filter(problem)
-    if form is None or not holds_pairs(problem, form):
+    form = flat_filter(problem)
+    if form is None or not form.has_pairs:
         return
     on_ring = np.stack([kernels[(slice(None), *place)] for place in COMPASS_RING], axis=-1)
     expected = np.abs((RINGS @ on_ring.T.astype(np.int64)).max(axis=1)).clip(0, WHITE)
@@ -136,11 +137,10 @@ def test_halves_give_every_byte_of_what_they_are_taken_for(first: int, others: i
     ],
 )
 def test_which_rings_halves_hold(first: float, others: float, held: bool) -> None:
-    problem = compass_problem(compass(first, others))
-    form = plane_filter(problem)
-    assert form is not None
-    assert holds_pairs(problem, form) == held
-    assert not holds_pairs(compass_problem(compass(first, others), "uint16"), form)
+    form = flat_filter(compass_problem(compass(first, others)))
+    assert (form is not None and form.has_pairs) == held
+    of_16_bits = flat_filter(compass_problem(compass(first, others), "uint16"))
+    assert of_16_bits is None or not of_16_bits.has_pairs
 
 
 # --- roots --------------------------------------------------------------------------------------------------------

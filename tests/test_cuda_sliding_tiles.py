@@ -1,9 +1,8 @@
-"""How CUDA `sliding` chooses: tiles that a block has room for, strips of whole steps, arithmetic by the weights."""
+"""How CUDA `sliding` chooses: tiles of whole words, strips of whole steps, arithmetic by the weights."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.sliding_arithmetic import (
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
@@ -22,14 +20,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     has_short_sums,
     has_strips,
 )
-from edgeconv.methods.cuda.sliding_tiles import (
-    MOST_SHARED_BYTES,
-    StripTile,
-    shared_bytes,
-    strip_height,
-    tile_for,
-    tiles_of,
-)
+from edgeconv.methods.cuda.sliding_tiles import strip_height, tile_for
 
 WORD_BYTES = 4
 MODES = {
@@ -65,26 +56,19 @@ OTHERS = [
 """Grey pictures, and the banks that strips do in one pass."""
 
 
-@cache
-def kinds(dtype: str) -> list[tuple[str, Problem, bool, tuple[tuple[int, StripTile], ...]]]:
-    """Each work of a sample type with rows on 16 bytes and with others: what it is, and its tiles."""
-    problems = [(str(work), work.problem()) for work in (*WORKS, *OTHERS) if work.dtype == dtype]
-    return [
-        (f"{work}, aligned {aligned}", problem, aligned, tiles_of(problem, aligned))
-        for work, problem in problems
-        for aligned in (True, False)
-    ]
-
-
 @pytest.mark.parametrize("dtype", MODES)
-def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(dtype):
-    for what, problem, _, tiles in kinds(dtype):
-        sizes = [least for least, _ in tiles]
-        assert sizes == sorted(sizes, reverse=True), what
-        assert sizes[-1] == 0, what
-        assert all(shared_bytes(problem, tile) <= MOST_SHARED_BYTES for _, tile in tiles), what
-        if arithmetic_for(problem) == "mma":
-            assert all(tile.step_rows % 2 == 0 for _, tile in tiles), f"{what}: the tensor cores take pairs of rows"
+def test_every_work_has_a_tile_of_whole_words(dtype):
+    """And pairs of rows for the tensor cores."""
+    for work in (*WORKS, *OTHERS):
+        problem = work.problem()
+        if work.dtype != dtype or not has_strips(problem):
+            continue
+        tile = tile_for(problem)
+        read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
+        written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
+        assert read > 0, str(work)
+        assert read % WORD_BYTES == written % WORD_BYTES == 0, str(work)
+        assert arithmetic_for(problem) != "mma" or tile.step_rows % 2 == 0, str(work)
 
 
 @given(
@@ -92,17 +76,17 @@ def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(dtype):
     stride=st.integers(1, LARGEST_STRIP_STRIDE),
     strips_at_once=st.integers(1, 300),
     dtype=st.sampled_from(sorted(MODES)),
-    aligned=st.booleans(),
+    pictures=st.sampled_from((1, 7)),
 )
-def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, aligned):
+def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, pictures):
     problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(height * stride, 64)).problem()
-    tile = tile_for(problem, aligned)
-    rows = strip_height(problem, tile, strips_at_once)
+    tile = tile_for(problem)
+    rows = strip_height(problem, tile, strips_at_once, pictures)
     before = (KERNEL_SIZE - 1) // stride
     assert rows >= 1
     assert (rows + before) % tile.step_rows == 0
-    alone = -(-problem.output_height // strips_at_once)
-    assert rows <= max(alone, 2 * max(0, KERNEL_SIZE - stride)) + tile.step_rows
+    alone = -(-problem.output_height * pictures // strips_at_once)
+    assert rows <= max(alone, 2 * max(1, KERNEL_SIZE - stride)) + tile.step_rows
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -21,12 +21,10 @@ from kernel_table import (
     SUMS,
     WayToSum,
     alignments_of,
-    bulk_works,
     few_of,
     groups,
     place_of_window,
     rows_aligned,
-    rows_anywhere,
     strip_works,
 )
 from kernel_work import (
@@ -44,7 +42,7 @@ from kernel_work import (
 from problems import AWKWARD_SHAPES
 from selection import few_then_slow
 
-from edgeconv.methods.cuda.sliding_tiles import tiles_of
+from edgeconv.methods.cuda.sliding_tiles import tile_for
 from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.skipif(
@@ -72,17 +70,9 @@ def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
     all_right(works(maker, rules, Options()), libraries)
 
 
-@pytest.mark.parametrize("rules", few_then_slow([*RULES, Case(RANDOM, "mix", "float32", "raw", padding=0)]), ids=str)
-def test_bulk_copies(libraries: Path, rules: Case) -> None:
-    """The way that rows take on compute capability 9.0 and later, where they start on 16 bytes."""
-    aligned = [Work(LARGE_SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
-    all_right(aligned, libraries, bulk=True)
-
-
 @pytest.mark.parametrize("rules", few_then_slow(BATCHES), ids=str)
 def test_batches(libraries: Path, rules: Case) -> None:
-    for bulk in (False, True):
-        all_right([Work(SLIDING, rules, pictures=3)], libraries, bulk=bulk)
+    all_right([Work(SLIDING, rules, pictures=3)], libraries)
 
 
 @pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
@@ -116,10 +106,8 @@ def test_grey_banks_and_float64(libraries: Path, way: str) -> None:
 
 @pytest.mark.parametrize("case", few_then_slow([BANKS[4], BANKS[5], GREY[0], DOUBLES[0], BANKS[8]], 2), ids=str)
 def test_large_sliding_of_banks(libraries: Path, case: Case) -> None:
-    """Also with rows that start anywhere, and as on a GPU with bulk copies; the first two by the lanes of a warp."""
-    works = [Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)]
-    for bulk in (False, True):
-        all_right(works, libraries, bulk=bulk)
+    """Also with rows that start anywhere; the first two by the lanes of a warp."""
+    all_right([Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)], libraries)
 
 
 @dataclass(frozen=True)
@@ -133,8 +121,6 @@ class Fault:
     pattern: str
     instead: str
     shows: str
-    bulk: bool = False
-    """On a GPU with bulk copies."""
 
 
 NOTHING, WRONG = "(void)0", r"wrong: \d+ wrong samples"
@@ -192,7 +178,7 @@ FAULTS = (
         LARGE_SLIDING,
         ALIGNED,
         "methods/cuda/sliding.cu",
-        r"__sync(warp|threads)\(\)",
+        r"__syncwarp\(\)",
         NOTHING,
         WRONG,
     ),
@@ -201,56 +187,26 @@ FAULTS = (
         LARGE_SLIDING,
         FLOATS,
         "methods/cuda/sliding.cu",
-        r"__pipeline_wait_prior\(.*\)",
+        r"wait_for_copies_but<STEPS_AHEAD>\(\)",
         NOTHING,
         WRONG,
-    ),
-    Fault(
-        "nobody waits for bulk reads",
-        LARGE_SLIDING,
-        ALIGNED,
-        "methods/cuda/sliding.cu",
-        r"wait_for_phase\(.*\)",
-        NOTHING,
-        WRONG,
-        True,
-    ),
-    Fault(
-        "nobody waits for bulk writes",
-        LARGE_SLIDING,
-        ALIGNED,
-        "methods/cuda/sliding.cu",
-        r"wait_for_bulk_writes\(\)",
-        NOTHING,
-        WRONG,
-        True,
-    ),
-    Fault(
-        "a phase counts too few bytes",
-        LARGE_SLIDING,
-        ALIGNED,
-        "methods/cuda/sliding_rows.cuh",
-        r"expect_bytes\(arrival, bytes\)",
-        "expect_bytes(arrival, bytes + 16)",
-        "waits for a phase that does not end|a phase begins before",
-        True,
     ),
     Fault(
         "a chunk beyond the picture's last sample is copied",
         LARGE_SLIDING,
         FLOATS,
         "methods/cuda/sliding_rows.cuh",
-        r"chunks\.end = max\(.*\)",
-        NOTHING,
+        r" && from \+ CHUNK <= end\)",
+        ")",
         r"AddressSanitizer: use-after-poison[\s\S]*READ of size 16",
     ),
     Fault(
-        "the border is not put into the ring",
+        "the border is not put into the rows",
         LARGE_SLIDING,
         FLOATS,
         "methods/cuda/sliding.cu",
-        r"fill_border\(samples, border_samples",
-        "(void)(samples, border_samples",
+        r"patch\(step\.samples\(i\), own\)",
+        NOTHING,
         WRONG,
     ),
     Fault(
@@ -258,20 +214,9 @@ FAULTS = (
         LARGE_SLIDING,
         FLOATS,
         "methods/cuda/sliding_rows.cuh",
-        r"const unsigned lead = leads\[i\];",
-        "const unsigned lead = leads[0];",
+        r"position \+ place_in_step\(i\);",
+        "position;",
         WRONG,
-        True,
-    ),
-    Fault(
-        "a row that threads fill is read before all of them have, where no step is ahead",
-        LARGE_SLIDING,
-        Case(RANDOM, "mix", "uint8", "raw", stride=5, border="replicate", shape=(37, 131)),
-        "methods/cuda/sliding.cu",
-        r"if \(STEPS_AHEAD == 0\) __syncthreads\(\);",
-        NOTHING + ";",
-        WRONG,
-        True,
     ),
     Fault(
         "one thread does not come to the barrier",
@@ -298,7 +243,7 @@ FAULTS = (
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> None:
     work = Work(fault.maker, fault.rules)
     change = fault.source, fault.pattern, fault.instead, fault.shows
-    assert_detected(tmp_path / "sources", libraries, work, *change, fault.bulk)
+    assert_detected(tmp_path / "sources", libraries, work, *change)
 
 
 TABLE = groups()
@@ -308,11 +253,6 @@ TABLE = groups()
 @pytest.mark.parametrize("part", TABLE)
 def test_every_code_path(libraries: Path, part: str) -> None:
     all_right(TABLE[part], libraries)
-
-
-@pytest.mark.slow
-def test_every_code_path_of_bulk_copies(libraries: Path) -> None:
-    all_right([*bulk_works(), *rows_anywhere()], libraries, bulk=True)
 
 
 @pytest.mark.parametrize("sums", [sums for sums in SUMS if sums.everywhere], ids=lambda sums: sums.name)
@@ -325,6 +265,5 @@ def test_the_table_has_every_place_where_a_window_can_start(sums: WayToSum) -> N
         for padding in range(33):
             rules = replace(sums.rules, stride=stride, padding=padding)
             problem = rules.problem()
-            _, tile = tiles_of(problem, aligned=True)[-1]
-            assert (stride, place_of_window(problem, tile)) in met, f"stride {stride}, padding {padding}"
+            assert (stride, place_of_window(problem, tile_for(problem))) in met, f"stride {stride}, padding {padding}"
             assert {rows_aligned(case.problem()) for case in alignments_of(rules)} <= aligned

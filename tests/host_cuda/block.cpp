@@ -48,7 +48,6 @@ void leave(State state) {
 static void start() {
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
     body(body_arguments);
-    finish_bulk_writes_of_thread();
     leave(State::done);
 }
 

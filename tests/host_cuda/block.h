@@ -27,6 +27,4 @@ struct Fiber {
 extern std::vector<Fiber> fibers;
 extern Fiber *current;
 
-void finish_bulk_writes_of_thread();
-
 }  // namespace host_cuda

@@ -39,7 +39,7 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-sections=shared_memory
 WARNINGS = ("-Wno-unknown-pragmas",)
 LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()
 """The usual linker takes a sixth of the time that a small kernel takes to compile."""
-RUNTIME = ("block", "warp_mma", "bulk_copies")
+RUNTIME = ("block", "warp_mma")
 """The .cpp files that every kernel is linked with."""
 
 
@@ -145,13 +145,12 @@ def _kept(name: str, *depends: Any) -> Path:
 
 
 @cache
-def _precompiled_header(bulk: bool) -> Path:
+def _precompiled_header() -> Path:
     """A folder with host_cuda.h as the compiler takes it in at once: it is a third of the time of a small kernel."""
-    header = _kept("header-KEY/host_cuda.h.gch", bulk)
+    header = _kept("header-KEY/host_cuda.h.gch")
     if not header.exists():
         header.parent.mkdir(exist_ok=True)
-        macros = ("-DHOST_CUDA_BULK",) if bulk else ()
-        _compile((*macros, f"-I{HERE}", "-x", "c++-header", str(HERE / "host_cuda.h")), header, "host_cuda.h")
+        _compile((f"-I{HERE}", "-x", "c++-header", str(HERE / "host_cuda.h")), header, "host_cuda.h")
     return header.parent
 
 
@@ -171,12 +170,10 @@ def load(variant: Any) -> Kernel:
     """kernels.load for the CPU: `variant` compiled by g++ from the file itself."""
     sources = Path(os.environ["HOST_CUDA_SOURCES"])
     macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
-    bulk = "HOST_CUDA_BULK" in os.environ
-    macros += ("-DHOST_CUDA_BULK",) if bulk else ()
     program = f'#include "host_cuda.h"\n#include "{variant.source}"\nHOST_CUDA_LAUNCH({variant.entry})\n'
     library = _kept(f"{variant.entry}-KEY.so", program, macros, _texts(sources / variant.source, {}))
     if not library.exists():
-        source = (*macros, f"-I{_precompiled_header(bulk)}", f"-I{HERE}", f"-I{sources}", "-x", "c++", "-")
+        source = (*macros, f"-I{_precompiled_header()}", f"-I{HERE}", f"-I{sources}", "-x", "c++", "-")
         _compile(("-shared", *LINKER, *source, "-x", "none", *_runtime()), library, variant.source, program)
     return Kernel(library)
 

@@ -153,6 +153,3 @@ inline int atomicCAS(int *at, int expected, int value) {
 
 #include "intrinsics.h"
 #include "pairs.h"
-#ifdef HOST_CUDA_BULK
-#include "bulk_copies.h"
-#endif

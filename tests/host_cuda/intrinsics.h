@@ -1,5 +1,6 @@
 // intrinsics.cuh for g++: the same instructions written out. Its include guard keeps the GPU's version away.
 #pragma once
+#include "cuda_pipeline.h"
 #include "warp_mma.h"
 
 #define EDGECONV_INTRINSICS
@@ -88,6 +89,12 @@ inline void copy_16_bytes(const float *from, float *to) {
     *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
 }
 inline void wait_for_copies() {}
+typedef unsigned char *SharedAddress;
+inline SharedAddress shared_address(void *place) { return static_cast<unsigned char *>(place); }
+inline void copy_chunk(SharedAddress to, const void *from) { __pipeline_memcpy_async(to, from, 16); }
+inline void commit_copies() { __pipeline_commit(); }
+template <int ALLOWED>
+void wait_for_copies_but() { __pipeline_wait_prior(ALLOWED); }
 
 // --- the compiler -------------------------------------------------------------------------------------------------------
 inline void hide_origin(const unsigned *&) {}

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from edgeconv.core import forms
 from edgeconv.core.exactness import WHOLE, is_whole, own_arithmetic, sums_for
+from edgeconv.core.filters import COMPASS_RING
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import AddressPlan
 from edgeconv.methods.cuda.kernel_args import batch_defines, launch_of, picture_geometry, problem_defines
-from edgeconv.methods.cuda.sliding_forms import LARGEST_WHOLE_HALF, ring_holds_pairs
 
 Kind = Literal["any", "sum", "difference", "beside"]
 """How three numbers are joined: weighted; plainly; the last less the first; the outer two and a weighted middle one."""
@@ -34,6 +34,8 @@ Interval = tuple[float, float]
 FlatForm = Literal["lines", "ring_of_three", "ring_of_differences"]
 
 MOST_CHANNELS, MOST_LINES, MOST_DIRECTIONS = 4, 6, 2
+LARGEST_WHOLE_HALF = 2048
+"""Halves hold all whole numbers up to it."""
 VECTOR_BYTES = 16
 """Of a thread in a row, at most; rows start on a multiple of it."""
 
@@ -125,7 +127,7 @@ def flat_filter(problem: Problem) -> FlatFilter | None:
     found = _ring(problem) if problem.combine == "maximum" else _lines(problem)
     if found is None or problem.dtype != np.uint8:
         return found
-    holds = _hold_pairs(found) if found.lines else ring_holds_pairs(found.near, found.far, found.form)
+    holds = _hold_pairs(found) if found.lines else _ring_holds_pairs(found.near, found.far, found.form)
     return replace(found, has_pairs=True) if holds else None
 
 
@@ -203,6 +205,26 @@ def _hold_pairs(filter_: FlatFilter) -> bool:
     weights = [abs(weight) for join in (*filter_.lines, *filter_.rows) for weight in join.weights]
     are_whole = all(weight == np.rint(weight) and weight <= LARGEST_WHOLE_HALF for weight in weights)
     return are_whole and all(max(-low, high) <= LARGEST_WHOLE_HALF for low, high in on_the_way)
+
+
+def _ring_holds_pairs(near: float, far: float, form: str) -> bool:
+    """Whether halves hold every partial sum of a ring of bytes."""
+    if not (_is_whole_half(near) and _is_whole_half(far)):
+        return False
+    if form == "ring_of_differences":  # the product may round, but only what is clipped anyway
+        return True
+    never_negative = near * KERNEL_SIZE + far * len(COMPASS_RING) >= 0
+    return never_negative and _significant(near) * KERNEL_SIZE * np.iinfo(np.uint8).max <= LARGEST_WHOLE_HALF
+
+
+def _significant(weight: float) -> float:
+    """A whole number without its factors of two."""
+    number = abs(int(weight))
+    return float(number // (number & -number)) if number else 0.0
+
+
+def _is_whole_half(weight: float) -> bool:
+    return weight == np.rint(weight) and abs(weight) <= LARGEST_WHOLE_HALF
 
 
 # --- tiles and plans --------------------------------------------------------------------------------------------------

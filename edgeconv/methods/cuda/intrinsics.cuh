@@ -295,6 +295,33 @@ __device__ __forceinline__ void copy_16_bytes(const float *from, float *to) {
 #endif
 }
 
+typedef unsigned SharedAddress;
+__device__ __forceinline__ SharedAddress shared_address(void *place) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(place));
+}
+// Copy 16 bytes there, asynchronously where the GPU can.
+__device__ __forceinline__ void copy_chunk(SharedAddress to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+#else
+    const uint4 chunk = *static_cast<const uint4 *>(from);
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(chunk.x), "r"(chunk.y), "r"(chunk.z), "r"(chunk.w)
+                 : "memory");
+#endif
+}
+// The copies so far are a group; wait for all groups of this thread but the newest ALLOWED.
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int ALLOWED>
+__device__ __forceinline__ void wait_for_copies_but() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(ALLOWED) : "memory");
+#endif
+}
+
 // Wait for this thread's asynchronous copies.
 __device__ __forceinline__ void wait_for_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -3,7 +3,7 @@
 Four kernels share the problems between them:
 
     flat_rows.cu        each channel by itself at stride 1, where rows start on 16 bytes (flat_rows.py)
-    sliding.cu          blocks walk down strips of the picture; strides 1 to 6
+    sliding.cu          warps walk down strips of the picture; strides 1 to 6
     sliding_bank.cu     many filters at once: lanes share the outputs of their pixels (sliding_bank.py)
     sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, and pictures so small
                         that what a strip waits for at its start is longer than its computation
@@ -15,7 +15,7 @@ that a new filter of the same structure compiles nothing.
 
     sliding_arithmetic.py   which kernel and which arithmetic a problem takes
     sliding_forms.py        which form, of those of core/forms.py
-    sliding_tiles.py        how strips are cut: the measured table
+    sliding_tiles.py        how strips are cut: a rule of a few tiles
     sliding_packing.py      weights as the kernels take them
 """
 
@@ -37,6 +37,7 @@ from edgeconv.methods.base import AddressPlan, Method, Plan
 from edgeconv.methods.cuda import canny_plan
 from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
 from edgeconv.methods.cuda.kernel_args import (
+    WARP,
     BankPart,
     Defines,
     Pitches,
@@ -67,12 +68,8 @@ from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
     StripTile,
-    batch_strip_height,
-    fitted,
     strip_height,
     tile_for,
-    tile_for_batch,
-    tiles_of,
 )
 from edgeconv.methods.options import Options
 
@@ -127,7 +124,7 @@ def strip_variant(
         defines.append(("MENDS", 1))
     form = form_for(problem)
     if form is not None:
-        defines += [*form.macros, *((("PAIRS", 1),) if arithmetic == "pairs" else ())]
+        defines += form.macros
     return KernelVariant("methods/cuda/sliding.cu", "sliding", tuple(defines))
 
 
@@ -197,11 +194,11 @@ def variants() -> tuple[KernelVariant, ...]:
     listed += [*flat_variants((*problems, *tiled)), *bank_variants()]
     for problem in filter(has_strips, (*problems, *tiled)):
         for aligned in (False, True):
-            listed += [strip_variant(problem, tile, aligned, aligned) for _, tile in tiles_of(problem, aligned)]
+            listed.append(strip_variant(problem, tile_for(problem, aligned), aligned, aligned))
     for problem in (problems[0], problems[3], problems[7]):
         listed += [
             direct_variant(problem, batch=True),
-            strip_variant(problem, tile_for(problem, aligned=True), True, True, batch=True),
+            strip_variant(problem, tile_for(problem), True, True, batch=True),
         ]
     return unique(listed)
 
@@ -309,22 +306,15 @@ class StripPlan(AddressPlan):
 
     def _new_cut(self, aligned_in: bool, aligned_out: bool) -> Cut:
         problem, batch = self.problem, self.pictures > 1
-        tile = self.tile or (
-            tile_for_batch(problem, aligned_in, self.pictures)
-            if batch
-            else fitted(problem, tile_for(problem, aligned_in))
-        )
+        tile = self.tile or tile_for(problem, aligned_in)
         kernel = load(strip_variant(problem, tile, aligned_in, aligned_out, batch))
-        across = -(-problem.output_width // (tile.threads * tile.thread_pixels))
-        at_once = max(1, resident_blocks(kernel, tile.threads) // across)
-        if batch:
-            rows_per_strip = batch_strip_height(problem, tile, self.pictures, at_once)
-        else:
-            rows_per_strip = strip_height(problem, tile, at_once)
+        across = -(-problem.output_width // (WARP * tile.thread_pixels))
+        at_once = max(1, resident_blocks(kernel, WARP) // across)
+        rows_per_strip = strip_height(problem, tile, at_once, self.pictures)
         strips = -(-problem.output_height // rows_per_strip)
         geometry = picture_geometry(problem, across, rows_per_strip)
         arguments = (geometry, packed_weights(problem, aligned_in), *self._pointers)
-        launch = launch_of(problem, self.pictures, kernel, across * strips, (tile.threads, 1), *arguments)
+        launch = launch_of(problem, self.pictures, kernel, across * strips, (WARP, 1), *arguments)
         return Cut(launch, tile, rows_per_strip, strips)
 
 

@@ -8,7 +8,6 @@
     planes    one filter for every plane by a form of core/forms.py, float32 (sliding_forms.py): the largest of eight
               directions, magnitudes of 16 bits, and channels that are added before they are filtered
     planes64  the same in float64, of float64 pictures
-    pairs     the same, two samples of 8 bits in a register, as halves
 
 The maximum of eight directions that are not one filter for every plane, or of whole numbers whose sums float32 does not
 hold, is not for strips: the direct kernel computes it.
@@ -25,9 +24,9 @@ from edgeconv.core.exactness import HALVES_STEP, TWOFOLD_HALF, bound, is_whole, 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
+from edgeconv.methods.cuda.sliding_forms import PlaneFilter, plane_filter
 
-StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "planes64", "pairs"]
+StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "planes64"]
 ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "fma": "float32 FMA",
     "fma64": "float64 FMA",
@@ -35,7 +34,6 @@ ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "mma": "tensor cores, {} weights and {} sums",
     "planes": "float32, one filter per plane",
     "planes64": "float64, one filter per plane",
-    "pairs": "whole numbers, two halves per register",
 }
 
 REORDERED: tuple[StripArithmetic, ...] = ("mma", "planes", "planes64")
@@ -130,7 +128,7 @@ def arithmetic_for(problem: Problem) -> StripArithmetic:
     if sums_for(problem) == "float64":
         return "fma64" if form is None else "planes64"
     if form is not None:
-        return "pairs" if holds_pairs(problem, form) else "planes"
+        return "planes"
     if has_int8_weights(problem):
         return "mma" if _fits_fragments(problem) and _needs_mma(problem) else "dp4a"
     # Nine products for each byte, or two directions of halves, are faster without.

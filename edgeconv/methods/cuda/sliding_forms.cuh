@@ -3,10 +3,7 @@
 // A plane is a channel, or the sum of a pixel's channels, each times its share (CHANNEL_SUM). A thread keeps the last
 // three rows of its window as lanes, and makes each value of the nine lanes under the filter.
 //
-//     a lane         one sample of a plane: float32, or float64 of a float64 picture (Real)
-//     under PAIRS    two samples of a row of bytes, two bytes apart, as halves. A byte is the bits of its multiple of
-//                    2^-24, and so is every whole number up to 2,048: nothing is converted on either way. Sums of
-//                    halves take the pipe of the multiply-adds, maxima and bytes that of integers, both at a time.
+// A lane is one sample of a plane: float32, or float64 of a float64 picture (Real).
 //
 // Variants, by macro FORM:
 //     taps                    nine products for each direction, or for one of each two that are opposite (BY_SIZE)
@@ -16,7 +13,6 @@
 // ONE_BESIDE      flag: under FORM gradient, differences beside the middle one count once
 // BY_SIZE         flag: under FORM taps, the largest size of a response is wanted
 // CHANNEL_SUM     1: the channels are added as they are; 2: each times its share
-// PAIRS           flag; 8 bits, STRIDE 1, no CHANNEL_SUM, a ring whose sums halves hold (sliding_forms.py)
 //
 // Float pictures (MENDS) are computed in the same way. Where a window holds a NaN or an infinity, or a sum overflows, the
 // value is not finite, or is right all the same; what is not finite is computed again:
@@ -45,7 +41,6 @@ constexpr int MOST_KERNELS = 8;
 struct Weights {
     Real share[3];                                      // times 2^126; of a float picture times what keeps `kernel` below 1
     Real near, far;                                     // of a ring; of a gradient beside the middle, and in it
-    unsigned near_halves, far_halves;                   // the same, twice in a word
     Real kernel[MOST_KERNELS][KERNEL_SIZE][KERNEL_SIZE];  // of taps
 };
 typedef Weights Filter;
@@ -54,16 +49,8 @@ constexpr int PARTS_OF_ROW = 1;
 
 #include "lanes.cuh"
 
-#ifdef PAIRS
-__device__ __forceinline__ Lane near_of(const Filter &filter) { return filter.near_halves; }
-__device__ __forceinline__ Lane far_of(const Filter &filter) { return filter.far_halves; }
-#else
-__device__ __forceinline__ Lane near_of(const Filter &filter) { return filter.near; }
-__device__ __forceinline__ Lane far_of(const Filter &filter) { return filter.far; }
-#endif
-
 __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE], const Filter &filter) {
-    return multiply_add(far_of(filter), Lane(), multiply(near_of(filter), largest_of_differences(apart)));
+    return multiply_add(filter.far, Lane(), multiply(filter.near, largest_of_differences(apart)));
 }
 
 // --- a row of a thread's window ---------------------------------------------------------------------------------------------
@@ -73,11 +60,6 @@ constexpr bool HAS_SCALE = HAS_SHARES && !FLOAT_SAMPLES;
 // Differences of two samples, or of two sums, are exact with 2^23 on both sides.
 constexpr float SAMPLE_ORIGIN = form == Form::gradient || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
 
-#ifdef PAIRS
-constexpr int VALUES = THREAD_OUT_WORDS * 2;  // that a thread makes of a row
-constexpr int ROW_LANES = THREAD_OUT_BYTES - 2 + (KERNEL_SIZE - 1) * CHANNELS;
-__device__ __forceinline__ constexpr int lane_of(int value, int v) { return value / 2 * WORD + value % 2 + v * CHANNELS; }
-#else
 constexpr int VALUES = THREAD_PIXELS * PLANES;
 constexpr int ROW_LANES = WINDOW_PIXELS * PLANES;
 __device__ __forceinline__ constexpr int lane_of(int value, int v) {
@@ -116,25 +98,12 @@ __device__ __forceinline__ Real add_channels(const Window &window, int i) {
 __device__ __forceinline__ Real term(const Window &window, int i) {
     return FLOAT_SAMPLES ? window.sample(i) : window.sample_bits(i);
 }
-#endif
 
 struct PlaneRow {
     Lane lane[ROW_LANES];
     Real across[VALUES];  // of a gradient: right of the centre less left of it
 
     __device__ __forceinline__ void take(const Window &window, const Filter &filter) {
-#ifdef PAIRS
-        unsigned part[2][WINDOW_WORDS];  // bytes 0 and 2 of a word, and 1 and 3
-#pragma unroll
-        for (int i = 0; i < WINDOW_WORDS; ++i)
-            part[0][i] = __byte_perm(window.word[i], 0, 0x4240), part[1][i] = __byte_perm(window.word[i], 0, 0x4341);
-#pragma unroll
-        for (int i = 0; i < ROW_LANES; ++i) {
-            const int byte = WINDOW_BYTE + i;
-            const unsigned *const from = part[byte % 2] + byte / WORD;
-            lane[i] = byte % WORD < 2 ? from[0] : __byte_perm(from[0], from[1], 0x5432);
-        }
-#else
 #pragma unroll
         for (int i = 0; i < ROW_LANES; ++i) {
             if (SUMMED == 1) {
@@ -151,12 +120,10 @@ struct PlaneRow {
         if (form == Form::gradient)
 #pragma unroll
             for (int n = 0; n < VALUES; ++n) across[n] = subtract(lane[lane_of(n, 2)], lane[lane_of(n, 0)]);
-#endif
     }
 };
 
 // --- from three rows to samples -------------------------------------------------------------------------------------------
-#ifndef PAIRS
 // Row `u` of kernel `d` over the window of a value, added to `sum`.
 __device__ __forceinline__ Real add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, Real sum) {
 #pragma unroll
@@ -192,7 +159,6 @@ __device__ __forceinline__ Real smooth(const Filter &filter, Real first, Real mi
     return fused_multiply_add(filter.far, middle, plain_multiply(filter.near, add(first, last)));
 #endif
 }
-#endif
 
 #ifdef EXACT_ROOT
 typedef unsigned Value;
@@ -201,15 +167,13 @@ typedef Lane Value;
 #endif
 
 // Put one row into the stage, as samples; `mark` becomes NaN with a value that is not finite (MENDS).
-__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const PlaneRow &above, const PlaneRow &middle,
+__device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const PlaneRow &above, const PlaneRow &middle,
                                           const PlaneRow &below, const Filter &filter, Real &mark) {
     Value value[VALUES];
-#ifndef PAIRS
     Real down[ROW_LANES];
     if (form == Form::gradient)
 #pragma unroll
         for (int i = 0; i < ROW_LANES; ++i) down[i] = subtract(below.lane[i], above.lane[i]);
-#endif
 #pragma unroll
     for (int n = 0; n < VALUES; ++n) {
         const int left = lane_of(n, 0), centre = lane_of(n, 1), right = lane_of(n, 2);
@@ -218,13 +182,8 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
         Lane apart[OPPOSITE];
 #pragma unroll
         for (int i = 0; i < OPPOSITE; ++i) apart[i] = subtract(ring[i], ring[i + OPPOSITE]);
-#ifdef PAIRS
-        const Lane joined = form == Form::ring_of_three ? ring_of_three(ring, near_of(filter), far_of(filter))
-                                                        : ring_of_differences(apart, filter);
-        value[n] = smaller_halves(joined, 0x00FF00FFu);
-#else
         if (form == Form::ring_of_three) {
-            value[n] = ring_of_three(ring, near_of(filter), far_of(filter));
+            value[n] = ring_of_three(ring, filter.near, filter.far);
         } else if (form == Form::ring_of_differences) {
             value[n] = ring_of_differences(apart, filter);
         } else if (combine == Combine::maximum) {
@@ -249,15 +208,11 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 #elif !defined(EXACT_ROOT)
         if (HAS_SCALE) value[n] *= TWO_POW_23;
 #endif
-#endif
     }
 
     unsigned word[THREAD_OUT_WORDS];
 #pragma unroll
     for (int i = 0; i < THREAD_SAMPLES / PACKED; ++i) {
-#ifdef PAIRS
-        word[i] = __byte_perm(value[2 * i], value[2 * i + 1], 0x6240);
-#else
         Value sample[PACKED];
 #pragma unroll
         for (int k = 0; k < PACKED; ++k) {
@@ -269,9 +224,8 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 #else
         pack_into(word + i * PACKED_WORDS, sample);
 #endif
-#endif
     }
-    put(staged, thread, word);
+    put(staged, lane, word);
 }
 
 // A thread's part of a strip, going down: the rows of the picture that outputs under way have in common.
@@ -281,7 +235,7 @@ struct Column {
     __device__ __forceinline__ void start() { kept[0] = kept[1] = PlaneRow(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int,
                                          const Filter &filter) {
         constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
         Real mark = 0;
@@ -290,10 +244,10 @@ struct Column {
 #pragma unroll
             for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
-                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), lane);
                 PlaneRow row;
                 row.take(window, filter);
-                if (i == LAST) stage_row(staged.row(y), thread, kept[0], kept[1], row, filter, mark);
+                if (i == LAST) stage_row(staged.row(y), lane, kept[0], kept[1], row, filter, mark);
                 if (STRIDE == 1) kept[0] = kept[1], kept[1] = row;
                 if (STRIDE > 1 && i < 2) kept[i] = row;
             }

@@ -2,7 +2,6 @@
 
     planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma;
               of a float64 picture a float64 lane
-    pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
 
 Float pictures take them too: where a form's sums overflow, or an infinity less itself is no number, the output is not
 finite and is computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is decided here.
@@ -17,16 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import forms
-from edgeconv.core.exactness import is_whole
-from edgeconv.core.filters import COMPASS_RING, RGB_CHANNELS, Weights
+from edgeconv.core.filters import RGB_CHANNELS, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 
 FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
 """The values of the macro FORM."""
 
-LARGEST_WHOLE_HALF = 2048
-"""Halves hold all whole numbers up to it."""
 LEAST_WEIGHT = 2.0**-30
 SHARE_EXPONENT = 126
 """What shares are scaled by, as sliding_forms.cuh takes the bits of a whole number for a float."""
@@ -148,44 +144,13 @@ def _shares_of_unit(
     return shares, (beside, middle)
 
 
-def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
-    """Whether halves hold every partial sum, so that a lane holds two samples."""
-    if not filter_.form.startswith("ring") or filter_.shares or problem.stride != 1 or not is_whole(problem):
-        return False
-    if not problem.dtype == problem.output_dtype == np.uint8:
-        return False
-    return ring_holds_pairs(filter_.near, filter_.far, filter_.form)
-
-
-def ring_holds_pairs(near: float, far: float, form: str) -> bool:
-    """Whether halves hold every partial sum of a ring of bytes."""
-    if not (_is_whole_half(near) and _is_whole_half(far)):
-        return False
-    if form == "ring_of_differences":  # the product may round, but only what is clipped anyway
-        return True
-    never_negative = near * KERNEL_SIZE + far * len(COMPASS_RING) >= 0
-    return never_negative and _significant(near) * KERNEL_SIZE * np.iinfo(np.uint8).max <= LARGEST_WHOLE_HALF
-
-
-def _significant(weight: float) -> float:
-    """A whole number without its factors of two."""
-    number = abs(int(weight))
-    return float(number // (number & -number)) if number else 0.0
-
-
-def _is_whole_half(weight: float) -> bool:
-    return weight == np.rint(weight) and abs(weight) <= LARGEST_WHOLE_HALF
-
-
 def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
     """The struct `Weights` of sliding_forms.cuh, as 32-bit words."""
     real = filter_.kernels.dtype
     shares = (*filter_.shares, 0.0, 0.0, 0.0)[:RGB_CHANNELS]
     pair = np.array((filter_.near, filter_.far), real)
-    with np.errstate(over="ignore"):
-        twice = np.repeat(pair.astype(np.float16), 2).view(np.uint32)
     kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), real)
     kernels[: len(filter_.kernels)] = filter_.kernels
     scaled = np.ldexp(np.array(shares, real), filter_.share_exponent)
     floats = np.concatenate([scaled, pair]).view(np.uint32)
-    return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])
+    return np.concatenate([floats, kernels.reshape(-1).view(np.uint32)])

@@ -49,7 +49,7 @@ struct Filter {
     float scale, limit;
     unsigned word[2][PRODUCTS][PARTS][2][B_WORDS];
 };
-__device__ __forceinline__ Filter filter_of(const Weights &weights, int thread) {
+__device__ __forceinline__ Filter filter_of(const Weights &weights, int lane) {
     Filter filter;
     filter.scale = weights.scale, filter.limit = weights.limit;
     const unsigned *words = &weights.word[0][0][0][0][0];
@@ -66,7 +66,7 @@ __device__ __forceinline__ Filter filter_of(const Weights &weights, int thread) 
 #pragma unroll
                     for (int i = 0; i < B_WORDS; ++i)
                         filter.word[first][p][part][u][i] =
-                            words[((((first + u) * PRODUCTS + p) * PARTS + part) * B_WORDS + i) * WARP + thread % WARP];
+                            words[((((first + u) * PRODUCTS + p) * PARTS + part) * B_WORDS + i) * WARP + lane];
     return filter;
 }
 
@@ -95,9 +95,9 @@ __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[2
 struct Window {
     unsigned word[PRODUCTS][2][A_WORDS];
 
-    __device__ __forceinline__ void read(const Row (&rows)[2], int thread, int part) {
-        const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
-        const int from = ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
+    __device__ __forceinline__ void read(const Row (&rows)[2], int lane, int part) {
+        const int group = lane / 4, pair = lane % 4;  // of the lane: lane = 4 · group + pair
+        const int from = (part * GROUPS + group) * GROUP_BYTES + pair * WORD;
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
@@ -134,28 +134,20 @@ __device__ __forceinline__ unsigned scaled_byte(float value, const Filter &filte
 }
 #endif
 
-// Put two samples, the first in the low bits of `both`, beside each other into a staged row, which may start within such a
-// pair.
+// Put two samples, the first in the low bits of `both`, beside each other into a staged row.
 __device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both) {
-    if (!ALIGNED_OUT) {
-        at[0] = sample_bits(both, at);
-        at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
-    } else if (2 * sizeof(OUTPUT) == WORD) {
-        *reinterpret_cast<unsigned *>(at) = both;
-    } else {
-        *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
-    }
+    if (2 * sizeof(OUTPUT) == WORD) *reinterpret_cast<unsigned *>(at) = both;
+    else *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
 }
 
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
-__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum,
+__device__ __forceinline__ void stage_row(unsigned char *staged, int lane, int part, const Responses &sum,
                                           const Filter &filter, unsigned &mark) {
-    const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
+    const int group = lane / 4, pair = lane % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
-                       ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
+                       (part * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
     const auto place = [&](int p, int half) { return to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES; };
-    unsigned pairs[PRODUCTS][2];  // of one direction: all lanes pack, so that only the stores depend on the lane
 #pragma unroll
     for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
@@ -173,23 +165,19 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
 #endif
                 continue;
             }
+            unsigned both;  // all lanes pack, so that only the store depends on the lane
 #ifdef WHOLE_WEIGHTS
             const bool positive = store == Store::abs;
-            pairs[p][half] = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
+            both = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
 #elif defined(MENDS)
             const float value[2] = {first, second};
-            pairs[p][half] = pack(value, static_cast<const OUTPUT *>(nullptr));
-            mark_halves_not_finite(pairs[p][half], mark);
+            both = pack(value, static_cast<const OUTPUT *>(nullptr));
+            mark_halves_not_finite(both, mark);
 #else
-            pairs[p][half] = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
+            both = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
 #endif
-            if (ALIGNED_OUT && has_output) put_pair(place(p, half), pairs[p][half]);  // one store, which is predicated
+            if (has_output) put_pair(place(p, half), both);
         }
-    if (ALIGNED_OUT || DIRECTIONS == 2 || !has_output) return;
-#pragma unroll
-    for (int p = 0; p < PRODUCTS; ++p)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) put_pair(place(p, half), pairs[p][half]);
 }
 
 // A warp's part of a strip, going down by pairs of rows: the windows of the pair before, from which the rows of the
@@ -201,12 +189,12 @@ struct Column {
     __device__ __forceinline__ void start() { before = Window(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int part,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int part,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; y += 2) {
             Window two;
-            two.read({rows.row(y), rows.row(y + 1)}, thread, part);
+            two.read({rows.row(y), rows.row(y + 1)}, lane, part);
             Responses first, second;
             clear(first), clear(second);
 #pragma unroll
@@ -217,7 +205,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged.row(y), thread, part, first, filter, mark);
+            stage_row(staged.row(y), lane, part, first, filter, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -225,7 +213,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged.row(y + 1), thread, part, second, filter, mark);
+            stage_row(staged.row(y + 1), lane, part, second, filter, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

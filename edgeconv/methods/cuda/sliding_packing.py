@@ -3,7 +3,7 @@
 fma     the weights themselves: (directions, out, in group, 3, 3) float32; fma64: float64
 dp4a    signed bytes, four to a 32-bit word, in each position within a word that a window can start at
 mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them, and a scale
-planes, planes64, pairs    one filter: sliding_forms.py
+planes, planes64    one filter: sliding_forms.py
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     sum_scale,
 )
 from edgeconv.methods.cuda.sliding_forms import form_weights
-from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, LINE_BYTES
+from edgeconv.methods.cuda.sliding_tiles import LINE_BYTES
 
 MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
 """Shape of the matrices in sliding_mma.cuh."""
 
 
 def halo_bytes(problem: Problem, aligned: bool) -> int:
-    """The macro HALO_BYTES: bytes of the padding left of a row, modulo what a warp copies at once.
+    """The macro HALO_BYTES: bytes of the padding left of a row, modulo a cache line.
 
     0 where rows do not all start on 16 bytes, as each has a lead of its own then (sliding_rows.cuh).
     """
-    return problem.padding * problem.in_channels * problem.dtype.itemsize % (WARP * CHUNK_BYTES) if aligned else 0
+    return problem.padding * problem.in_channels * problem.dtype.itemsize % LINE_BYTES if aligned else 0
 
 
 def packed_weights(problem: Problem, aligned: bool) -> NDArray[Any]:
@@ -109,5 +109,4 @@ _PACKERS: dict[StripArithmetic, Callable[[Problem, bool], NDArray[Any]]] = {
     "mma": mma_weights,
     "planes": plane_weights,
     "planes64": plane_weights,
-    "pairs": plane_weights,
 }

@@ -46,8 +46,8 @@ typedef Response Responses[THREAD_PIXELS][OUT_CHANNELS][DIRECTIONS];
 struct Window {
     unsigned word[WINDOW_WORDS];
 
-    __device__ __forceinline__ void read(const Row &row, int thread) {
-        const unsigned char *from = row.bytes + thread * THREAD_BYTES + WINDOW_START;
+    __device__ __forceinline__ void read(const Row &row, int lane) {
+        const unsigned char *from = row.bytes + lane * THREAD_BYTES + WINDOW_START;
 #pragma unroll
         for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
             if (READ == 16) {
@@ -57,7 +57,7 @@ struct Window {
                 const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
                 word[i] = two.x, word[i + 1] = two.y;
             } else {
-                word[i] = row.word(thread * THREAD_BYTES + WINDOW_START + i * WORD);
+                word[i] = row.word(lane * THREAD_BYTES + WINDOW_START + i * WORD);
             }
         }
     }
@@ -105,24 +105,11 @@ struct Window {
 #endif
 };
 
-// Put a thread's samples, as words, into a staged row. Where that starts within a word neighbouring threads share words:
-// the right one of them puts them together, and for those that two warps share join_warps does.
-__device__ __forceinline__ void put(unsigned char *staged, int thread, const unsigned (&word)[THREAD_OUT_WORDS]) {
-    unsigned char *const to = staged + thread * THREAD_OUT_BYTES;
-    if (SHARES_WORDS) {
-        constexpr int LAST = THREAD_OUT_WORDS - 1;
-        const unsigned skew = skew_of(staged);
-        const int lane = thread % WARP, warp = thread / WARP;
-        unsigned *const words = reinterpret_cast<unsigned *>(to - skew);
-        const unsigned before = __shfl_sync(~0u, word[LAST], (lane + WARP - 1) % WARP);
-        words[0] = __funnelshift_rc(before, word[0], (WORD - skew) * 8);
+// Put a lane's samples, as words, into a staged row.
+__device__ __forceinline__ void put(unsigned char *staged, int lane, const unsigned (&word)[THREAD_OUT_WORDS]) {
+    unsigned char *const to = staged + lane * THREAD_OUT_BYTES;
 #pragma unroll
-        for (int i = 1; i <= LAST; ++i) words[i] = __funnelshift_rc(word[i - 1], word[i], (WORD - skew) * 8);
-        if (lane == 0) joints_of(staged)[warp].right = word[0];
-        if (lane == WARP - 1) joints_of(staged)[warp + 1].left = word[LAST];
-    }
-#pragma unroll
-    for (int i = 0; i < (SHARES_WORDS ? 0 : THREAD_OUT_WORDS); i += WRITE / WORD) {
+    for (int i = 0; i < THREAD_OUT_WORDS; i += WRITE / WORD) {
         if (WRITE == 16)
             *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
         else if (WRITE == 8)
@@ -237,7 +224,7 @@ __device__ __forceinline__ void clear(Responses &sum) {
 }
 
 // Put one complete row of responses into the stage, as samples.
-__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const Responses &sum) {
+__device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const Responses &sum) {
     unsigned word[THREAD_OUT_WORDS];
 #pragma unroll
     for (int i = 0; i < THREAD_SAMPLES / PACKED; ++i) {
@@ -263,7 +250,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
         }
         pack_into(word + i * PACKED_WORDS, value);
     }
-    put(staged, thread, word);
+    put(staged, lane, word);
 }
 
 // A thread's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
@@ -276,7 +263,7 @@ struct Column {
     }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y) {
@@ -284,7 +271,7 @@ struct Column {
 #pragma unroll
             for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
-                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), lane);
                 if (STRIDE == 1) {
                     move(done, pending[0]), add_row(done, window, filter, 2);
                     move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
@@ -299,7 +286,7 @@ struct Column {
                     add_row(done, window, filter, i);
                 }
             }
-            stage_row(staged.row(y), thread, done);
+            stage_row(staged.row(y), lane, done);
         }
     }
 };
