@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from script_options import PROJECT, Arguments, stopped
 
 import edgeconv
-from edgeconv.api.session import Session
+from edgeconv.api.convolve import chain, plan
+from edgeconv.api.plan import ConvolutionPlan
 from edgeconv.bench.peers.canny import OpenCVCanny, canny_peers, share_elsewhere
 from edgeconv.core.canny import CannySettings
-from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import DEVICES
 from edgeconv.core.records import header
 from edgeconv.errors import UnavailableError
@@ -35,7 +35,6 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.methods.options import Options
 
 Picture = NDArray[np.uint8]
 Clock = Callable[[Callable[[], Any]], float]
@@ -68,13 +67,12 @@ def seconds_of(call: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def session_of(picture: Picture, settings: CannySettings, device: Any) -> Session:
+def plan_of(shape: tuple[int, ...], settings: CannySettings, device: Any) -> ConvolutionPlan:
     """Edgeconv's, prepared for the picture."""
-    chain = make_chain(
+    edges = chain(
         "canny", low=settings.low, high=settings.high, gradient="l2" if settings.l2 else "l1", blur=settings.blur
     )
-    shape = picture.shape if picture.ndim == 3 else (*picture.shape, 1)
-    return Session(chain_problem(shape, picture.dtype, chain, "abs"), "sliding", device, Options())
+    return plan(shape, "uint8", filter=edges, method="sliding", device=device)
 
 
 def measure(name: str, picture: Picture, settings: CannySettings, device: Any, seconds: float) -> list[dict[str, Any]]:
@@ -82,28 +80,29 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
     place = get_device(device)
     on_device: Clock = place.time_once if place.moves_data else seconds_of
     hwc = picture if picture.ndim == 3 else picture[:, :, np.newaxis]
-    session = session_of(picture, settings, device)
-    expected = session.convolve(hwc)[:, :, 0]
+    edgeconv = plan_of(hwc.shape, settings, device)
+    expected = edgeconv.run(hwc)[:, :, 0]
     right = OpenCVCanny("cpu").prepare(picture, settings)
     right.run()
     if not np.array_equal(expected, right.result()):
         raise stopped(f"{name} at {picture.shape[0]}: edgeconv's edges are not OpenCV's.")
-    image, out = session.take_arrays()
+    with edgeconv.workspace() as work:  # nobody else works with it
+        image, out = edgeconv.take_arrays(work)
     image = hwc if image is None else image
     calls: dict[str, tuple[Clock, Callable[[], Any]]] = {
         "copy": (on_device, place.floor(hwc.nbytes, expected.nbytes)),
-        "edgeconv": (on_device, partial(session.plan.run, image, out)),
+        "edgeconv": (on_device, partial(work.plan.run, image, out)),
     }
     elsewhere: dict[str, float] = {"edgeconv": 0.0}
     left_out: dict[str, str] = {}
     if place.moves_data:
-        host_out = place.host_empty(session.output_shape, np.uint8)
-        host_in = place.host_empty(session.input_shape, np.uint8)
+        host_out = place.host_empty((*expected.shape, 1), np.uint8)
+        host_in = place.host_empty(hwc.shape, np.uint8)
         np.copyto(host_in, hwc)
 
         def end_to_end() -> None:
             place.copy_in(host_in, image)
-            session.plan.run(image, out)
+            work.plan.run(image, out)
             place.copy_out(out, host_out)
 
         calls["edgeconv, end to end"] = (seconds_of, end_to_end)

@@ -1,33 +1,55 @@
-"""`edgeconv batch`: which pictures go where, under which names, and what is said about them."""
+"""`edgeconv batch`: which pictures go where, under which names, and what is said about them.
+
+Odd names, unreadable folders and damaged files cost a row in the ledger each, and no other picture anything.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
-import sys
+import os
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import pytest
-from batch_folders import RULES, SUFFIX, contents
+from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import edgeconv
+from damaged import BAD_FILES
 from picture_files import noisy, png
 from problems import random_image
 
 import edgeconv as package
-from edgeconv.batch import ledger, tasks
+from edgeconv.batch import codecs, ledger, tasks
+from edgeconv.batch.names import Names, refuse_collisions, refuse_device_name
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
+from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io.files import as_compared
 from edgeconv.io.image import read_image, write_image
+from edgeconv.options import DEFAULT_NAME
 
-LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+A, B = f"a{SUFFIX}.png", f"b{SUFFIX}.png"
+
+
+def named(template: str = DEFAULT_NAME) -> Names:
+    return Names(template, "sobel", "sliding", 3)
+
+
+def task(source: str, folder: str = ".", problem: str | None = None) -> Task:
+    return Task(source, PurePosixPath(folder), f"/in/{source}", problem)
+
+
+# --- which pictures --------------------------------------------------------------------------------------------------
 
 
 def test_outputs_keep_the_shape_of_the_folder_and_hold_the_edges(photos: Path, out: Path) -> None:
     done = edgeconv("batch", photos, "-o", out, "--recursive", *RULES, "--json")
     assert (done.code, done.err) == (0, "")
-    assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png", f"deep/a{SUFFIX}.png"}
-    for source, output in (("a.png", f"a{SUFFIX}.png"), ("deep/a.png", f"deep/a{SUFFIX}.png")):
+    assert set(contents(out)) == {A, B, f"deep/{A}"}
+    for source, output in (("a.png", A), ("deep/a.png", f"deep/{A}")):
         expected = package.convolve(read_image(photos / source).pixels, channels="each", method="reference")
         assert np.array_equal(read_image(out / output).pixels, expected)
     summary = json.loads(done.text)
@@ -35,15 +57,10 @@ def test_outputs_keep_the_shape_of_the_folder_and_hold_the_edges(photos: Path, o
     assert summary["stage_seconds"]["decode"] > 0
 
 
-def test_without_recursive_only_the_folder_itself(photos: Path, out: Path) -> None:
-    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
-    assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
-
-
-def test_the_list_of_pictures_can_come_from_standard_input(photos: Path, out: Path) -> None:
+def test_a_list_of_pictures_can_come_from_standard_input(photos: Path, out: Path) -> None:
     listed = f"{photos / 'a.png'}\r\n\n{photos / 'b.tiff'}".encode()
     assert edgeconv("batch", "--files-from", "-", "-o", out, *RULES, stdin=listed).code == 0
-    assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
+    assert set(contents(out)) == {A, B}
 
 
 @pytest.mark.parametrize(
@@ -72,36 +89,19 @@ def test_what_a_list_names_and_is_not_there_stops_no_other(photos: Path) -> None
     assert edgeconv("batch", photos / "gone.png", photos / "a.png", "-o", out, *RULES).code == 2  # a slip of the pen
 
 
-def test_names_can_hold_the_size(photos: Path, out: Path) -> None:
-    assert (
-        edgeconv("batch", photos, "-o", out, *RULES, "--stride", 2, "--name", "{stem}-{width}x{height}{ext}").code == 0
-    )
-    assert set(contents(out)) == {"a-15x10.png", "b-15x11.png"}
-    filled = ("--name", "{{{stem!s:_>3}}}-{width:04d}x{height:04}{ext}")
-    assert edgeconv("batch", photos, "-o", photos / "filled", *RULES, *filled).code == 0
-    assert set(contents(photos / "filled")) == {"{__a}-0030x0020.png", "{__b}-0030x0021.png"}
-
-
 def test_shares_are_disjoint_and_together_complete(photos: Path, out: Path) -> None:
-    for share in ("1/2", "2/2"):
-        assert edgeconv("batch", photos, "-r", "-o", out, *RULES, "--shard", share).code == 0
+    """A share is the hash of the name with its folders, for ever the same."""
+    for share in ((1, 2), (2, 2)):
+        run_here([photos], out, recursive=True, share=share)
     assert sorted(Path(row.input).name for row in ledger.read_rows(out)) == ["a.png", "a.png", "b.tiff"]
+    for name, folder in (("a.png", "."), ("a.png", "one/two"), ("é 1.png", "ü"), ("odd\udce9.png", ".")):
+        told = name if folder == "." else f"{folder}/{name}"
+        digest = int(hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest(), 16)
+        for count in (1, 2, 5, 1000):
+            taken = [share for share in range(1, count + 1) if tasks.shard([task(name, folder)], share, count)]
+            assert taken == [digest % count + 1]
 
 
-@pytest.mark.parametrize(
-    ("name", "folder"),
-    [("a.png", ""), ("a.png", "one"), ("a.png", "one/two"), ("b.png", "one"), ("é 1.png", "ü"), ("odd\udce9.png", "")],
-)
-def test_a_share_is_the_hash_of_the_name_with_its_folders(name: str, folder: str) -> None:
-    """For ever the same, as jobs of one array may run under several versions."""
-    told = f"{folder}/{name}" if folder else name
-    digest = hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()
-    for count in (1, 2, 5, 1000):
-        expected = int(digest, 16) % count + 1
-        assert [share for share in range(1, count + 1) if tasks.shard([task(name, folder)], share, count)] == [expected]
-
-
-@LINKS
 def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(photos: Path, out: Path) -> None:
     for name in ("cat.png", "dog.png"):
         (photos / name).symlink_to(photos / "deep" / "a.png")
@@ -115,7 +115,6 @@ def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(p
     assert (summary["done"], summary["skipped"]) == (1, 3)
 
 
-@LINKS
 def test_a_link_to_a_folder_is_not_searched_and_that_is_said(photos: Path, out: Path) -> None:
     (photos / "elsewhere").symlink_to(photos / "deep")
     done = edgeconv("batch", photos, "-r", "-o", out, *RULES, "--json")
@@ -124,12 +123,116 @@ def test_a_link_to_a_folder_is_not_searched_and_that_is_said(photos: Path, out: 
     assert edgeconv("batch", photos, "-o", photos.parent / "more", *RULES).err == ""  # no deeper folder was meant
 
 
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        (("--stride", 2, "--name", "{stem}-{width}x{height}{ext}"), {"a-15x10.png", "b-15x11.png"}),
+        (
+            ("--name", "{{{stem!s:_>3}}}-{width:04d}x{height:04}{ext}"),
+            {"{__a}-0030x0020.png", "{__b}-0030x0021.png"},
+        ),
+        (("--name", "{stem}.BMP"), {"a.BMP", "b.BMP"}),
+        (("--name", "{stem}.tif", "--format", "tiff"), {"a.tif", "b.tif"}),
+    ],
+)
+def test_names_are_made_of_fields_and_end_in_the_suffix_of_a_format(
+    photos: Path, out: Path, words: tuple[Any, ...], made: set[str]
+) -> None:
+    assert edgeconv("batch", photos, "-o", out, *RULES, *words).code == 0
+    assert set(contents(out)) == made
+    begins = {".png": b"\x89PNG", ".BMP": b"BM", ".tif": b"II"}
+    assert all(data.startswith(begins[Path(name).suffix]) for name, data in contents(out).items())
+
+
+@pytest.mark.parametrize(
+    ("template", "early"),
+    [
+        (DEFAULT_NAME, "a_sobel_sliding_s3.png"),
+        ("{stem}_{width}x{height:05d}{ext}", "a_*x*.png"),
+        ("{stem!s:>3}_{width!r}{ext}", "  a_*.png"),
+        ("{stem:>3}{{x}}{ext}", "  a{x}.png"),
+        ("{stem}{source_ext}-{stride:03d}{ext}", "a.tif-003.png"),
+    ],
+)
+def test_an_early_name_has_a_star_for_what_is_known_late(template: str, early: str) -> None:
+    assert named(template).early(task("a.tif"), ".png") == early
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "template", "way"),
+    [
+        ("a.png", "a.jpg", "{stem}_x{ext}", "pass --name '{stem}{source_ext}_x{ext}', rename one, or filter"),
+        ("a.png", "a.PNG", "{stem}_x{ext}", "rename one, or filter"),
+        ("a.png", "a.jpg", "{stem:s}_x{ext}", "rename one, or filter"),
+        ("a.png", "a.jpg", "{stem}_{source_ext:s}{ext}", "rename one, or filter"),
+    ],
+)
+def test_the_way_out_of_a_collision(one: str, other: str, template: str, way: str) -> None:
+    assert named(template).way_out(task(one), task(other)).startswith(way)
+
+
+def test_names_with_a_size_are_not_overwritten_where_several_processes_write(photos: Path, out: Path) -> None:
+    sized = {"name": "{stem}{width}{ext}", "overwrite": True}
+    with pytest.raises(UsageError, match="would replace each other"):
+        run_here([photos], out, share=(1, 2), **sized)
+    assert not out.exists()
+    assert run_here([photos], out, **sized).done == 2
+    assert run_here([photos], out, share=(1, 2), **sized | {"overwrite": False}).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [("NUL.png", True), ("com1.a.png", True), ("Con", True), ("CON_x.png", False), ("COM10.png", False), ("a", False)],
+)
+def test_an_output_is_not_named_like_a_device_of_windows(name: str, is_refused: bool) -> None:
+    if not is_refused:
+        refuse_device_name(name)
+        return
+    with pytest.raises(ImageWriteError, match="reserves that name"):
+        refuse_device_name(name)
+
+
+def test_names_are_compared_without_case_and_accents_spelling() -> None:
+    assert as_compared("Stra\u00dfE") == as_compared("STRASSE")
+    assert as_compared("e\u0301") == as_compared("\u00c9")
+    assert as_compared("a") != as_compared("b")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "collide"),
+    [
+        (task("a.png"), task("a.jpg"), True),
+        (task("a.png"), task("A.jpg"), True),
+        (task("a.png"), task("b.jpg"), False),
+        (task("a.png"), task("a.jpg", "deep"), False),
+        (task("a.png", "Deep"), task("a.jpg", "deep"), True),
+        (task("a.png"), task("a.jpg", problem="is a pipe"), False),
+        (task("a.png", problem="is a pipe"), task("a.jpg"), False),
+    ],
+)
+def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
+    if not collide:
+        refuse_collisions([one, other], settings_for("/out"), named())
+        return
+    with pytest.raises(ImageWriteError) as raised:
+        refuse_collisions([one, other], settings_for("/out"), named())
+    where = PurePosixPath("/out") / other.folder / f"{other.stem}_sobel_sliding_s3"
+    assert str(raised.value).startswith(
+        f"{other.source} and {one.source} would both be written to {where}: pass --name"
+    )
+
+
+# --- how they are encoded, and what is said --------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("format", ["jpg", "webp"])
 def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path, out: Path, format: str) -> None:
     sizes = []
     for quality in (95, 20):
-        given = ("--format", format, "--quality", quality, "--overwrite", "--resume", "--json")
-        assert json.loads(edgeconv("batch", photos, "-o", out, *RULES, *given).text)["done"] == 2
+        assert run_here([photos], out, format=format, quality=quality, overwrite=True, resume=True).done == 2
         sizes.append((out / f"a{SUFFIX}.{format}").stat().st_size)
     assert sizes[0] > 1.5 * sizes[1]
 
@@ -137,11 +240,10 @@ def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path,
 def test_the_level_of_png_trades_time_for_bytes_and_counts_as_a_parameter(photos: Path, out: Path) -> None:
     write_image(np.tile(random_image(20, 30, "uint8"), (10, 10, 1)), photos / "a.png")
     sizes, pixels = [], []
-    for level in ((), ("--png-level", 0), ("--png-level", 1), ("--png-level", 9)):
-        done = edgeconv("batch", photos, "-o", out, *RULES, *level, "--overwrite", "--resume", "--json")
-        assert json.loads(done.text)["done"] == 2, done.err
-        sizes.append((out / f"a{SUFFIX}.png").stat().st_size)
-        pixels.append(read_image(out / f"a{SUFFIX}.png").pixels)
+    for level in (None, 0, 1, 9):
+        assert run_here([photos], out, png_level=level, overwrite=True, resume=True).done == 2
+        sizes.append((out / A).stat().st_size)
+        pixels.append(read_image(out / A).pixels)
     default, stored, fastest, smallest = sizes
     assert default == fastest
     assert smallest < fastest < stored
@@ -182,11 +284,90 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, out: Path, option: li
     assert summary["stopped_because"] == f"{failed} failed"
 
 
-def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path, out: Path) -> None:
-    assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.BMP").code == 0
-    assert all(data.startswith(b"BM") for data in contents(out).values())
-    assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.tif", "--format", "tiff").code == 0
+# --- odd names, folders and files ------------------------------------------------------------------------------------
 
 
-def task(source: str, folder: str = "") -> Task:
-    return Task(source, PurePosixPath(folder), f"/{source}")
+def test_a_folder_of_every_damaged_file_loses_no_good_one(photos: Path, out: Path) -> None:
+    for index, bad in enumerate(BAD_FILES):
+        (photos / f"bad{index}_{bad.name}").write_bytes(bad.data)
+    listed = photos.parent / "all.txt"
+    listed.write_text("\n".join(str(path) for path in sorted(photos.iterdir()) if path.is_file()), encoding="utf-8")
+    done = edgeconv("batch", "--files-from", listed, "-o", out, *RULES, "--name", "{stem}{ext}", "--json")
+    summary = json.loads(done.text)
+    assert done.code == 1
+    assert (summary["done"], summary["failed"]) == (2, len(BAD_FILES))
+    assert set(contents(out)) == {"a.png", "b.png"}
+    assert len(list(ledger.read_rows(out))) == len(BAD_FILES) + 2
+
+
+def test_a_name_that_is_not_utf8_is_kept_byte_for_byte(photos: Path) -> None:
+    odd = photos / os.fsdecode(b"\xff\xe9 \xe2\x82\xac.png")
+    write_image(random_image(9, 9, "uint8"), odd)
+    out, listed = photos.parent / "edges", photos.parent / "list.txt"
+    done = edgeconv("batch", photos, "-o", out, *RULES, "--json")
+    assert (done.code, json.loads(done.text)["done"]) == (0, 3), done.err
+    rows = {row.input: row for row in ledger.read_rows(out)}
+    assert Path(str(rows[str(odd)].output)).stem == f"{odd.stem}{SUFFIX}"
+    assert edgeconv("verify", out).code == 0
+    listed.write_bytes(os.fsencode(odd))
+    again = edgeconv("batch", "--files-from", listed, "-o", out, *RULES, "--resume", "--json")
+    assert (again.code, json.loads(again.text)["skipped"]) == (0, 1)
+
+
+def test_a_name_that_grows_too_long_fails_alone(photos: Path, out: Path) -> None:
+    long = "x" * 250 + ".png"
+    write_image(random_image(9, 9, "uint8"), photos / long)
+    done = edgeconv("batch", photos, photos / ("y" * 300), "-o", out, *RULES)
+    assert (done.code, len(done.error_lines)) == (1, 2), done.err
+    assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
+    assert {row.status for row in ledger.read_rows(out) if len(Path(row.input).name) > 200} == {"failed"}
+
+
+def test_whatever_goes_wrong_with_one_picture_fails_alone(
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = codecs.decode_image
+
+    def decode_or_fail(data: bytes, name: str, *rules: Any) -> Any:
+        if name.endswith("a.png"):
+            raise ZeroDivisionError("of a kind\nthat nobody thought of")
+        return decode(data, name, *rules)
+
+    monkeypatch.setattr(codecs, "decode_image", decode_or_fail)
+    summary = run_here([photos], out)
+    assert (summary.done, summary.failed) == (1, 1)
+    (row,) = (row for row in ledger.read_rows(out) if row.status == "failed")
+    assert str(row.error).endswith("a.png: ZeroDivisionError: of a kind that nobody thought of")
+
+
+def closed(folder: Path) -> Callable[..., Any]:
+    """`os.scandir` for a user who may not list `folder` (whoever runs the tests may be allowed everything)."""
+    scandir = os.scandir
+
+    def scan(path: Any = ".") -> Any:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    return scan
+
+
+def test_a_folder_that_cannot_be_listed_is_a_failure_with_its_name(
+    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "scandir", closed(photos / "deep"))
+    assert run_here([photos], out.with_name("flat")).failed == 0, "nothing of that folder was wanted"
+    summary = run_here([photos], out, recursive=True)
+    assert (summary.pictures, summary.done, summary.failed) == (3, 2, 1)
+    (row,) = (row for row in ledger.read_rows(out) if row.status == "failed")
+    assert row.input == str(photos / "deep")
+    assert "cannot be listed" in str(row.error)
+
+
+def test_a_pipe_with_a_pictures_name_fails_and_is_not_waited_for(photos: Path, out: Path) -> None:
+    os.mkfifo(photos / "endless.png")
+    (photos / "linked.png").symlink_to(photos / "endless.png")
+    done = edgeconv("batch", photos, "-o", out, *RULES, "--json")
+    summary = json.loads(done.text)
+    assert (done.code, summary["done"], summary["failed"]) == (1, 2, 2)
+    assert all("is a pipe" in failure["error"] for failure in summary["failures"])

@@ -82,14 +82,6 @@ def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Pa
     assert len(list(ledger.read_rows("out"))) == len(expected)
 
 
-def test_what_the_suffix_cannot_tell_apart_is_not_said_to_be(folder: Path) -> None:
-    write_image(random_image(20, 30, "uint8", 7), "photos/ONE.PNG")
-    refused = edgeconv("batch", "photos", "-o", "out", *RULES)
-    assert refused.code == 2
-    assert "source_ext" not in refused.err
-    assert "rename one" in refused.err
-
-
 def test_outputs_of_earlier_runs_and_batches_are_no_inputs(folder: Path) -> None:
     """In the current folder, as `batch .` finds them: beside their reports, and in folders with a ledger."""
     write_image(random_image(20, 30, "uint8"), "photo.png")

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from jsonschema import Draft202012Validator
 from problems import random_image
 
 from edgeconv.api.auto import runnable
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.filters import filter_bank
 from edgeconv.core.request import make_request
 from edgeconv.difference import methods, results
@@ -61,14 +60,14 @@ def test_a_float_picture_that_holds_no_number_somewhere_is_judged_by_the_rest(tm
 
 def replace_outputs(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, np.ndarray], None]) -> None:
     """Let `change` do something to what each method gives; OpenCV and the reference are the methods here."""
-    right = Session.convolve
+    right = PreparedFilter.run
 
-    def wrong(self: Session, image_hwc: np.ndarray, watch: Any = None) -> np.ndarray:
-        out = right(self, image_hwc, watch)
-        change(type(self.plan).__module__.rpartition(".")[2], out)
+    def wrong(self: PreparedFilter, image_hwc: np.ndarray) -> np.ndarray:
+        out: np.ndarray = right(self, image_hwc)
+        change(self.method, out)
         return out
 
-    monkeypatch.setattr(Session, "convolve", wrong)
+    monkeypatch.setattr(PreparedFilter, "run", wrong)
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
 
 

@@ -39,10 +39,8 @@ def test_explaining_every_command_does_not_load_numpy() -> None:
 
 def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
     code = (
-        "import numpy, edgeconv.run.whole, edgeconv.api.session; from edgeconv.core.request import make_request;"
-        "from edgeconv.methods.base import Options;"
-        "problem = make_request('sobel').problem((8, 8, 3), 'uint8'); image = numpy.zeros((8, 8, 3), 'uint8');"
-        "edgeconv.api.session.Session(problem, 'opencv', 'cpu', Options()).convolve(image)"
+        "import numpy, edgeconv.run.whole, edgeconv; image = numpy.zeros((8, 8, 3), 'uint8');"
+        "edgeconv.convolve(image, 'sobel', 'opencv', device='cpu')"
     )
     loaded = modules_after(code)
     assert "cv2" in loaded

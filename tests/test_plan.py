@@ -13,11 +13,12 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.api import arrays
+from edgeconv.api import arrays, measure
 from edgeconv.api import plan as plans
 from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.core.records import to_json
+from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.methods import METHODS
@@ -253,6 +254,61 @@ def test_a_plan_says_what_was_chosen_and_what_it_holds() -> None:
     assert "sobel" in repr(plan)
     assert plan.bound.shape == (3,)
     assert plan.memory_bytes == plan.method_plan.workspace_bytes > 0
+
+
+# --- `run`, which files and measurements go through -----------------------------------------------------------------
+
+IMAGE, OTHER = random_image(6, 7, "uint8"), random_image(6, 7, "uint8", 1)
+FEW = Budget(min_samples=2, max_samples=2)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("mode", ["raw", "normalize"])
+def test_a_result_is_the_callers_and_the_next_picture_leaves_it_alone(device: str, mode: str) -> None:
+    rules: dict[str, Any] = RULES | {"device": device, "stride": 2, "output_mode": mode}
+    plan, watch = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", **rules), Stopwatch()
+    first, second = plan.run(IMAGE, watch=watch), plan.run(OTHER)
+    given = np.empty_like(first)
+    assert plan.run(IMAGE[::-1, ::-1], given) is given
+    plan.release_arrays()
+    again = plan.run(OTHER)
+    for found, image in ((first, IMAGE), (second, OTHER), (given, IMAGE[::-1, ::-1]), (again, OTHER)):
+        expected = edgeconv.convolve(image, method="reference", **RULES | {"stride": 2, "output_mode": mode})
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    raw = edgeconv.convolve(OTHER, method="reference", **RULES | {"stride": 2, "output_mode": "raw"})
+    left = plan.raw() if mode == "normalize" else np.asarray(plan.run(OTHER, stay=device == "cpu"))
+    np.testing.assert_allclose(left, raw, rtol=1e-6)
+    moved = ["host_to_device", "convolve", "device_to_host"] if device == "cuda" else ["convolve"]
+    assert list(watch.phases_seconds) == moved
+
+
+def test_times_hold_both_copies_the_method_and_the_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU as a device with memory of its own, by a clock that each step turns further."""
+    clock = [0.0]
+
+    def takes(seconds: float, call: Any) -> Any:
+        def step(*words: Any) -> Any:
+            clock[0] += seconds
+            return call(*words)
+
+        return step
+
+    def time_once(call: Any) -> float:
+        before = clock[0]
+        call()
+        return clock[0] - before
+
+    plan = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", output_mode="normalize", **RULES)
+    plan.second_pass, device = takes(100, plan.second_pass), plan.processor
+    monkeypatch.setattr(device, "time_once", time_once)
+    monkeypatch.setattr(plan.method_plan, "run", takes(10, plan.method_plan.run))
+    assert measure.time_kernel(plan, IMAGE, FEW).samples_seconds == (110.0, 110.0)
+    plan._on_gpu = True
+    for name, seconds in (("copy_in", 1), ("copy_out", 1000)):
+        monkeypatch.setattr(device, name, takes(seconds, getattr(device, name)))
+    monkeypatch.setattr(plan, "_stream", lambda: 0)
+    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    assert measure.time_end_to_end(plan, IMAGE, FEW).samples_seconds == (1111.0, 1111.0)
 
 
 @pytest.mark.parametrize("method", ["reference", "opencv", "sliding"])

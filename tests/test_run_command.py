@@ -169,7 +169,7 @@ def test_the_result_of_another_picture_or_kernel_is_not_replaced(folder: Path) -
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_run_that_is_stopped_while_it_measures_leaves_nothing(folder: Path) -> None:
     before = names(folder)
-    with held("edgeconv.api.session:Session.time_kernel", ["run", "photo.png"], cwd=folder) as child:
+    with held("edgeconv.api.measure:time_kernel", ["run", "photo.png"], cwd=folder) as child:
         child.arrived()
         child.process.send_signal(signal.SIGINT)
         assert child.process.wait() == 130

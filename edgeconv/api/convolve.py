@@ -17,7 +17,8 @@ from edgeconv.api.arrays import ArrayLibrary, cupy_or_refuse, library_of
 from edgeconv.api.auto import choose
 from edgeconv.api.cache import PlanCache
 from edgeconv.api.parameters import with_parameters
-from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape, stream_as_given
+from edgeconv.api.plan import ConvolutionPlan, stream_as_given
+from edgeconv.api.workspaces import SHAPES, picture_shape
 from edgeconv.core.chains import Chain, make_chain
 from edgeconv.core.choices import CHAINS, DEFAULT_FILTER, Gradient, ThresholdRule
 from edgeconv.core.filters import Filter

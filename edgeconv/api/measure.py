@@ -6,21 +6,23 @@ roof and the check, so that none of them warms up what is called cold.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice
-from edgeconv.api.check import check_output
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter, plain
 from edgeconv.core import cost
-from edgeconv.core.chains import ChainProblem
-from edgeconv.core.problem import Problem
+from edgeconv.core.choices import CHECKS
+from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import Request
-from edgeconv.core.timing import Budget, Series, Stopwatch
+from edgeconv.core.timing import Budget, Series, Stopwatch, collect
+from edgeconv.errors import UsageError
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import Picture
@@ -32,14 +34,12 @@ Roofs = dict[str, Roof]
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """A picture that was filtered once, and the session that did it, which may be measured."""
+    """A picture that was filtered once, and the plan that did it, which may be measured."""
 
     picture: Picture
     request: Request
-    problem: Problem | ChainProblem
-    choice: Choice
-    options: Options
-    session: Session
+    plan: PreparedFilter
+    """Without the threshold."""
     raw: NDArray[Any]
     """What the method gave, HWC."""
     finished: NDArray[Any]
@@ -54,23 +54,18 @@ class Filtered:
 
 
 def filter_picture(
-    picture: Picture,
-    request: Request,
-    problem: Problem | ChainProblem,
-    choice: Choice,
-    options: Options,
-    watch: Stopwatch,
+    picture: Picture, request: Request, choice: Choice, options: Options, watch: Stopwatch, asked_for: str
 ) -> Filtered:
-    """Set a session up and run it once; phases are added to `watch`."""
+    """Make a plan and run it once; phases are added to `watch`."""
+    unmasked, pixels = replace(request, threshold=None), picture.pixels
     with watch.phase("set_up"):
-        second_pass = request.second_pass(picture.pixels.dtype)
-        session = Session(problem, choice.method, choice.device, options, second_pass)
-        session.take_arrays()
-    finished = session.convolve(picture.pixels, watch)
+        plan = PreparedFilter(unmasked, pixels.shape, pixels.dtype, choice, options, asked_for)
+        with plan.workspace() as work:
+            plan.take_arrays(work)
+    finished = plan.run(pixels, watch=watch)
     cold_seconds = watch.phases_seconds["convolve"]
-    raw = finished if second_pass is None else session.raw()
-    unmasked = replace(request, threshold=None)
-    filtered = Filtered(picture, unmasked, problem, choice, options, session, raw, finished, cold_seconds, watch)
+    raw = finished if plan.second_pass is None else plan.raw()
+    filtered = Filtered(picture, unmasked, plan, raw, finished, cold_seconds, watch)
     return filtered if request.threshold is None else masked(filtered, request, watch)
 
 
@@ -81,52 +76,105 @@ def masked(filtered: Filtered, request: Request, watch: Stopwatch) -> Filtered:
     return replace(filtered, request=request, finished=finished, watch=watch)
 
 
+def time_kernel(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budget) -> Series:
+    """Sample a plan, and its second pass where there is one: device arrays in, device arrays out."""
+    device = plan.processor
+    with plan.workspace() as work:
+        image, out = plan.take_arrays(work)
+        if image is None:
+            image = plain(image_hwc)
+        else:
+            device.copy_in(image_hwc, image)
+
+        def once() -> None:
+            work.plan.run(image, out)
+            plan.finish(out, image)
+
+        return collect(lambda: device.time_once(once), budget)
+
+
+def time_end_to_end(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budget) -> Series:
+    """Sample host array in, host array out, by page-locked host arrays and a bus."""
+    device = plan.processor
+    with plan.workspace() as work:
+        image, out = plan.take_arrays(work)
+        staged_image = device.host_empty(plan.problem.input_shape, plan.dtype)
+        staged_out = device.host_empty(plan.problem.output_shape, plan.output_dtype)
+        np.copyto(staged_image, image_hwc)
+
+        def once() -> float:
+            started = time.perf_counter()
+            device.copy_in(staged_image, image)
+            work.plan.run(image, out)
+            device.copy_out(plan.finish(out, image), staged_out)
+            return time.perf_counter() - started
+
+        return collect(once, budget)
+
+
 def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None = None) -> Filtered:
-    """Sample the session (not at all for a budget of no samples), measure the roof, and compare with the oracle.
+    """Sample the plan (not at all for a budget of no samples), measure the roof, and compare with the oracle.
 
     A roof that is in `roofs` is not measured again; one that is measured is added.
     """
-    session, pixels = filtered.session, filtered.picture.pixels
+    plan, pixels, roofs = filtered.plan, filtered.picture.pixels, {} if roofs is None else roofs
     kernel = end_to_end = roof = checked = None
     if budget.max_samples > 0:
-        kernel = session.time_kernel(pixels, budget)
-        end_to_end = session.time_end_to_end(pixels, budget) if session.device.moves_data else kernel
-        session.release_arrays()
-        roof = None if roofs is None else roofs.get(filtered.choice.device)
-        if roof is None:
-            roof = session.measure_roof()
-        if roofs is not None:
-            roofs[filtered.choice.device] = roof
+        kernel = time_kernel(plan, pixels, budget)
+        end_to_end = time_end_to_end(plan, pixels, budget) if plan.processor.moves_data else kernel
+        plan.release_arrays()
+        if plan.device not in roofs:
+            with plan.workspace():
+                roofs[plan.device] = plan.processor.roof()
+        roof = roofs[plan.device]
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
-        checked = check_output(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)
+        checked = verify.check_output(pixels, filtered.raw, plan.problem, plan.method_plan.arithmetic, limit)
     return replace(filtered, kernel=kernel, end_to_end=end_to_end, roof=roof, check=checked)
 
 
-def describe(filtered: Filtered, asked_for: str, peak_bytes: int | None) -> figures.RunFigures:
+def measure_plan(
+    plan: PreparedFilter, pixels: NDArray[Any] | None, samples: int, time_limit_seconds: float, check: str
+) -> figures.RunFigures:
+    """See `ConvolutionPlan.measure`."""
+    if len(plan.shape) == 4:
+        raise UsageError("A batch is not measured: measure a plan for one of its pictures, (height, width, channels).")
+    if check not in CHECKS:
+        raise UsageError(f"The check '{check}' is not one of {', '.join(CHECKS)}.")
+    if samples < 0 or not time_limit_seconds > 0:
+        raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
+    if pixels is None:
+        pixels = noise_pixels(plan.problem.height, plan.problem.width, plan.dtype, plan.problem.in_channels)
+    picture = Picture(pixels, source="array", format="array")
+    filtered = filter_picture(picture, plan.request, plan.choice, plan.options, Stopwatch(), plan.asked_for)
+    peak_bytes = plan.processor.peak_bytes()
+    budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
+    return describe(measure(filtered, budget, check), peak_bytes)
+
+
+def describe(filtered: Filtered, peak_bytes: int | None) -> figures.RunFigures:
     """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
-    session, phases = filtered.session, filtered.watch.phases_seconds
-    kernel, end_to_end, problem = filtered.kernel, filtered.end_to_end, filtered.problem
+    plan, phases = filtered.plan, filtered.watch.phases_seconds
+    kernel, end_to_end = filtered.kernel, filtered.end_to_end
+    problem, device = plan.problem, plan.processor
     counts = cost.count_any(problem, stored=filtered.finished.dtype)
     speed = throughput = None
     if kernel is not None and end_to_end is not None:
         speed, throughput = figures.rates(problem, counts, kernel, end_to_end, filtered.roof)
     return figures.RunFigures(
         problem=figures.describe_problem(filtered.request, problem),
-        method=figures.describe_method(filtered.choice, asked_for, filtered.options, session.plan),
-        device=figures.RunDevice(**session.device.describe(), kind=filtered.choice.device),
+        method=figures.describe_method(plan.choice, plan.asked_for, plan.options, plan.method_plan),
+        device=figures.RunDevice(**device.describe(), kind=plan.device),
         versions=installed_versions(),
         phases_seconds={name: phases[name] for name in figures.PHASES if name in phases},
         whole_run_seconds=sum(phases.values()),
         timing=figures.TimingPart(
-            kernel_clock="CUDA events" if session.device.moves_data else "host",
+            kernel_clock="CUDA events" if device.moves_data else "host",
             leaves_out=figures.left_out(filtered.request, problem.dtype),
-            l2_state=session.device.l2_state,
+            l2_state=device.l2_state,
             cold_seconds=filtered.cold_seconds,
             kernel=None if kernel is None else figures.describe_series(kernel),
-            end_to_end=None
-            if end_to_end is None or not session.device.moves_data
-            else figures.describe_series(end_to_end),
+            end_to_end=None if end_to_end is None or not device.moves_data else figures.describe_series(end_to_end),
         ),
         counts=counts,
         speed=speed,

@@ -6,116 +6,57 @@
 
 A call takes the short way where it can: the picture and the output are exactly what the plan was made for, and the
 method computes from addresses. Everything else (strided arrays, other byte orders, JAX, `normalize`, masks by a
-threshold, pictures of the host for a GPU) takes the long way, which copies once what must be copied.
+threshold, pictures of the host for a GPU) takes the long way (`PreparedFilter.run`), which copies once what must be
+copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
-from edgeconv.api.auto import Choice
 from edgeconv.api.parameters import as_parameters, with_parameters
-from edgeconv.api.session import Session, plain
+from edgeconv.api.workspaces import PreparedFilter, Shape, plain, size_text
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.choices import CHECKS
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
-from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.forms import FORMS
-from edgeconv.core.noise import noise_pixels
-from edgeconv.core.option import AUTO
 from edgeconv.core.output import threshold_text
-from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
-from edgeconv.core.timing import Budget, Stopwatch
-from edgeconv.errors import EdgeconvError, UsageError
-from edgeconv.hardware.devices import get_device
-from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
+from edgeconv.errors import UsageError
+from edgeconv.hardware.pool import run_pieces
+from edgeconv.methods import find
 from edgeconv.methods.base import AddressPlan
-from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
     from edgeconv.api.figures import RunFigures
 
-MOST_STREAMS = 16
-"""Streams whose sessions a plan keeps; those of streams beyond that are made anew."""
 
-Shape = tuple[int, ...]
-
-SHAPES = (
-    "(height, width, 3) for RGB, (height, width) or (height, width, 1) for grey, or (pictures, height, width, 3 or 1)"
-)
-
-
-def picture_shape(shape: Shape) -> Shape:
-    """HWC of a picture of an array of `shape`: the array itself, a picture of a batch, or (H, W) as one channel.
-
-    An array of three axes is always height × width × channels. Raises UsageError for any other shape.
-    """
-    if len(shape) == 2:
-        return (*shape, GREY_CHANNELS)
-    if len(shape) not in (3, 4) or shape[-1] not in CHANNEL_COUNTS or min(shape) < 1:
-        hint = " A stack of grey pictures needs an axis for its channel: image[..., None]." if len(shape) == 3 else ""
-        raise UsageError(f"An array of {_text(shape)} is not a picture: give {SHAPES}.{hint}")
-    return shape[-3:]
-
-
-class ConvolutionPlan:
+class ConvolutionPlan(PreparedFilter):
     """Filters arrays of one shape and type; made by `edgeconv.plan`. May be called from any thread.
 
     Two threads at once, or two streams, each work in a workspace of their own, which is made when it is first needed.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        shape: Shape,
-        dtype: np.dtype[Any],
-        choice: Choice,
-        options: Options,
-        asked_for: str = AUTO,
-    ) -> None:
-        self.shape = shape
-        """(height, width, channels), (height, width), or (pictures, height, width, channels)."""
-        self.problem: Problem | ChainProblem = request.picture_problem(picture_shape(shape), dtype)
-        self.dtype = self.problem.dtype
-        self.method, self.device, self.why = choice.method, choice.device, choice.why
-        self._request, self._options, self._choice, self._asked_for = request, options, choice, asked_for
-        self._second_pass = request.last_passes(self.dtype)
+    def __init__(self, request: Request, shape: Shape, *words: Any, **more: Any) -> None:
+        super().__init__(request, shape, *words, **more)
         self.output_shape: Shape = request.output_shape(shape, self.problem.output_shape)
         """Of the result, as `Request.output_shape` says."""
-        self._computed_shape: Shape = (*shape[:-3], *self.problem.output_shape)
-        """The result as the method gives it, always with an axis for channels."""
-        without_axis = [self._computed_shape[:-1]] if self.problem.output_channels == 1 else []
-        self._out_shapes = tuple(dict.fromkeys((self.output_shape, self._computed_shape, *without_axis)))
+        computed: Shape = (*shape[:-3], *self.problem.output_shape)
+        without_axis = [computed[:-1]] if self.problem.output_channels == 1 else []
+        self._out_shapes = tuple(dict.fromkeys((self.output_shape, computed, *without_axis)))
         """Of what `out` may be: one channel with or without its axis."""
-        self.output_dtype = request.output_dtype(self.dtype)
-        self._pictures = shape[0] if len(shape) == 4 else 1
-        self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
-        self._on_gpu = get_device(self.device).moves_data
-        self.gpu: int | None = None
-        """The number of the GPU that the plan was made on; None on the CPU."""
-        if self._on_gpu:
-            import cupy
-
-            self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
-            self.gpu = int(self._get_device())
-        self._idle: dict[int, list[Session]] = {}
-        self._threads = self._batch_threads()
-        first = self._prepare()
-        self._by_address: bool = isinstance(first.plan, AddressPlan) and self._second_pass is None
-        self._in_one_run = first.pictures == self._pictures
-        self._call_bytes = first.needed_bytes
-        self.method_plan = first.plan
-        """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
-        self._idle[self._stream()] = [first]
+        self._by_address = isinstance(self.method_plan, AddressPlan) and self.second_pass is None
+        self._starts = [
+            (number * self._in_bytes, number * self._out_bytes)
+            for number in range(self._pictures // self.method_plan.pictures)
+        ]
+        """Where the pictures of each run of a call begin, in the picture's memory and in the output's."""
 
     # --- what it is -------------------------------------------------------------------------------------------------
 
@@ -130,14 +71,9 @@ class ConvolutionPlan:
             return np.zeros(self.problem.output_channels)
         return exactness.bound(self.problem, self.method_plan.arithmetic)
 
-    @property
-    def memory_bytes(self) -> int:
-        """What the plan holds beside the caller's arrays: workspaces, and arrays on a GPU for pictures of the host."""
-        return sum(session.held_bytes for idle in list(self._idle.values()) for session in list(idle))
-
     def explain(self) -> str:
         """What was chosen and why, a line for each: method, arithmetic, error bound, workspace, choices."""
-        plan, limit = self.method_plan, self._request.threshold
+        plan, limit = self.method_plan, self.request.threshold
         largest = float(self.bound.max())
         exact = "exact" if largest == 0 else f"at most {largest:.3g} before a value is stored"
         if 0 < largest < LEVEL_OFF_BELOW and self.problem.output_dtype.kind == "u":
@@ -147,7 +83,7 @@ class ConvolutionPlan:
             ("why", as_parameters(self.why)),
             ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
             ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
-            *([] if self._request.chain is None else [("chain", self._request.chain.text)]),
+            *([] if self.request.chain is None else [("chain", self.request.chain.text)]),
             *([] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]),
             ("arithmetic", plan.arithmetic.name),
             ("error", exact),
@@ -166,7 +102,7 @@ class ConvolutionPlan:
     ) -> RunFigures:
         """Time the filter and compare it with the float64 oracle, as `edgeconv run` does; takes about a second.
 
-        It is measured in a workspace of its own: set up, run once (the cold run), then sampled. The roof of the machine
+        It is measured by a plan of its own: set up, run once (the cold run), then sampled. The roof of the machine
         is measured in the same call.
 
         Args:
@@ -184,41 +120,30 @@ class ConvolutionPlan:
             UsageError: a batch, or an image that the plan would refuse.
         """
         from edgeconv.api import measure
-        from edgeconv.io.image import Picture
 
-        if len(self.shape) == 4:
-            raise UsageError(
-                "A batch is not measured: measure a plan for one of its pictures, (height, width, channels)."
-            )
-        if check not in CHECKS:
-            raise UsageError(f"The check '{check}' is not one of {', '.join(CHECKS)}.")
-        if samples < 0 or not time_limit_seconds > 0:
-            raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
-        budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
-        picture = Picture(self._pixels_to_measure(image), source="array", format="array")
-        with self._at_home() if self._on_gpu else nullcontext():
-            filtered = measure.filter_picture(
-                picture, self._request, self.problem, self._choice, self._options, Stopwatch()
-            )
-            peak_bytes = filtered.session.device.peak_bytes()
-            filtered = measure.measure(filtered, budget, check)
-            return measure.describe(filtered, asked_for=self._asked_for, peak_bytes=peak_bytes)
+        with self.at_home():
+            pixels = None if image is None else self._on_host(image)
+            return measure.measure_plan(self, pixels, samples, time_limit_seconds, check)
 
-    def _pixels_to_measure(self, image: Any) -> NDArray[Any]:
+    def _on_host(self, image: Any) -> NDArray[Any]:
         """A picture of the host, of the plan's shape and type."""
-        if image is None:
-            return noise_pixels(self.problem.height, self.problem.width, self.dtype, self.problem.in_channels)
         library = library_of(image)
-        gpu = library.gpu_of(image)
-        native = library.native(image)
+        gpu, native = library.gpu_of(image), library.native(image)
         self._check_picture(native)
         with stream_as_given(library, gpu):
             host = native if gpu is None else native.get()
         return plain(host.astype(self.dtype, copy=False)).reshape(self.problem.input_shape)
 
+    def _batch_text(self) -> str:
+        if self.method_plan.pictures > 1:
+            return f"in one run, {self.method_plan.launches} launches"
+        if self._threads > 1 and self._by_address:
+            return f"whole pictures by {self._threads} threads"
+        return "one picture after another"
+
     def __repr__(self) -> str:
         shape = "×".join(map(str, self.shape))
-        return f"<edgeconv plan: {self._request.filter.name}, {shape} {self.dtype}, {self.method} on {self.device}>"
+        return f"<edgeconv plan: {self.request.filter.name}, {shape} {self.dtype}, {self.method} on {self.device}>"
 
     # --- the short way ----------------------------------------------------------------------------------------------
 
@@ -238,13 +163,10 @@ class ConvolutionPlan:
         """
         try:
             if self._on_gpu and self._get_device() != self.gpu:
-                with self._at_home():  # what is allocated and launched here belongs to the plan's own GPU
+                with self.at_home():  # what is allocated and launched here belongs to the plan's own GPU
                     return self(image, out)
-            library = library_of(image)
-            if not self._by_address:
-                return self._call_natively(library, image, out)
-            gpu = self.gpu
-            address = library.address(image, self.shape, self.dtype, gpu)
+            library, gpu = library_of(image), self.gpu
+            address = library.address(image, self.shape, self.dtype, gpu) if self._by_address else None
             if address is None:
                 return self._call_natively(library, image, out)
             if out is None:
@@ -256,53 +178,37 @@ class ConvolutionPlan:
                 of_out = library if type(out) is type(image) else library_of(out)
                 out_address = self._address_of_output(of_out, out, gpu)
                 self._refuse_overlap(address, out_address)
-            if gpu is None:
-                self._run_on_cpu(address, out_address)
-            else:
-                self._run_on_gpu(library.stream(gpu), address, out_address)
+            stream = None if gpu is None else library.stream(gpu)
+            if stream is None:
+                stream = self._stream()
+            if self._threads > 1:
+                self._run_pictures(address, out_address)
+                return out
+            work = self._take(stream)
+            run_at = work.plan.run_at  # type: ignore[attr-defined]  # an AddressPlan, as `_by_address` says
+            try:
+                for offset, out_offset in self._starts:
+                    run_at(address + offset, out_address + out_offset, stream)
+            finally:
+                self._give_back(stream, work)
             return out
-        except (EdgeconvError, MemoryError, RuntimeError) as error:  # CuPy's and PyTorch's are of these
-            raise with_parameters(get_device(self.device).failure(error, self._call_bytes)) from error.__cause__
-
-    def _run_on_cpu(self, address: int, out_address: int) -> None:
-        if self._pictures > 1:
-            self._run_pictures(address, out_address)
-            return
-        session = self._take(0)
-        try:
-            plan: Any = session.plan  # an AddressPlan, as in all of the short way
-            plan.run_at(address, out_address)
-        finally:
-            self._idle[0].append(session)
+        except Exception as error:
+            with find(self.method, self.device).named():
+                raise with_parameters(self.processor.failure(error, self._call_bytes)) from error.__cause__
 
     def _run_pictures(self, address: int, out_address: int) -> None:
         """A batch on the CPU: every thread takes whole pictures, and all threads are woken once."""
-        step, out_step = self._in_bytes, self._out_bytes
-        sessions = [self._take(0) for _ in range(self._threads)]
-        plans: list[Any] = [session.plan for session in sessions]
+        works = [self._take(0) for _ in range(self._threads)]
+        plans: list[Any] = [work.plan for work in works]
 
         def one(picture: int, worker: int) -> None:
-            plans[worker].run_at(address + picture * step, out_address + picture * out_step)
+            offset, out_offset = self._starts[picture]
+            plans[worker].run_at(address + offset, out_address + out_offset)
 
         try:
             run_pieces(one, self._pictures, self._threads)
         finally:
-            self._idle[0].extend(sessions)
-
-    def _run_on_gpu(self, stream: int | None, address: int, out_address: int) -> None:
-        number = self._current_stream().ptr if stream is None else stream
-        session = self._take(number)
-        plan: Any = session.plan
-        run_at = plan.run_at
-        try:
-            if self._in_one_run:
-                run_at(address, out_address, number)
-            else:
-                step, out_step = self._in_bytes, self._out_bytes
-                for picture in range(self._pictures):
-                    run_at(address + picture * step, out_address + picture * out_step, number)
-        finally:
-            self._give_back(number, session)
+            self._idle[0].extend(works)
 
     # --- the long way -----------------------------------------------------------------------------------------------
 
@@ -314,18 +220,18 @@ class ConvolutionPlan:
         self._check_picture(native)
         if out is not None:
             self._check_output(out, gpu)
-        with self._at_home() if gpu is not None else nullcontext(), stream_as_given(library, gpu):
+        with self.at_home() if gpu is not None else nullcontext(), stream_as_given(library, gpu):
             target, give = self._native_target(library, image, gpu, out)
             native = native.astype(self.dtype, copy=False)
             if out is not None and _overlap(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
-            pixels = native if len(self.shape) > 2 else native[..., np.newaxis]
-            results = target.reshape(self._computed_shape)  # a view, as it is C-contiguous
-            if self._in_one_run and (self._pictures > 1 or pixels.ndim == 3):
-                self._run(pixels, results)
+            pixels = native.reshape(self._pictures, *self.problem.input_shape)  # views: axes of 1 alone are added
+            results = target.reshape(self._pictures, *self.problem.output_shape)
+            if self.method_plan.pictures > 1:
+                self.run(pixels, results)
             else:
                 for one, its_target in zip(pixels, results, strict=True):
-                    self._run(one, its_target)
+                    self.run(one, its_target)
             return give(target)
 
     def _native_target(
@@ -340,27 +246,15 @@ class ConvolutionPlan:
             return library.native(result), lambda _: result
         if gpu is None:
             return aligned_empty(self.output_shape, self.output_dtype), lambda target: library.wrap(target, image)
-        empty = get_device(self.device).empty(self.output_shape, self.output_dtype)
-        return empty, lambda target: library.wrap(target, image)
-
-    def _run(self, image: Any, target: Any) -> None:
-        """One run of arrays of the host or the plan's GPU; what is the host's crosses the bus and comes back."""
-        stream = self._stream()
-        with self._at_home() if self._on_gpu else nullcontext():
-            session = self._take(stream)
-            try:
-                if not isinstance(image, np.ndarray):
-                    session.convolve_into(image, target)
-                elif (result := session.convolve(image, result=target)) is not target:
-                    np.copyto(target, result)
-            finally:
-                self._give_back(stream, session)
+        return self.processor.empty(self.output_shape, self.output_dtype), lambda target: library.wrap(target, image)
 
     # --- what is refused --------------------------------------------------------------------------------------------
 
     def _check_picture(self, native: Any) -> None:
         if tuple(native.shape) != self.shape:
-            raise UsageError(f"The picture is {_text(native.shape)}: the plan was made for {_text(self.shape)}.")
+            raise UsageError(
+                f"The picture is {size_text(native.shape)}: the plan was made for {size_text(self.shape)}."
+            )
         if native.dtype.newbyteorder("=") != self.dtype:
             raise UsageError(f"The picture is of type {native.dtype.name}: the plan was made for {self.dtype.name}.")
 
@@ -376,7 +270,7 @@ class ConvolutionPlan:
             address = library.address(out, shape, self.output_dtype, gpu)
             if address is not None and not (isinstance(out, np.ndarray) and not out.flags.writeable):
                 return address
-        shapes = " or ".join(map(_text, self._out_shapes))
+        shapes = " or ".join(map(size_text, self._out_shapes))
         raise UsageError(
             f"The output must be a writable, C-contiguous array of {shapes} {self.output_dtype.name} "
             f"where the plan computes ({f'GPU {self.gpu}' if self._on_gpu else 'the CPU'})."
@@ -393,57 +287,6 @@ class ConvolutionPlan:
         if not self._on_gpu:
             raise UsageError("The picture is on a GPU and the plan on the CPU: make the plan with device='cuda'.")
         raise UsageError(f"The picture is on GPU {gpu} and the plan on GPU {self.gpu}: make one plan for each GPU.")
-
-    # --- sessions ---------------------------------------------------------------------------------------------------
-
-    def _prepare(self) -> Session:
-        options = self._options
-        if self._threads > 1:  # each thread takes whole pictures: none of them shares one with others
-            options = replace(options, threads=1)
-        return Session(self.problem, self.method, self.device, options, self._second_pass, self._pictures)
-
-    def _take(self, stream: int) -> Session:
-        """A session that nobody works with; taking and giving back are single steps under the interpreter lock."""
-        try:
-            return self._idle[stream].pop()
-        except (KeyError, IndexError):
-            with self._at_home() if self._on_gpu else nullcontext():
-                return self._prepare()
-
-    def _give_back(self, stream: int, session: Session) -> None:
-        idle = self._idle.get(stream)
-        if idle is None:
-            if len(self._idle) >= MOST_STREAMS:
-                self._idle.pop(next(iter(self._idle)), None)
-            idle = self._idle.setdefault(stream, [])
-        idle.append(session)
-
-    def _stream(self) -> int:
-        """The number under which sessions wait: CuPy's current stream, 0 on the CPU."""
-        return int(self._current_stream().ptr) if self._on_gpu else 0
-
-    @contextmanager
-    def _at_home(self) -> Iterator[None]:
-        """Work on the plan's GPU inside the block."""
-        from edgeconv.hardware.cuda.device import on_device
-
-        assert self.gpu is not None
-        with on_device(self.gpu):
-            yield
-
-    def _batch_threads(self) -> int:
-        """Threads that share the pictures of a batch: one where a picture is worth several, or all are worth one."""
-        moved_bytes = self._in_bytes + self._out_bytes
-        if self._pictures == 1 or self._on_gpu or moved_bytes >= PARALLEL_BYTES:
-            return 1
-        return threads_for(self._options.threads, moved_bytes * self._pictures, self._pictures)
-
-    def _batch_text(self) -> str:
-        if self._in_one_run:
-            return f"in one run, {self.method_plan.launches} launches"
-        if self._on_gpu or not self._by_address:
-            return "one picture after another"
-        return f"whole pictures by {self._threads} threads" if self._threads > 1 else "one picture after another"
 
 
 def _overlap(image: Any, out: Any) -> bool:
@@ -466,7 +309,3 @@ def stream_as_given(library: ArrayLibrary, gpu: int | None) -> Iterator[None]:
 
     with cupy.cuda.ExternalStream(number, gpu):
         yield
-
-
-def _text(shape: Any) -> str:
-    return "×".join(map(str, shape)) or "a number"

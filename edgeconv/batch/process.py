@@ -3,8 +3,8 @@
     read → decode → filter (host to device → convolve → device to host) → encode → put
 
 A stage that fails for one picture leaves the error with it, and later stages pass that picture over. Pixels that the
-GPU decodes or encodes (codecs.py) are not copied between host and device. Each thread has its own session (plan,
-buffers, CUDA stream). The engines give one picture at a time, so memory is bounded by the number of threads. The row of
+GPU decodes or encodes (codecs.py) are not copied between host and device. Each thread has its own plan, buffers
+and CUDA stream. The engines give one picture at a time, so memory is bounded by the number of threads. The row of
 the ledger is created here and written by the one process that owns the ledger.
 """
 
@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.api.session import Session
+from edgeconv.api.auto import Choice
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
 from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, is_remote, join, store_of
 from edgeconv.batch.summary import PictureResult, Stage
-from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
 from edgeconv.hardware.devices import get_device
@@ -147,7 +147,7 @@ class PictureProcessor:
                 work.facts["notes"] = work.picture.notes
 
     def filter(self, works: list[PictureWork]) -> None:
-        """The finished output, by this thread's session, which times the parts of this stage."""
+        """The finished output, by this thread's plan, which times the parts of this stage."""
         for work in _open(works):
             with work.stage():
                 assert work.picture is not None
@@ -192,14 +192,13 @@ class PictureProcessor:
         """The finished output of a picture (HWC) on the host or the GPU; it stays on the GPU if it is encoded there."""
         with watch.phase("set_up"):
             request = self.settings.request.settled(pixels, _arrays_of(pixels))
-            problem = request.picture_problem(pixels.shape, pixels.dtype)
-            session = self._session(problem)
+            plan = self._plan(request.unfinished, pixels)
         arrays: Any = np
-        if self._codecs.encodes_on_gpu(problem.output_shape, request.output_dtype(pixels.dtype)):
+        if self._codecs.encodes_on_gpu(plan.problem.output_shape, request.output_dtype(pixels.dtype)):
             arrays = import_module("cupy")
-            out = session.convolve_and_leave(pixels, watch)
+            out = plan.run(pixels, watch=watch, stay=True)
         else:
-            out = session.convolve(pixels, watch, self._thread.result)
+            out = plan.run(pixels, self._thread.result, watch)
         with watch.phase("convolve"):
             finished = request.finish(out, pixels.dtype, arrays, image=pixels)
         if request.threshold is None:
@@ -207,21 +206,23 @@ class PictureProcessor:
         with watch.phase("threshold"):
             return request.mask(finished, arrays)
 
-    def _session(self, problem: Problem | ChainProblem) -> Session:
-        """This thread's session and the array for its results; created anew only when its problem is another one.
+    def _plan(self, request: Request, pixels: Any) -> PreparedFilter:
+        """This thread's plan and the array for its results; made anew only for another shape, type or chain.
 
-        That is another shape or type, and of a chain other thresholds.
+        A chain is another one where its thresholds are.
         """
-        key = (problem.input_shape, problem.dtype, problem.chain if isinstance(problem, ChainProblem) else None)
+        key = (pixels.shape, pixels.dtype, request.chain)
         if getattr(self._thread, "key", None) != key:
-            self._thread.session = self._thread.result = None  # free the old buffers before allocating new ones
+            self._thread.plan = self._thread.result = None  # free the old buffers before allocating new ones
             self._thread.key = None
+            choice = Choice(self.settings.method, self.device, "the method of the batch")
             with self._set_up:
-                self._thread.session = Session(problem, self.settings.method, self.device, self._options)
-            self._thread.result = self._thread.session.new_result()
+                plan = PreparedFilter(request, pixels.shape, pixels.dtype, choice, self._options)
+            self._thread.plan = plan
+            self._thread.result = np.empty(plan.problem.output_shape, plan.problem.output_dtype)
             self._thread.key = key
-        session: Session = self._thread.session
-        return session
+        found: PreparedFilter = self._thread.plan
+        return found
 
     def _put(self, work: PictureWork, digest: str) -> None:
         """A file that appears between the check and the writing is checked again."""

@@ -28,7 +28,6 @@ The glossary of the project: each word has one meaning in code, messages and doc
     problem      a request for one shape and sample type: everything a method must know, and no pixels.
     method       one way to compute a problem on one device, a line of the table in edgeconv/methods.
     plan         a problem made ready by a method: compiled, allocated; it only runs, and runs many times.
-    session      a plan with its arrays on both sides of the bus: host array in, host array out.
     job          one picture file to filter and where it goes (run); a task is a picture of a batch, before it is read.
 
     how it is computed

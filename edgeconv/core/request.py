@@ -144,6 +144,12 @@ class Request:
             return None
         return lambda raw, image, xp: self.finish(raw, dtype, xp, image)
 
+    @property
+    def unfinished(self) -> Request:
+        """The request for what a method itself gives: raw values in the place of `normalize`, and no mask."""
+        mode = "raw" if self.output_mode == "normalize" else self.output_mode
+        return replace(self, output_mode=mode, threshold=None)
+
     def last_passes(self, dtype: Any) -> SecondPass | None:
         """The second pass and the threshold, where there is one of them, for outputs that stay on their device."""
         if self.threshold is None:

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from edgeconv.api import check as verify
 from edgeconv.api import figures
-from edgeconv.api.auto import runnable
+from edgeconv.api.auto import Choice, runnable
 from edgeconv.api.check import check_output
 from edgeconv.api.figures import ProblemPart, SeriesPart
-from edgeconv.api.session import Session
+from edgeconv.api.measure import time_kernel
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
@@ -173,10 +174,11 @@ def run_all(
         entry = find(name, device)
         own = applicable(entry, options)
         try:
-            session = Session(problem, name, device, own)
-            raw = session.convolve(pixels)
-            checked = check_output(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
-            kernel = session.time_kernel(pixels, Budget()) if checked.passed else None
+            choice = Choice(name, device, "compared")
+            plan = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, own)
+            raw = plan.run(pixels)
+            checked = check_output(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
+            kernel = time_kernel(plan, pixels, Budget()) if checked.passed else None
         except Exception as error:  # a method of another package may raise anything
             if not entry.package and not isinstance(error, UnavailableError):
                 raise

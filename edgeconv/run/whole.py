@@ -87,18 +87,18 @@ class WholeRun(Run):
         return bool(recorded["sha256"] == figures.sha256_of(self._picture.pixels))
 
     def prepare(self, resources: ExitStack) -> None:
-        """See Run.prepare: the session is set up with the first run, which is the cold one."""
+        """See Run.prepare: the plan is made with the first run, which is the cold one."""
 
     def filter(self) -> None:
         job, watch = self._job, self._watch
-        self._filtered = filter_picture(self._picture, job.request, self._problem, self._choice, job.options, watch)
+        self._filtered = filter_picture(self._picture, job.request, self._choice, job.options, watch, job.method)
         finished = self._filtered.finished
         with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
             described = [hashing.submit(report.describe_pixels, pixels) for pixels in (self._picture.pixels, finished)]
             with watch.phase("encode"):
                 self._encoded = self._encode(finished)
             self._input_pixels, self._output_pixels = (future.result() for future in described)
-        self._peak_bytes = self._filtered.session.device.peak_bytes()
+        self._peak_bytes = self._filtered.plan.processor.peak_bytes()
 
     def _encode(self, finished: NDArray[Any]) -> list[bytes | memoryview]:
         """The files of the output."""
@@ -164,5 +164,5 @@ class WholeRun(Run):
             ),
             output=report.OutputPart(file=file, **encoded, **self._output_pixels),
             wall_seconds=time.perf_counter() - self._began,
-            **fields_of(describe(self._filtered, asked_for=self._job.method, peak_bytes=self._peak_bytes)),
+            **fields_of(describe(self._filtered, self._peak_bytes)),
         )

@@ -146,8 +146,8 @@ class _Output:
         """Of the output that a threshold is compared with: that of `normalize` is known without a look at it."""
         filtered = self.filtered
         if self.hysteresis is not None:
-            return scale_of_edges(filtered.problem.dtype)
-        normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
+            return scale_of_edges(filtered.plan.dtype)
+        normalized = filtered.request.mode_for(filtered.plan.dtype) == "normalize"
         return scale_of(filtered.finished.dtype, None if normalized else filtered.raw)
 
     @property
@@ -160,7 +160,7 @@ class _Output:
     def held_bytes(self) -> int:
         filtered = self.filtered
         second = 0 if filtered.raw is filtered.finished else filtered.raw.nbytes
-        return filtered.finished.nbytes + second + filtered.session.plan.workspace_bytes
+        return filtered.finished.nbytes + second + filtered.plan.memory_bytes
 
 
 class RenderService(QObject):
@@ -326,8 +326,8 @@ class RenderService(QObject):
             problem = settled.picture_problem(pixels.shape, pixels.dtype)
             choice = choose(asked.method, asked.device, problem)
             with listening(self._listener(wanted, source)) if stops else nullcontext():
-                filtered = measure.filter_picture(decoded.picture, settled, problem, choice, options, watch)
-            filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
+                filtered = measure.filter_picture(decoded.picture, settled, choice, options, watch, asked.method)
+            filtered.plan.release_arrays()  # as large as the output; allocated again for the measurement
             return _Output(filtered, f"{asked.filter_label} by {choice.method} on {choice.device.upper()}")
 
         output: _Output = self._cache.get(key, compute if request.threshold is None else mask)
@@ -372,8 +372,8 @@ class RenderService(QObject):
                 budget = replace(BUDGET, min_samples=1, max_samples=1) if slow else BUDGET
                 with listening(self._listener(request, source, measuring=True)) if slow else nullcontext():
                     filtered = measure.measure(filtered, budget, "sample")
-                peak_bytes = filtered.session.device.peak_bytes()
-                output.record = measure.describe(filtered, asked_for=asked.method, peak_bytes=peak_bytes)
+                peak_bytes = filtered.plan.processor.peak_bytes()
+                output.record = measure.describe(filtered, peak_bytes)
             finally:
                 self._measuring.release()
         self._tell(self.measured, generation, request.picture, asked, output.record)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.api.auto import Choice
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
 from edgeconv.methods.options import Options
@@ -48,8 +48,9 @@ def in_one_chunk(pixels: np.ndarray) -> ArraySource:
 
 def by_whole(pixels: np.ndarray, request: Request, method: str, device: DeviceName = "cpu") -> np.ndarray:
     """The output of the whole picture, before a second pass of `normalize`."""
-    problem = request.problem(pixels.shape, pixels.dtype)
-    return Session(problem, method, device, Options()).convolve(pixels)
+    choice = Choice(method, device, "for a test")
+    out: np.ndarray = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, Options()).run(pixels)
+    return out
 
 
 def by_tiles(

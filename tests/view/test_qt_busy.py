@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, finish, opened, settle, trigger
 
 from edgeconv import convolve
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core import progress
 from edgeconv.io.image import write_image
 from edgeconv.methods import reference
@@ -199,14 +199,14 @@ def test_the_loop_goes_round_while_the_work_is_on_another_thread(
 ) -> None:
     threads: list[threading.Thread] = []
     gone_round = threading.Event()
-    convolve_of = Session.convolve
+    run_of = PreparedFilter.run
 
-    def until_it_has_gone_round(session: Session, *words: Any) -> Any:
+    def until_it_has_gone_round(*words: Any, **more: Any) -> Any:
         threads.append(threading.current_thread())
         assert gone_round.wait(PATIENCE_MILLISECONDS / 1000), "the window stands still as long as the work lasts"
-        return convolve_of(session, *words)
+        return run_of(*words, **more)
 
-    monkeypatch.setattr(Session, "convolve", until_it_has_gone_round)
+    monkeypatch.setattr(PreparedFilter, "run", until_it_has_gone_round)
     window.set_parameters(window.model.parameters.with_filter("sobel"))
     qtbot.waitUntil(lambda: bool(threads), timeout=PATIENCE_MILLISECONDS)
     QTimer.singleShot(0, gone_round.set)

@@ -34,7 +34,7 @@ from run_reports import all_run_reports
 from windows import PATIENCE_MILLISECONDS, PIXELS, drawn, opened, pixels_of, settle, shown, trigger
 
 from edgeconv import canny, convolve
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.chains import automatic_thresholds
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import read_image, write_image
@@ -457,8 +457,8 @@ def test_the_slider_is_dragged_and_the_filter_runs_once(
     parts = QStyle.ComplexControl.CC_Slider, QStyle.SubControl.SC_SliderHandle
     handle = slider.style().subControlRect(parts[0], option, parts[1], slider).center()
     runs: list[int] = []
-    convolve_of = Session.convolve
-    monkeypatch.setattr(Session, "convolve", lambda *words, **more: (runs.append(1), convolve_of(*words, **more))[1])
+    run_of = PreparedFilter.run
+    monkeypatch.setattr(PreparedFilter, "run", lambda *words, **more: (runs.append(1), run_of(*words, **more))[1])
     qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=handle)
     for x in range(handle.x(), slider.width() // 2, 7):
         qtbot.mouseMove(slider, QPoint(x, handle.y()))

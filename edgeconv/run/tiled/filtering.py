@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice, choose
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.core.problem import Problem
@@ -184,15 +184,15 @@ class TiledRun(Run):
         self._check = self._write_tiles()
 
     def check(self) -> None:
-        session = self._filter.session(self._full_window())
+        plan = self._filter.plan(self._full_window())
         comparison = self._verify_output() if self._options.verify else None
         peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
         self._checks = TiledChecks(
-            session=session,
+            plan=plan,
             check=self._check,
             comparison=comparison,
             peak_bytes=peak_bytes,
-            roof=self._measure_roof(session),
+            roof=self._measure_roof(plan),
             output_identity=file_identity(self._sink.path),
             input_identity=self._wait_for_input_hash(),
         )
@@ -310,7 +310,7 @@ class TiledRun(Run):
 
             def handle(tile: Tile, padded: NDArray[Any], raw: NDArray[Any]) -> None:
                 if self._job.check != "none":
-                    check.add(tile, padded, raw, self._filter.session(padded.shape).plan)
+                    check.add(tile, padded, raw, self._filter.plan(padded.shape).method_plan)
                 writer.put(tile, self._finish(raw, self._low_high, self._clock.filtering))
                 self._step("filtering")
 
@@ -366,7 +366,8 @@ class TiledRun(Run):
         at_once = plain_grid((0, problem.height), (0, problem.width))
         (everything,) = at_once
         picture = Reader(self._source, at_once, 0, self._pool, self._threads).read(everything)
-        raw = Session(problem, choice.method, choice.device, self._job.options).convolve(picture)
+        request = self._job.request.unfinished
+        raw = PreparedFilter(request, picture.shape, problem.dtype, choice, self._job.options).run(picture)
         pixels = finite_range(picture) if self._settled.normalizes else NO_RANGE
         del picture
         low_high = self._stretched(finite_range(raw), pixels) if self._settled.normalizes else None
@@ -400,15 +401,16 @@ class TiledRun(Run):
         """Reads the output back by the tiles of `grid`, without padding."""
         return Reader(output, plain_grid(grid.rows.cuts, grid.columns.cuts), 0, self._pool, self._threads)
 
-    def _measure_roof(self, session: Session) -> Any:
+    def _measure_roof(self, plan: PreparedFilter) -> Any:
         """The machine's roof, where samples were asked for and the limit leaves room for the measurement."""
         if self._job.samples < 1:
             return None
         limit = self._limit()
         if limit is not None and memory.resident_bytes() + 2 * COPY_BYTES > limit:
             return None
-        session.release_arrays()
-        return session.measure_roof()
+        plan.release_arrays()
+        with plan.workspace():
+            return plan.processor.roof()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.auto import Choice
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -49,38 +49,39 @@ class Clock:
 
 
 class WindowFilter:
-    """Filters padded windows: one session for each shape of window, so that a shape is set up once."""
+    """Filters padded windows: one plan for each shape of window, so that a shape is set up once."""
 
     def __init__(self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], clock: Clock) -> None:
+        request = request.unfinished
         self._request = request if request.chain is not None else replace(request, padding=0, border="zero")
         self._choice, self._options, self._dtype, self._clock = choice, options, dtype, clock
-        self._sessions: dict[tuple[int, ...], Session] = {}
+        self._plans: dict[tuple[int, ...], PreparedFilter] = {}
 
     def problem(self, shape: tuple[int, ...]) -> Problem | ChainProblem:
         """The problem of a window of `shape`, HWC."""
         return self._request.picture_problem(shape, self._dtype)
 
-    def session(self, shape: tuple[int, ...]) -> Session:
-        """The session of a window of `shape`; made when first asked for."""
-        if shape not in self._sessions:
+    def plan(self, shape: tuple[int, ...]) -> PreparedFilter:
+        """The plan of a window of `shape`; made when first asked for."""
+        if shape not in self._plans:
             with self._clock.filtering.phase("set_up"):
-                session = Session(self.problem(shape), self._choice.method, self._choice.device, self._options)
-            self._sessions[shape] = session
-        return self._sessions[shape]
+                plan = PreparedFilter(self._request, shape, self._dtype, self._choice, self._options)
+            self._plans[shape] = plan
+        return self._plans[shape]
 
     def run(self, padded: NDArray[Any]) -> NDArray[Any]:
         """The output of a window."""
-        session, phases = self.session(padded.shape), self._clock.filtering.phases_seconds
+        plan, phases = self.plan(padded.shape), self._clock.filtering.phases_seconds
         before = phases.get("convolve", 0.0)
         started = time.perf_counter()
-        out = session.convolve(padded, self._clock.filtering)
+        out: NDArray[Any] = plan.run(padded, watch=self._clock.filtering)
         self._clock.end_to_end_samples.setdefault(padded.shape, []).append(time.perf_counter() - started)
         self._clock.kernel_samples.setdefault(padded.shape, []).append(phases["convolve"] - before)
         return out
 
     def release(self) -> None:
-        """Release all sessions and their memory."""
-        self._sessions.clear()
+        """Release all plans and their memory."""
+        self._plans.clear()
 
 
 @contextmanager

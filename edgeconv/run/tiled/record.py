@@ -14,7 +14,7 @@ import numpy as np
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice
 from edgeconv.api.figures import Check, Phase, TimingPart
-from edgeconv.api.session import Session
+from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core import cost
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
@@ -61,7 +61,7 @@ class TiledCut:
 class TiledChecks:
     """What was measured and compared after the last tile."""
 
-    session: Session
+    plan: PreparedFilter
     """Of a tile of the full size."""
     check: Check | None
     comparison: OutputComparison | None
@@ -97,8 +97,8 @@ class TiledRecord:
 
     def to_report(self) -> RunReport:
         """The report of a run, with the part of the tiles."""
-        device, plan = self.checks.session.device, self.checks.session.plan
-        of_tile = self.checks.session.problem
+        device, plan = self.checks.plan.processor, self.checks.plan.method_plan
+        of_tile = self.checks.plan.problem
         taken = (samples[of_tile.input_shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
         # Of the tiles of the full size, the first left out where there are others.
         kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
