@@ -17,6 +17,7 @@ plain sum.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -112,7 +113,7 @@ class Lowering:
         """Whether input channels are summed before they are filtered."""
         return len(self.planes[0]) > 1
 
-    @property
+    @cached_property
     def staged(self) -> SampleType | SumType:
         """Type of the samples that the taps read: of the picture, where nothing is gained by another."""
         converts = self.sums == "float32" or self.collapsed or self.bank is not None

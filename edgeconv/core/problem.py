@@ -54,6 +54,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -136,11 +137,11 @@ class Problem(PictureProblem):
     border: Border
     output_mode: StoredMode
 
-    @property
+    @cached_property
     def output_height(self) -> int:
         return output_size(self.height, self.stride, self.padding)
 
-    @property
+    @cached_property
     def output_width(self) -> int:
         return output_size(self.width, self.stride, self.padding)
 

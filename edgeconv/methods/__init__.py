@@ -8,6 +8,7 @@ compiler is loaded before a method that needs it is asked. Methods of other pack
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from edgeconv.core.choices import DeviceName
@@ -84,6 +85,7 @@ def method_names(device: DeviceName | None = None, entries: tuple[MethodEntry, .
     return tuple(dict.fromkeys(entry.name for entry in found if device in (None, entry.device)))
 
 
+@cache
 def find(name: str, device: DeviceName) -> MethodEntry:
     """The entry of `name` on `device`; raises UsageError where there is none."""
     check_name(name)
