@@ -204,7 +204,7 @@ BOMBS = (
     Bomb(
         "BMP of 2^31 × 2^31",
         "a.bmp",
-        lambda: b"BM" + struct.pack("<IIIIiiHHII", 9, 0, 54, 40, 2**31 - 1, 2**31 - 1, 1, 24, 0, 0),
+        lambda: b"BM" + struct.pack("<IIIIiiHHII", 9, 0, 54, 40, 2**31 - 1, 2**31 - 1, 1, 24, 0, 0) + bytes(16),
         TOO_LONG,
     ),
     Bomb(

@@ -90,9 +90,14 @@ BAD_FILES = (
     BadFile("GIF cut in its pixels", "b.gif", _cut(GIF, 0.8), "the file is cut short"),
     BadFile("GIF without its trailer", "c.gif", GIF[:-1], "the file is cut short (no trailer"),
     BadFile(
-        "GIF without a frame", "d.gif", b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b";", "it holds no picture"
+        "GIF without a frame",
+        "d.gif",
+        b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b";",
+        "is damaged or not complete",
     ),
-    BadFile("moving GIF cut before its second frame", "e.gif", MOVING[: MOVING.index(b"two frames")], "is cut short"),
+    BadFile(
+        "moving GIF cut before its second frame", "e.gif", MOVING[: MOVING.index(b"two frames")], "or not complete"
+    ),
     BadFile(
         "GIF with data that ends early",
         "f.gif",
@@ -258,17 +263,17 @@ BAD_FILES = (
     BadFile("WebP cut in its pixels", "b.webp", _cut(WEBP, 0.5), "the file is cut short"),
     BadFile("WebP without its last byte", "c.webp", WEBP[:-1], "the file is cut short"),
     BadFile("WebP with a chunk too long", "d.webp", WEBP[:18] + b"\x7f" + WEBP[19:], "chunk 'VP8 ' is not complete"),
-    BadFile("WebP without a picture", "e.webp", b"RIFF\x04\x00\x00\x00WEBP", "it holds no picture"),
+    BadFile("WebP without a picture", "e.webp", b"RIFF\x04\x00\x00\x00WEBP", "is cut short"),
     BadFile(
         "WebP whose lossy picture ends in its header",
         "f.webp",
         b"RIFF\x12\x00\x00\x00WEBPVP8 \x06\x00\x00\x00\x00\x00\x00\x9d\x01\x2a",
-        "it holds no picture",
+        "is cut short",
     ),
-    BadFile("BMP start alone", "a.bmp", BMP[:10], "the file is cut short"),
+    BadFile("BMP start alone", "a.bmp", BMP[:10], "is damaged or not complete"),
     BadFile("BMP cut in its pixels", "b.bmp", _cut(BMP, 0.5), "the file is cut short"),
     BadFile("BMP without its last byte", "c.bmp", BMP[:-1], "the file is cut short"),
-    BadFile("BMP of 7 bits", "d.bmp", _bmp_head(4, 4, 7), "its header is not a BMP header"),
+    BadFile("BMP of 7 bits", "d.bmp", _bmp_head(4, 4, 7), "is damaged or not complete"),
     BadFile("NPY cut", "a.npy", _npy((40, 60, 3), "<f4", 100), "the file is cut short"),
     BadFile("NPY header cut", "b.npy", _npy((4, 6, 3), "<f4", 0)[:20], "its NPY header is damaged"),
     BadFile(

@@ -15,7 +15,7 @@ from picture_files import Piped, noisy, saved, tiff
 from PIL import Image
 
 from edgeconv.errors import ImageReadError
-from edgeconv.io import image
+from edgeconv.io import decoding
 from edgeconv.io.image import decode_image, longest_side, read_image
 from edgeconv.io.read_limits import ReadRules
 
@@ -84,7 +84,7 @@ def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path:
 
 def test_pixels_of_a_type_that_opencv_cannot_convert(monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged TIFF may say one type to us and another to OpenCV."""
-    monkeypatch.setattr(image, "_imdecode", lambda data, flags: noisy().astype(np.int32))
+    monkeypatch.setattr(decoding, "_imdecode", lambda data, flags: noisy().astype(np.int32))
     with pytest.raises(ImageReadError, match=r"a\.tif: TIFF: it cannot be decoded \(OpenCV"):
         decode_image(tiff(noisy()), "a.tif")
 

@@ -33,9 +33,9 @@ from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import chosen_grid, read_toml
 from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
-from edgeconv.io import image
+from edgeconv.io import decoding
 from edgeconv.io.files import SMALL_BYTES, read_bytes
-from edgeconv.io.formats import FORMATS, decoder_messages
+from edgeconv.io.formats import FORMATS, messages
 from edgeconv.io.formats import png as png_format
 from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
@@ -282,7 +282,7 @@ def test_no_memory_for_pixels(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         "CMYK": saved(noisy(), "JPEG", mode="CMYK"),
         "TIFF deflate": saved(noisy(), "TIFF", compression="tiff_deflate"),
     }
-    monkeypatch.setattr(image, "_decode", exhausted)
+    monkeypatch.setattr(decoding, "_decode", exhausted)
     with pytest.raises(MemoryLimitError, match=r"60×40 pixels \(7,200 bytes decoded\)"):
         decode_image((WHOLE | others)[name], name)
 
@@ -330,7 +330,7 @@ SAYING = {
 }
 
 heard = pytest.mark.skipif(
-    decoder_messages._CStream.make() is None, reason="the C library here lets nobody set its standard error"
+    messages._CStream.make() is None, reason="the C library here lets nobody set its standard error"
 )
 
 
@@ -369,8 +369,7 @@ def test_words_stay_with_their_picture_in_any_number_of_threads() -> None:
 def test_what_c_code_prints_before_and_behind_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     """To the stream that it began with: NVRTC remembers it, and would close another one at the end."""
     library = ctypes.CDLL(None)
-    name = next(name for name in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, name))
-    stream = ctypes.c_void_p.in_dll(library, name)
+    stream = ctypes.c_void_p.in_dll(library, "stderr")
     before = stream.value
     for word in (b"before\n", b"between\n", b"behind\n"):
         library.fputs(word, stream)

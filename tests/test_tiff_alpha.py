@@ -10,7 +10,6 @@ import pytest
 import tifffile
 
 from edgeconv.errors import ImageReadError
-from edgeconv.io.formats.straight_alpha import with_straight_alpha
 from edgeconv.io.image import decode_image
 
 SHAPE = (37, 53)
@@ -56,13 +55,3 @@ def test_extra_samples_change_no_colour(photometric: str, kind: str, extra: int)
     assert not any("\n" in error for _, _, error in refused)
     if extra == 1 and photometric != "miniswhite":
         assert {layout[:2] for layout in refused} <= ({(None, "separate")} if colours == 1 else set())
-
-
-def test_a_file_without_extra_samples_or_with_several_stays_as_it_is() -> None:
-    for count, kinds in ((3, []), (5, ["assocalpha", "unspecified"])):
-        data = tiff(np.zeros((*SHAPE, count), np.uint8), "contig", photometric="rgb", extrasamples=kinds)
-        assert with_straight_alpha(data) == data
-    data = tiff(np.zeros((*SHAPE, 4), np.uint8), "contig", photometric="rgb", extrasamples=["assocalpha"])
-    changed = with_straight_alpha(data)
-    assert len(changed) == len(data)
-    assert sum(map(int.__ne__, changed, data)) == 1

@@ -1,22 +1,182 @@
-"""How outputs are stored: parsing of `--format`, `--quality`, `--png-level` and `--jpeg-codec`.
+"""The only door for pixels that go out: the bytes of a file by format, quality and level, and the options for them.
 
-A picture has one output file and one row in the ledger, so a filter bank gives one file with all: TIFF or NPY.
+    write_image   by the suffix: 8 bits to all formats that are written, 16 bits to PNG, TIFF and NPY, float32 and
+                  float64 to TIFF and NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY has the
+                  shape of the array
+    encode_bank   several pictures in one file: TIFF, a page each, or NPY
+
+OpenCV encodes all but NPY and PNG, which png.py writes faster. What it would do quietly wrong (floats saturated to PNG,
+16 bits cut to 8) is refused here.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePath, PurePosixPath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from edgeconv.core.chains import Chain
-from edgeconv.core.filters import Filter
+from edgeconv.core.filters import RGB_CHANNELS, Filter
 from edgeconv.core.option import listed
-from edgeconv.errors import UsageError
-from edgeconv.io.formats import WRITTEN
-from edgeconv.io.image import ALL_OF_A_BANK, QUALITY_FLAGS
-from edgeconv.io.png import LEVELS
+from edgeconv.errors import ImageWriteError, MemoryLimitError, UsageError
+from edgeconv.io.decoding import failures, swap_red_and_blue
+from edgeconv.io.files import is_standard_stream, write_bytes_atomically
+from edgeconv.io.formats import FORMATS, WRITTEN, Format, npy
+from edgeconv.io.formats.base import BadPicture
+from edgeconv.io.png import LEVEL, LEVELS, encode_png
+
+ALL_OF_A_BANK = ("TIFF", "NPY")
+"""Formats of which one file holds all that a filter bank gives."""
+
+QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
+"""Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
 
 BANK_FORMAT = "tiff"
-"""Of a filter bank's outputs unless another is asked for."""
+"""Of a filter bank's outputs in a batch, unless another is asked for: a picture has one output file there."""
+
+
+def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
+    """Write `pixels` (HWC with 3 channels in RGB order, or 1; or HW) to a file, completely or not at all.
+
+    An NPY has the shape of `pixels`; the other formats have no axis for one channel.
+
+    The suffix of `destination` names the format unless `format` does (a name or suffix of the table, needed only for
+    `-`, standard output, where PNG is the default for whole numbers and NPY for floats). Raises ImageWriteError
+    where the format cannot hold the type or size, or the file cannot be written.
+    """
+    write_bytes_atomically(destination, encode_image(pixels, destination, format=format))
+
+
+def encode_image(
+    pixels: NDArray[Any],
+    destination: Path | str,
+    *,
+    format: str | None = None,
+    threads: int | None = None,
+    quality: int | None = None,
+    png_level: int | None = None,
+) -> bytes | memoryview:
+    """The bytes that `write_image` would write: PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
+
+    `png_level` is 0 (stored) to 9 (smallest); None is the fastest level that compresses. Raises ImageWriteError.
+    """
+    if not isinstance(pixels, np.ndarray):
+        raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
+    _check_shape(pixels, destination)
+    entry = _format_for(pixels, destination, format)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
+    _check_fits(pixels, entry, destination)
+    with _told_about(pixels, entry, destination):
+        return _encode(pixels, entry, threads, quality, png_level)
+
+
+def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
+    """The pictures in the output (HWC) of a bank, one for each filter: grey, or RGB of three channels a filter."""
+    return [output[:, :, number::filters] for number in range(filters)]
+
+
+def encode_bank(
+    output: NDArray[Any], filters: int, destination: Path | str, *, format: str | None = None
+) -> bytes | memoryview:
+    """The bytes of one file with all of a bank's output (HWC): TIFF, a page for each filter, or NPY, as it is.
+
+    Raises ImageWriteError, for a format too that holds one picture.
+    """
+    entry = _format_for(output, destination, format)
+    if entry.name not in ALL_OF_A_BANK:
+        raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {filters}: use .tiff or .npy.")
+    _check_fits(output, entry, destination)
+    with _told_about(output, entry, destination):
+        if entry.name == "NPY":
+            return npy.encode(output)
+        pages = [_as_opencv_has_it(page) for page in pictures_of(output, filters)]
+        with failures("encoded", "use another format") as cv2:
+            done, encoded = cv2.imencodemulti(entry.suffixes[0], pages)
+        if not done:
+            raise BadPicture("it cannot be encoded", "use another format")
+        buffer: NDArray[np.uint8] = encoded
+        return buffer.data
+
+
+def _check_shape(pixels: NDArray[Any], destination: Path | str) -> None:
+    """Raise ImageWriteError for an array that is not a picture."""
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
+        raise ImageWriteError(
+            f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
+        )
+
+
+def _check_fits(pixels: NDArray[Any], entry: Format, destination: Path | str) -> None:
+    """Raise ImageWriteError where a format cannot hold samples of this type, or sides as long."""
+    height, width = pixels.shape[:2]
+    if pixels.dtype.name not in entry.writes:
+        able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
+        raise ImageWriteError(
+            f"{destination}: {entry.name} cannot hold {pixels.dtype.name} samples: use {' or '.join(able)}."
+            if able
+            else f"{destination}: no format holds {pixels.dtype.name} samples: convert to uint8, uint16 or float32."
+        )
+    if max(height, width) > entry.max_side:
+        raise ImageWriteError(
+            f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
+            f"(at most {entry.max_side:,}): use .tiff or .npy."
+        )
+
+
+@contextmanager
+def _told_about(pixels: NDArray[Any], entry: Format, destination: Path | str) -> Iterator[None]:
+    """Failures of an encoder in the block become one line about `destination`."""
+    height, width = pixels.shape[:2]
+    try:
+        yield
+    except BadPicture as bad:
+        raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        raise MemoryLimitError(
+            f"{destination}: {entry.name}: not enough memory for {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
+            "and an encoded copy): use a smaller picture."
+        ) from None
+
+
+def _encode(
+    pixels: NDArray[Any], entry: Format, threads: int | None, quality: int | None, png_level: int | None
+) -> bytes | memoryview:
+    """A file's bytes. Raises BadPicture, MemoryError."""
+    if entry.name == "NPY":
+        return npy.encode(pixels)
+    if entry.name == "PNG":
+        return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
+    with failures("encoded", "use another format") as cv2:
+        flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
+        done, encoded = cv2.imencode(entry.suffixes[0], _as_opencv_has_it(pixels), flags)
+    if not done:
+        raise BadPicture("it cannot be encoded", "use another format")
+    buffer: NDArray[np.uint8] = encoded
+    return buffer.data
+
+
+def _as_opencv_has_it(pixels: NDArray[Any]) -> NDArray[Any]:
+    """A picture as OpenCV encodes it: BGR or grey, C-contiguous."""
+    return np.ascontiguousarray(swap_red_and_blue(pixels) if pixels.shape[2:] == (RGB_CHANNELS,) else pixels)
+
+
+def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
+    """The format to write, from `format`, or from the suffix, or for standard output from the type."""
+    if format is None and is_standard_stream(destination):
+        format = "npy" if pixels.dtype.kind == "f" else "png"
+    suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")
+    if suffix not in WRITTEN:
+        raise ImageWriteError(
+            f"{destination}: '{suffix}' is not a format that edgeconv writes: use one of {', '.join(WRITTEN)}."
+        )
+    return WRITTEN[suffix]
+
+
+# --- options of commands ----------------------------------------------------------------------------------------------
 
 
 def parse_format(text: str | None) -> str | None:

@@ -25,8 +25,8 @@ from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.io.decoding import TURNS
 from edgeconv.io.formats.base import Header
-from edgeconv.io.image import TURNS
 
 QUALITY = 95
 """Where none is asked for: OpenCV's default, which the host's encoder uses."""
@@ -122,7 +122,7 @@ class GpuJpeg:
         return self._free.get()
 
     def decode(self, data: bytes, header: Header) -> Any:
-        """A `Decoder` of image.py: a CuPy array (HWC RGB, uint8); None for what the host decodes otherwise."""
+        """A `Decoder` of reading.py: a CuPy array (HWC RGB, uint8); None for what the host decodes otherwise."""
         import cupy
 
         if not header.gpu_jpeg or header.width < NARROWEST:

@@ -1,8 +1,8 @@
 """The table of picture formats: how each is recognised by its first bytes, what it can hold, how it is encoded.
 
-A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but those with a `decode` of
-their own and some TIFFs, and encodes all but NPY and PNG; the modules here parse headers and check that files are
-complete. Formats that hold nothing which those that are written cannot hold are read only.
+A new format costs one file, with its `read_header`, and one line here. The modules here parse headers and check that
+files are complete; decoding.py and encoding.py call the decoders and encoders. Formats that hold nothing which those
+that are written cannot hold are read only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from edgeconv.io.formats import avif, bmp, gif, jpeg, jpeg2000, npy, pillow_decoder, png, pnm, tiff, webp
+from edgeconv.io.formats import avif, by_pillow, jpeg, jpeg2000, npy, png, pnm, tiff, webp
 from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.byte_source import ByteSource
 
@@ -40,7 +40,7 @@ class Format:
     max_side: int = UNLIMITED
     """The longest side that the format or its encoder can store, in pixels."""
     decode: Callable[[bytes, Header], NDArray[Any]] | None = None
-    """Its own decoder to HWC or HW, upright; None where OpenCV decodes it. Raises BadPicture, MemoryError."""
+    """Its own decoder to HWC or HW, upright; None where a library decodes it. Raises BadPicture, MemoryError."""
 
     for_decoder: Callable[[bytes, Header], bytes] = picture_alone
     """What OpenCV is given of a file."""
@@ -62,7 +62,7 @@ FORMATS = (
         UNLIMITED,
     ),
     Format("WebP", (".webp",), ((8, b"WEBP"),), webp.read_header, ("uint8",), 16_383),
-    Format("BMP", (".bmp",), ((0, b"BM"),), bmp.read_header, ("uint8",), UNLIMITED),
+    Format("BMP", (".bmp",), ((0, b"BM"),), by_pillow.read_bmp, ("uint8",), UNLIMITED),
     Format(
         "NPY",
         (".npy",),
@@ -72,9 +72,7 @@ FORMATS = (
         UNLIMITED,
         npy.decode,
     ),
-    Format(
-        "GIF", (".gif",), tuple((0, each) for each in gif.SIGNATURES), gif.read_header, decode=pillow_decoder.decode_gif
-    ),
+    Format("GIF", (".gif",), ((0, b"GIF87a"), (0, b"GIF89a")), by_pillow.read_gif),
     Format(
         "PNM",
         (".ppm", ".pgm", ".pbm", ".pnm"),

@@ -10,13 +10,16 @@ them: of a file, which can be read anywhere, nothing else is read, wherever its 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short
+from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
 
 STEP_BYTES = 2**20
 """Bytes read from a stream at once, so that a length that a header merely claims is never allocated."""
+
+
+MOST_BOXES = 2**16
 
 
 class ByteSource:
@@ -55,6 +58,28 @@ class ByteSource:
     def grow(self) -> bool:
         """Read some more bytes; whether there were any."""
         return False
+
+
+def boxes(feed: ByteSource, position: int, stop: int | None = None) -> Iterator[tuple[bytes, int, int | None]]:
+    """Kind, start and end of the contents of each ISO box from `position` to `stop`; they need not be there yet.
+
+    The end is None for a box that goes on to the end of the file. Raises BadPicture.
+    """
+    for _ in range(MOST_BOXES):
+        if position == stop:
+            return
+        length, kind = feed.unpack(">I4s", position, "it ends before its picture")
+        start = position + 8
+        if length == 1:
+            (length,), start = feed.unpack(">Q", start, "it ends before its picture"), start + 8
+        end = position + length if length else None
+        if end is not None and (end < start or (stop is not None and end > stop)):
+            raise BadPicture("the length of a box is wrong")
+        yield kind, start, end
+        if end is None:
+            return
+        position = end
+    raise too_many("boxes", MOST_BOXES)
 
 
 class StreamSource(ByteSource):

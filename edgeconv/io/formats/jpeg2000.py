@@ -9,38 +9,44 @@ from __future__ import annotations
 import struct
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.byte_source import ByteSource, boxes
 
 FILE_SIGNATURE = b"\x00\x00\x00\x0cjP  \r\n\x87\n"
 STREAM_SIGNATURE = b"\xff\x4f\xff\x51"
-SIZ, SOT, END = 0xFF51, 0xFF90, b"\xff\xd9"
+SOT, END = 0xFF90, 0xFFD9
 SOT_BYTES = 12
 SIZ_FORMAT = ">4s4x4I16xH"
 """Marker SOC and segment SIZ: signature, length and capabilities, picture area, tiles, and the number of components."""
 MOST_PARTS = 2**21
 """65,535 tiles of a few parts each."""
-MOST_BOXES = 2**16
 RGB_COLOURS, GREY_COLOURS, YCC_COLOURS = 16, 17, 18
 CONVERT = "convert it to PNG or TIFF"
 SUPERBOX = b"jp2h"
-NOT_COMPLETE = "it ends before its picture"
 
 
 def read_header(feed: ByteSource) -> Header:
     """Find the codestream and walk it to its end. Raises BadPicture."""
     if feed.part(0, 4) == STREAM_SIGNATURE:
         return _codestream(feed, 0, None, {})
-    position, facts = 0, dict[str, int]()
-    for _ in range(MOST_BOXES):
-        kind, start, stop = _box(feed, position)
+    facts: dict[str, int] = {}
+    for kind, start, stop in boxes(feed, 0):
         if kind == b"jp2c":
             return _codestream(feed, start, stop, facts)
         if stop is None:
-            raise BadPicture("it holds no picture")
+            break
         if kind == SUPERBOX:
-            _colours(feed, start, stop, facts)
-        position = stop
-    raise too_many("boxes", MOST_BOXES)
+            if not feed.need(stop):
+                raise cut_short("its header box is not complete")
+            for part, body, end in boxes(feed, start, stop):
+                if part == b"pclr":
+                    facts["palette"] = 1
+                elif part == b"colr" and end is not None and end - body >= 3:
+                    (method,) = feed.unpack("B", body)
+                    if method == 2:
+                        facts["profile"] = 1
+                    elif method == 1 and end - body >= 7:
+                        facts.setdefault("space", feed.unpack(">I", body + 3)[0])
+    raise BadPicture("it holds no picture")
 
 
 def as_file(data: bytes, header: Header) -> bytes:
@@ -60,46 +66,9 @@ def as_file(data: bytes, header: Header) -> bytes:
 
 
 def _boxed(kind: bytes, body: bytes) -> bytes:
-    return (
-        struct.pack(">I4s", 8 + len(body), kind) + body
-        if len(body) < 2**32 - 8
-        else struct.pack(">I4sQ", 1, kind, 16 + len(body)) + body
-    )
-
-
-def _box(feed: ByteSource, position: int) -> tuple[bytes, int, int | None]:
-    """Kind of the box at `position`, where its contents begin and where they end; None for the end of the file."""
-    length, kind = feed.unpack(">I4s", position, NOT_COMPLETE)
-    start = position + 8
-    if length == 1:
-        length, start = feed.unpack(">Q", start, NOT_COMPLETE)[0], start + 8
-    if length == 0:
-        return kind, start, None
-    if position + length < start:
-        raise BadPicture("the length of a box is wrong")
-    return kind, start, position + length
-
-
-def _colours(feed: ByteSource, start: int, stop: int, facts: dict[str, int]) -> None:
-    """Colour space, profile and palette of a JP2 header box."""
-    if not feed.need(stop):
-        raise cut_short("its header box is not complete")
-    for _ in range(MOST_BOXES):
-        if start >= stop:
-            return
-        kind, body, end = _box(feed, start)
-        if end is None or end > stop:
-            raise BadPicture("the length of a box is wrong")
-        if kind == b"colr" and end - body >= 3:
-            (method,) = feed.unpack("B", body)
-            if method == 1 and end - body >= 7:
-                facts.setdefault("space", feed.unpack(">I", body + 3)[0])
-            elif method == 2:
-                facts["profile"] = 1
-        elif kind == b"pclr":
-            facts["palette"] = 1
-        start = end
-    raise too_many("boxes", MOST_BOXES)
+    if len(body) < 2**32 - 8:
+        return struct.pack(">I4s", 8 + len(body), kind) + body
+    return struct.pack(">I4sQ", 1, kind, 16 + len(body)) + body
 
 
 def _codestream(feed: ByteSource, start: int, stop: int | None, facts: dict[str, int]) -> Header:
@@ -122,14 +91,14 @@ def _codestream(feed: ByteSource, start: int, stop: int | None, facts: dict[str,
     whole = end if stop is None else stop
     if not feed.need(whole):
         raise cut_short(f"{len(feed.data):,} of {whole:,} bytes are there")
-    has_palette = "palette" in facts
+    has_palette = bool(facts.get("palette"))
     return Header(
         width=width,
         height=height,
         bits=16 if bits > 8 and not has_palette else 8,
         grey=components < 3 and not has_palette,
         alpha=components in (2, 4),
-        profile="profile" in facts,
+        profile=bool(facts.get("profile")),
         colours="YCC" if facts.get("space") == YCC_COLOURS else "RGB",
         largest=None if has_palette else 2**bits - 1,
         file_bytes=whole,
@@ -142,40 +111,27 @@ def _end_of(feed: ByteSource, start: int) -> int:
     while (marker := _marker(feed, position)) != SOT:
         if not 0xFF50 <= marker <= 0xFF7F:
             raise BadPicture(f"there is no marker at byte {position}")
-        if not feed.need(position + 4):
-            raise cut_short("its header is not complete")
-        length = struct.unpack_from(">H", feed.data, position + 2)[0]
+        (length,) = feed.unpack(">H", position + 2)
         if length < 2:
             raise BadPicture("the length of a marker segment is wrong")
         position += 2 + length
-    while bytes(feed.data[position : position + 2]) != END:
+    while (marker := _marker(feed, position)) != END:
         parts += 1
         if parts > MOST_PARTS:
             raise too_many("tile-parts", MOST_PARTS)
-        if _marker(feed, position) != SOT:
+        if marker != SOT:
             raise BadPicture(f"there is no tile-part at byte {position}")
-        if not feed.need(position + SOT_BYTES):
-            raise cut_short("a tile-part is not complete")
-        length = struct.unpack_from(">I", feed.data, position + 6)[0]
-        if length == 0:  # up to the end marker, wherever that is
-            return _end_of_last(feed, position)
+        (length,) = feed.unpack(">I", position + 6, "a tile-part is not complete")
+        if length == 0:  # up to the first end marker, wherever that is: no two bytes of packets are above FF8F
+            while (found := feed.data.find(b"\xff\xd9", position)) < 0:
+                if not feed.grow():
+                    raise cut_short("no end marker")
+            return found + 2
         if length < SOT_BYTES:
             raise BadPicture("the length of a tile-part is wrong")
         position += length
-        if not feed.need(position + 2):
-            raise cut_short("no end marker")
     return position + 2
 
 
-def _end_of_last(feed: ByteSource, position: int) -> int:
-    """The place behind the first end marker: no two bytes of packets are above FF8F."""
-    while (found := feed.data.find(END, position)) < 0:
-        if not feed.grow():
-            raise cut_short("no end marker")
-    return found + 2
-
-
 def _marker(feed: ByteSource, position: int) -> int:
-    if not feed.need(position + 2):
-        raise cut_short("no end marker")
-    return int(struct.unpack_from(">H", feed.data, position)[0])
+    return int(feed.unpack(">H", position, "no end marker")[0])

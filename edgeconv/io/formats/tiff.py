@@ -7,8 +7,8 @@ alpha, and corrupts or refuses mirrored tiles: those files go to Pillow. Separat
 than one extra sample, are decoded incorrectly by one or the other, and refused.
 
 Only the needed entries of a directory are read, each once and up to a limit: thousands of entries may refer to the same
-bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` removes the other
-entries for such a library. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
+bytes, and a library that reads them all takes gigabytes for a file of a megabyte. So a decoder may be given the file
+with another directory behind it, of the entries that pixels depend on. Source: TIFF 6.0; BigTIFF; EXIF 2.32.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,25 +37,16 @@ MOST_PAGES = 2**12
 
 NUMBER_TYPES = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}
 """Field types of whole numbers: BYTE, SHORT, LONG, IFD, LONG8, IFD8. Others are not needed."""
+SHORT = 3
 TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 """Bytes of a value of each field type."""
 
-WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
-STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_BYTES = 273, 274, 277, 279
-FILL_ORDER, ROWS_PER_STRIP = 266, 278
-PLANAR, TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT = (
-    284,
-    322,
-    323,
-    324,
-    325,
-    338,
-    339,
-)
-
+WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER = 256, 257, 258, 259, 262, 266
+STRIP_OFFSETS, ORIENTATION, SAMPLES, ROWS_PER_STRIP, STRIP_BYTES, PLANAR = 273, 274, 277, 278, 279, 284
+TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT = 322, 323, 324, 325, 338, 339
 COLOUR_PROFILE = 34675
 
-DECODED_BY = (
+DECODED_BY = {
     *(WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER, STRIP_OFFSETS, ORIENTATION, SAMPLES, ROWS_PER_STRIP),
     *(STRIP_BYTES, PLANAR, TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT),
     *(292, 293),  # options of fax compression
@@ -63,7 +54,7 @@ DECODED_BY = (
     *(347, *range(512, 522)),  # tables of JPEG, new and old
     *(529, 530, 531, 532),  # YCbCr
     50674,  # parameters of LERC
-)
+}
 """Tags that affect the pixels."""
 OTHER_BYTES = 2**20
 """Values of all other tags may take as much before a decoder is given the file without them."""
@@ -73,6 +64,7 @@ COLOUR_CHANNELS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, 3: 1, CMYK: 4, YC
 """By photometric interpretation; 3 is a palette."""
 UNSIGNED, FLOAT = 1, 3
 STRAIGHT_ALPHA = 2
+MOST_EXTRA = 8
 UNCOMPRESSED = 1
 DEFLATES = (8, 32946)
 """Compressions by zlib: Adobe's number, and the older one of PKZIP."""
@@ -93,18 +85,18 @@ BY_TILES = f"filter it by tiles (edgeconv run --tile 1024), or {CONVERT}"
 Numbers = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class DirectoryEntry:
-    """One entry of a directory."""
+class Entry(NamedTuple):
+    """One entry of a directory: the type and number of its values, where they are, and the entry itself."""
 
     kind: int
-    count: int
+    number: int
     place: int
-    """Of its values in the file."""
-    size: int
-    """Of its values, in bytes."""
     stored: bytes
-    """The entry itself."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all values."""
+        return self.number * TYPE_BYTES.get(self.kind, 0)
 
 
 @dataclass(frozen=True)
@@ -115,7 +107,7 @@ class Directory:
     order: str
     """`<` or `>`."""
     big: bool
-    entries: dict[int, DirectoryEntry]
+    entries: dict[int, Entry]
     """By tag; of several entries for a tag the first one."""
     twice: frozenset[int]
     """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
@@ -130,21 +122,27 @@ class Directory:
         if entry is None or entry.kind not in NUMBER_TYPES:
             return np.empty(0, np.uint64)
         kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
-        count = min(entry.count, most)
-        stop = entry.place + count * kind.itemsize
+        stop = entry.place + min(entry.number, most) * kind.itemsize
         stored = b"" if stop > self.feed.most_bytes else self.feed.part(entry.place, stop)
         return np.frombuffer(stored, kind) if entry.place + len(stored) == stop else np.empty(0, np.uint64)
-
-    def ask_for(self, tag: int) -> None:
-        """Get the values of a tag, so that they are there for whoever decodes the pixels."""
-        entry = self.entries.get(tag)
-        if entry is not None and entry.place + entry.size <= self.feed.most_bytes:
-            self.feed.need(entry.place + entry.size)
 
     def one(self, tag: int, default: int) -> int:
         """The first value of a tag."""
         found = self.numbers(tag, 1)
         return int(found[0]) if found.size else default
+
+    def head(self, place: int) -> bytes:
+        """The head of the file with its first directory elsewhere."""
+        start, code = (8, "Q") if self.big else (4, "I")
+        return self.feed.part(0, start) + struct.pack(self.order + code, place)
+
+    def lighter(self, data: bytes, changed: dict[int, bytes]) -> bytes:
+        """The file with a directory behind it of the entries that pixels depend on, some of them `changed`."""
+        counter, end = ("Q", bytes(8)) if self.big else ("H", bytes(4))
+        tags = sorted(self.entries.keys() & DECODED_BY)
+        kept = [entry for tag in tags if (entry := changed.get(tag, self.entries[tag].stored))]
+        head, count = self.head(len(data)), struct.pack(self.order + counter, len(kept))
+        return b"".join((head, memoryview(data)[len(head) :], count, *kept, end))
 
 
 def read_header(feed: ByteSource) -> Header:
@@ -155,8 +153,10 @@ def read_header(feed: ByteSource) -> Header:
     feed.sides(width, height)
     if directory.twice:
         raise BadPicture(f"its directory has field {min(directory.twice)} twice")
-    for tag in DECODED_BY:
-        directory.ask_for(tag)
+    for tag in DECODED_BY:  # so that they are there for whoever decodes the pixels
+        entry = directory.entries.get(tag)
+        if entry is not None and entry.place + entry.size <= feed.most_bytes:
+            feed.need(entry.place + entry.size)
     bits, kind = one(BITS, 1), one(SAMPLE_FORMAT, UNSIGNED)
     samples, photometric = one(SAMPLES, 1), one(PHOTOMETRIC, BLACK_IS_ZERO)
     if photometric not in COLOUR_CHANNELS:
@@ -205,22 +205,32 @@ def orientation_of_exif(block: bytes) -> int:
         return 1
 
 
-def without_the_rest(data: bytes) -> bytes:
-    """The file for a decoder: as it is, or with a directory behind it that has only what pixels depend on.
+def for_opencv(data: bytes) -> bytes:
+    """The file as it is, or where its directory is heavy, or names values that are not there, with a lighter one.
 
-    So where its own is heavy, or names values that are not there: of a stream no more is read than pixels depend on.
-    `data` is one that `read_header` took.
+    Of a stream no more is read than pixels depend on. `data` is one that `read_header` took.
     """
     directory = _first_directory(ByteSource(data), MOST_ENTRIES)
     is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
-    if directory.other_bytes <= OTHER_BYTES and is_whole:
-        return data
-    kept = [entry.stored for tag, entry in sorted(directory.entries.items()) if tag in DECODED_BY]
-    offset_code, count_code = ("Q", "Q") if directory.big else ("I", "H")
-    place = struct.pack(directory.order + offset_code, len(data))
-    head = data[:8] + place if directory.big else data[:4] + place
-    count = struct.pack(directory.order + count_code, len(kept))
-    return b"".join((head, memoryview(data)[len(head) :], count, *kept, bytes(len(place))))
+    return data if directory.other_bytes <= OTHER_BYTES and is_whole else directory.lighter(data, {})
+
+
+def for_pillow(data: bytes) -> bytes:
+    """The file with a lighter directory, without orientation, and with its first extra sample as straight alpha.
+
+    Pillow divides colours by premultiplied alpha, and knows straight alpha in every layout.
+    """
+    directory = _first_directory(ByteSource(data), MOST_ENTRIES)
+    changed = {ORIENTATION: b""}
+    if (extra := directory.entries.get(EXTRA_SAMPLES)) is not None:
+        values = [STRAIGHT_ALPHA, *[0] * (min(extra.number, MOST_EXTRA) - 1)]
+        stored = struct.pack(f"{directory.order}{len(values)}H", *values)
+        code, room = ("Q", 8) if directory.big else ("I", 4)
+        if len(stored) > room:
+            data, stored = data + stored, struct.pack(directory.order + code, len(data))
+        head = struct.pack(f"{directory.order}HH{code}", EXTRA_SAMPLES, SHORT, len(values))
+        changed[EXTRA_SAMPLES] = head + stored.ljust(room, b"\0")
+    return directory.lighter(data, changed)
 
 
 def pages(data: bytes) -> Iterator[bytes]:
@@ -232,21 +242,14 @@ def pages(data: bytes) -> Iterator[bytes]:
     page = data
     while True:
         yield page
-        following = _first_directory(ByteSource(page), MOST_ENTRIES).following
-        if not following:
+        directory = _first_directory(ByteSource(page), MOST_ENTRIES)
+        if not directory.following:
             return
-        if following in seen or len(seen) == MOST_PAGES:
+        if directory.following in seen or len(seen) == MOST_PAGES:
             raise BadPicture(f"its pages have no end, or are more than {MOST_PAGES:,}")
-        seen.add(following)
-        page = _beginning_at(data, following)
-
-
-def _beginning_at(data: bytes, place: int) -> bytes:
-    """The file with its first directory elsewhere."""
-    order = {b"II": "<", b"MM": ">"}[bytes(data[:2])]
-    big = struct.unpack_from(order + "H", data, 2)[0] == BIG
-    head = data[:8] + struct.pack(order + "Q", place) if big else data[:4] + struct.pack(order + "I", place)
-    return b"".join((head, memoryview(data)[len(head) :]))
+        seen.add(directory.following)
+        head = directory.head(directory.following)
+        page = head + memoryview(data)[len(head) :]
 
 
 def _orientation(directory: Directory) -> int:
@@ -262,32 +265,28 @@ def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
         raise BadPicture("it has no TIFF header")
     missing = "its directory is not complete"
     big = feed.unpack(order + "H", 2, missing)[0] == BIG
-    offset_code, count_code, entry_bytes = ("Q", "Q", 20) if big else ("I", "H", 12)
-    count_bytes, offset_bytes = struct.calcsize(order + count_code), struct.calcsize(order + offset_code)
+    offset_code, count_code, room = ("Q", "Q", 8) if big else ("I", "H", 4)
     (start,) = feed.unpack(order + offset_code, 8 if big else 4, missing)
     (count,) = feed.unpack(order + count_code, start, missing)
     if count > most_entries:
         raise too_many("entries in its directory", most_entries)
-    first = start + count_bytes
+    first, entry_bytes = start + struct.calcsize(order + count_code), 4 + 2 * room
     table, following = feed.unpack(f"{order}{entry_bytes * count}s{offset_code}", first, missing)
-    entries: dict[int, DirectoryEntry] = {}
+    entries: dict[int, Entry] = {}
     other_bytes = 0
     twice = set()
     for position in range(0, len(table), entry_bytes):
         stored = table[position : position + entry_bytes]
-        tag, kind, length = struct.unpack_from(order + "HH" + offset_code, stored)
-        size = length * TYPE_BYTES.get(kind, 0)
-        place = first + position + 4 + offset_bytes
-        if size > offset_bytes:
-            (place,) = struct.unpack_from(order + offset_code, stored, 4 + offset_bytes)
-        if tag in DECODED_BY and tag not in entries:
-            entries[tag] = DirectoryEntry(kind, length, place, size, stored)
-            continue
-        other_bytes += size
-        if tag in DECODED_BY:
+        tag, kind, length, value = struct.unpack(f"{order}HH{offset_code}{offset_code}", stored)
+        entry = Entry(kind, length, first + position + entry_bytes - room, stored)
+        if entry.size > room:
+            entry = entry._replace(place=value)
+        if tag not in DECODED_BY:
+            other_bytes += entry.size
+        elif tag in entries:
             twice.add(tag)
-        elif length:
-            entries.setdefault(tag, DirectoryEntry(kind, length, place, size, stored))
+        if length or tag in DECODED_BY:
+            entries.setdefault(tag, entry)
     return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following)
 
 

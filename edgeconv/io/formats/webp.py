@@ -1,4 +1,7 @@
-"""WebP: the RIFF container's own length tells whether the file is whole. Source: RFC 9649."""
+"""WebP: the RIFF container's own length tells whether the file is whole. Source: RFC 9649.
+
+Pillow, which could read the rest, refuses pictures above a limit of its own that is below the format's.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,8 @@ from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
 from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
-LOSSY_START = b"\x9d\x01\x2a"
-LOSSLESS_START = 0x2F
-ALPHA_FLAG, ANIMATION_FLAG = 0x10, 0x02
+ALPHA_FLAG, ANIMATION_FLAG, LOSSLESS_ALPHA = 0x10, 0x02, 1 << 28
+LOSSY_START, LOSSLESS_START = b"\x9d\x01\x2a", 0x2F
 FIRST_CHUNK_BYTES = 18
 """Enough of any first chunk to tell the sides by."""
 MOST_CHUNKS = 2**16
@@ -18,11 +20,10 @@ MOST_CHUNKS = 2**16
 
 
 def read_header(feed: ByteSource) -> Header:
-    """Walk the chunks of a whole WebP file and return what it says. Raises BadPicture."""
+    """Walk the chunks of a whole WebP file. Raises BadPicture."""
     needed = 8 + feed.unpack("<I", 4)[0]
-    stop = min(needed, 12 + FIRST_CHUNK_BYTES)
-    first = feed.part(12, stop)
-    if len(first) < stop - 12:
+    first = feed.part(12, min(needed, 12 + FIRST_CHUNK_BYTES))
+    if len(first) < FIRST_CHUNK_BYTES:
         raise cut_short(f"{feed.end():,} of {needed:,} bytes are there")
     width, height = _sides_of(first[:4], first[8:])
     if not width or not height:
@@ -30,48 +31,38 @@ def read_header(feed: ByteSource) -> Header:
     feed.sides(width, height)
     if not feed.need(needed):
         raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
-    data = feed.data
-    alpha, frames, profile = False, 1, False
-    orientation: int | None = None
-    position, chunks = 12, 0
+    chunks: dict[bytes, bytes] = {}
+    position, number = 12, 0
     while position + 8 <= needed:
-        chunks += 1
-        if chunks > MOST_CHUNKS:
+        number += 1
+        if number > MOST_CHUNKS:
             raise too_many("chunks", MOST_CHUNKS)
-        kind, length = struct.unpack_from("<4sI", data, position)
-        body = data[position + 8 : position + 8 + min(length, 10)]
+        kind, length = struct.unpack_from("<4sI", feed.data, position)
         if position + 8 + length > needed:
-            raise cut_short(f"chunk {kind.decode('latin-1')!r} is not complete")
-        if kind == b"VP8X" and len(body) == 10:
-            alpha |= bool(body[0] & ALPHA_FLAG)
-            frames = 2 if body[0] & ANIMATION_FLAG else 1
-        elif kind == b"VP8L" and len(body) >= 5 and body[0] == LOSSLESS_START:
-            alpha |= bool(int.from_bytes(body[1:5], "little") >> 28 & 1)
-        elif kind == b"ICCP":
-            profile = True
-        elif kind == b"EXIF" and orientation is None:
-            orientation = orientation_of_exif(bytes(data[position + 8 : position + 8 + min(length, EXIF_BYTES)]))
+            raise BadPicture(f"chunk {kind.decode('latin-1')!r} is not complete")
+        most = EXIF_BYTES if kind == b"EXIF" else FIRST_CHUNK_BYTES
+        chunks.setdefault(kind, bytes(feed.data[position + 8 : position + 8 + min(length, most)]))
         position += 8 + length + length % 2
+    flags = chunks.get(b"VP8X", b"\0")[0]
     return Header(
-        width=width,
-        height=height,
+        width,
+        height,
         bits=8,
-        alpha=alpha,
-        orientation=orientation or 1,
-        frames=frames,
-        profile=profile,
+        alpha=bool(flags & ALPHA_FLAG or int.from_bytes(chunks.get(b"VP8L", b"")[1:5], "little") & LOSSLESS_ALPHA),
+        orientation=orientation_of_exif(chunks.get(b"EXIF", b"")),
+        frames=2 if flags & ANIMATION_FLAG else 1,
+        profile=b"ICCP" in chunks,
         file_bytes=needed,
     )
 
 
 def _sides_of(kind: bytes, body: bytes) -> tuple[int, int]:
-    """Width and height in the first ten bytes of the first chunk; zeros where they are not there."""
-    if kind == b"VP8X" and len(body) == 10:
+    """Width and height in the first ten bytes of the first chunk; zeros where it is another."""
+    if kind == b"VP8X":
         return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
-    if kind == b"VP8 " and len(body) == 10 and body[3:6] == LOSSY_START:
-        width, height = struct.unpack_from("<HH", body, 6)
-        return width & 0x3FFF, height & 0x3FFF
-    if kind == b"VP8L" and len(body) >= 5 and body[0] == LOSSLESS_START:
+    if kind == b"VP8 " and body[3:6] == LOSSY_START:
+        return int.from_bytes(body[6:8], "little") & 0x3FFF, int.from_bytes(body[8:10], "little") & 0x3FFF
+    if kind == b"VP8L" and body[0] == LOSSLESS_START:
         packed = int.from_bytes(body[1:5], "little")
         return 1 + (packed & 0x3FFF), 1 + (packed >> 14 & 0x3FFF)
     return 0, 0

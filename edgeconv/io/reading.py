@@ -1,0 +1,263 @@
+"""The only door for pixels that come in: RGB or grey, HWC, C-contiguous and upright, whatever the file.
+
+    read_image    any format of the table (formats/), or `-` for standard input, told by content and not by name
+                  grey is one channel, or by `ReadRules.rgb` three equal ones; alpha is dropped; both are noted
+                  grey is what the file calls grey; a palette is colour, but for BMP, which has no other grey: there
+                  one of which each entry is a grey is grey
+                  8 bits give uint8, 16 bits uint16, floats their own type
+                  EXIF and TIFF orientation is applied; of several frames or pages the first is taken
+    longest_side  what the header of a file says, no pixel read
+
+A header is read first and refused by its size before any pixel is decoded (decoding.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
+from edgeconv.errors import ImageReadError, MemoryLimitError
+from edgeconv.io.decoding import decode
+from edgeconv.io.files import empty, is_standard_stream, opened
+from edgeconv.io.formats import NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, tiff
+from edgeconv.io.formats.base import BadPicture, Header
+from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit, sides_of
+from edgeconv.io.formats.unread import name_of
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+
+MAX_SIDE = 1_000_000
+"""libpng's own limit, and past any picture; kept for all formats."""
+
+HASHED_BYTES = 2**24
+"""A file that is no larger is read before it is looked at, so that a ledger knows by its hash what was refused."""
+
+STREAM_NAME = "standard input"
+
+GREY_NOTE = "grey spread to three channels"
+FRAMES_NOTE = "first of several frames or pages taken"
+PROFILE_NOTE = "colour profile dropped"
+"""Samples are filtered as stored, and outputs carry no colour profile."""
+DEPTH_NOTE = "kept at 16 bits per sample"
+SAID_NOTE = "decoder: "
+"""Prefix of the warnings of a decoder that read the picture nevertheless (formats/messages.py)."""
+STRICT_REMEDY = "export or download it again, or leave --strict out"
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A decoded picture and where it came from."""
+
+    pixels: NDArray[Any]
+    """HWC, RGB or one channel of grey, C-contiguous: a type of `INPUT_DTYPES`; a `Decoder` may put it on a GPU."""
+    source: str
+    """The file's name as given, or `standard input`."""
+    format: str
+    """The format's name, as in the table of formats."""
+    notes: tuple[str, ...] = ()
+    """What was done beyond decoding, one phrase each."""
+    channel_axis: bool = True
+    """False where the file is an array (NPY) of height × width alone, of which `pixels` are one channel."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of `pixels`, without the axis for channels where the file has none."""
+        shape: tuple[int, ...] = self.pixels.shape
+        return shape if self.channel_axis else shape[:2]
+
+
+Decoder = Callable[[bytes, Header], Any]
+"""An alternative decoder from a file's bytes to upright pixels, of three channels; None for a file that it
+does not decode."""
+
+
+def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
+    """Read a picture from a file, a pipe or a device, or from standard input for `-`.
+
+    Raises ImageReadError for a file that is missing, damaged, cut short, not a picture or refused by `rules`, and
+    MemoryLimitError where memory does not suffice to decode it.
+    """
+    name = STREAM_NAME if is_standard_stream(source) else str(source)
+    return decode_image(read_picture_bytes(source, rules), name, rules)
+
+
+def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
+    """All pages of a TIFF file, one below the other, where they have one size and type; otherwise as `read_image`.
+
+    Of a stream no more is read than the first page.
+    """
+    if is_standard_stream(source) or not Path(source).is_file():
+        return read_image(source, rules)
+    data = read_picture_bytes(source, rules)
+    first = decode_image(data, str(source), rules)
+    if first.format != "TIFF" or FRAMES_NOTE not in first.notes:
+        return first
+    layout, found = (first.pixels.shape, first.pixels.dtype), [first.pixels]
+    try:
+        for number, page in enumerate(islice(tiff.pages(data), 1, None), 2):
+            pixels = decode_image(page, f"{source} (page {number})", rules).pixels
+            if (pixels.shape, pixels.dtype) != layout:  # a thumbnail, or the levels of a pyramid
+                return first
+            found.append(pixels)
+            if sum(page.shape[0] * page.shape[1] for page in found) > rules.max_pixels:
+                raise BadPicture(f"its pages have more than {rules.max_pixels:,} pixels", "raise --max-pixels")
+        joined = np.concatenate(found)
+    except BadPicture as bad:
+        raise ImageReadError(f"{source}: TIFF: {bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        raise MemoryLimitError(f"{source}: not enough memory for its pages: use a smaller picture.") from None
+    note = f"{len(found)} pages, one below the other"
+    return replace(first, pixels=joined, notes=tuple(note if said == FRAMES_NOTE else said for said in first.notes))
+
+
+def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+    """All of a picture file, or as much of a stream as belongs to the picture.
+
+    The size of a file is known and compared with the limit before it is read, and its header with that of pixels, but
+    for small files. A pipe, a device or standard input may have no end: there the format's reader requests what the
+    header states, up to the limit. Raises ImageReadError, MemoryLimitError.
+    """
+    name = STREAM_NAME if is_standard_stream(source) else str(source)
+    with opened(source) as (stream, size):
+        begun = stream.read(SIGNATURE_BYTES)
+        if not begun:
+            raise empty(source)
+        entry = format_of(begun)
+        try:
+            if size is None:
+                feed = StreamSource(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
+                _format_of(begun, name).read_header(feed)
+                return bytes(feed.data)
+            if size > rules.max_bytes:
+                raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
+            first = stream.seek(-len(begun), os.SEEK_CUR)
+            if size > HASHED_BYTES:
+                _check_sides(rules.max_pixels, *sides_of(_format_of(begun, name).read_header, stream, size))
+                stream.seek(first)
+            return stream.read(size)
+        except BadPicture as bad:
+            raise _refused(name, entry, bad) from None
+        except MemoryError:
+            raise MemoryLimitError(
+                f"{name}: not enough memory to read it: use a smaller picture, or --max-bytes."
+            ) from None
+
+
+def decode_image(
+    data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
+) -> Picture:
+    """Decode the bytes of a picture file; `name` is for messages. Raises as `read_image` does.
+
+    `decoder` is tried first, once the structure of the file was checked.
+    """
+    entry = _format_of(data, name)
+    header: Header | None = None
+    said: tuple[str, ...] = ()
+    try:
+        header = entry.read_header(ByteSource(data, partial(_check_sides, rules.max_pixels)))
+        pixels: Any = None if decoder is None else decoder(data, header)
+        if pixels is None:
+            pixels, said = decode(data, entry, header)
+        pixels = _with_channels(pixels, header, rules.rgb)
+    except BadPicture as bad:
+        raise _refused(name, entry, bad) from None
+    except MemoryError:
+        raise _no_memory(name, header, len(data)) from None
+    if said and rules.strict:
+        raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
+    notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
+    return Picture(pixels, name, entry.name, notes, channel_axis=header.channel_axis or rules.rgb)
+
+
+def longest_side(path: Path) -> int | None:
+    """The larger of height and width, from the header of a file alone; None where there is no valid header."""
+    try:
+        with opened(path) as (stream, size):
+            entry = _format_of(stream.read(SIGNATURE_BYTES), str(path))
+            stream.seek(0)
+            return max(sides_of(entry.read_header, stream, size or 0))
+    except (ImageReadError, BadPicture):
+        return None
+
+
+def _format_of(data: bytes, name: str) -> Format:
+    entry = format_of(data)
+    if entry is None:
+        met = name_of(data)
+        what = "is not a picture that edgeconv reads" if met is None else f"is {met}, which edgeconv does not read"
+        raise ImageReadError(f"{name}: {what}: use one of {NAMES}.")
+    return entry
+
+
+def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
+    kind = "" if entry is None else f"{entry.name}: "
+    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
+
+
+def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimitError:
+    """The error for a file that does not fit, by its pixels where its header was read."""
+    if header is None:
+        return MemoryLimitError(f"{name}: not enough memory to parse {file_bytes:,} bytes: use a smaller picture.")
+    needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
+    return MemoryLimitError(
+        f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
+        "use a smaller picture."
+    )
+
+
+def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
+    """Decoded pixels (HWC, NumPy or CuPy, alpha last) with the channels of a picture: one of grey, or three."""
+    kept = GREY_CHANNELS if header.grey and not rgb else RGB_CHANNELS
+    if header.grey or pixels.shape[2] < kept:
+        colour = pixels if pixels.shape[2] == GREY_CHANNELS else pixels[:, :, :GREY_CHANNELS].copy()
+        pixels = colour if kept == GREY_CHANNELS else colour.repeat(kept, axis=2)
+    elif pixels.shape[2] > kept:
+        pixels = pixels[:, :, :kept].copy()
+    return np.ascontiguousarray(pixels) if isinstance(pixels, np.ndarray) else pixels
+
+
+def _check_sides(max_pixels: int, width: int, height: int) -> None:
+    """Raise BadPicture for a header with impossible or too large sides."""
+    sides = f"{width:,}×{height:,}"
+    if width < 1 or height < 1:
+        raise BadPicture(f"its header says {sides} pixels")
+    if max(width, height) > MAX_SIDE:
+        raise BadPicture(f"its header says {sides} pixels, and no side may be above {MAX_SIDE:,}", "cut it into parts")
+    if width * height > max_pixels:
+        raise BadPicture(
+            f"its header says {sides} pixels, above the limit of {max_pixels:,}",
+            "raise --max-pixels if it really is that large",
+        )
+
+
+def _notes(header: Header, entry: Format, name: str, rgb: bool) -> list[str]:
+    """What was changed or dropped in decoding, or may surprise the user."""
+    notes = []
+    if header.grey and rgb:
+        notes.append(GREY_NOTE)
+    if header.alpha:
+        notes.append("alpha channel dropped")
+    if header.colours != "RGB":
+        notes.append(f"{header.colours} converted to RGB")
+    if header.orientation != 1:
+        notes.append(f"orientation {header.orientation} applied")
+    if header.frames > 1:
+        notes.append(FRAMES_NOTE)
+    if header.profile:
+        notes.append(PROFILE_NOTE)
+    if header.bits == 16:
+        notes.append(DEPTH_NOTE)
+    if header.largest is not None and header.largest != (full := 2**header.bits - 1):
+        notes.append(f"samples of 0 to {header.largest:,} stretched to 0 to {full:,}")
+    named = SUFFIXES.get(PurePath(name).suffix.lower())
+    if named is not None and named is not entry:
+        notes.append(f"the contents are {entry.name}, not {named.name} as the name says")
+    return notes
