@@ -85,7 +85,7 @@ BY_TILES = f"filter it by tiles (edgeconv run --tile 1024), or {CONVERT}"
 Numbers = NDArray[Any]
 
 
-class Entry(NamedTuple):
+class Field(NamedTuple):
     """One entry of a directory: the type and number of its values, where they are, and the entry itself."""
 
     kind: int
@@ -107,7 +107,7 @@ class Directory:
     order: str
     """`<` or `>`."""
     big: bool
-    entries: dict[int, Entry]
+    entries: dict[int, Field]
     """By tag; of several entries for a tag the first one."""
     twice: frozenset[int]
     """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
@@ -272,13 +272,13 @@ def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
         raise too_many("entries in its directory", most_entries)
     first, entry_bytes = start + struct.calcsize(order + count_code), 4 + 2 * room
     table, following = feed.unpack(f"{order}{entry_bytes * count}s{offset_code}", first, missing)
-    entries: dict[int, Entry] = {}
+    entries: dict[int, Field] = {}
     other_bytes = 0
     twice = set()
     for position in range(0, len(table), entry_bytes):
         stored = table[position : position + entry_bytes]
         tag, kind, length, value = struct.unpack(f"{order}HH{offset_code}{offset_code}", stored)
-        entry = Entry(kind, length, first + position + entry_bytes - room, stored)
+        entry = Field(kind, length, first + position + entry_bytes - room, stored)
         if entry.size > room:
             entry = entry._replace(place=value)
         if tag not in DECODED_BY:
