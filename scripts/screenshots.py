@@ -142,7 +142,7 @@ def view(output: Path) -> None:
     from edgeconv.view.qt.app import open_window
     from edgeconv.view.qt.window import PLACE_VARIABLE
     from edgeconv.view.render import RenderService
-    from edgeconv.view.state import INPUT, OUTPUT, ViewSource, find_mode
+    from edgeconv.view.state import INPUT, OUTPUT, ViewSource
 
     with tempfile.TemporaryDirectory() as scratch:
         os.environ[PLACE_VARIABLE] = str(Path(scratch) / "settings.ini")
@@ -165,7 +165,7 @@ def view(output: Path) -> None:
         chosen("difference", filter="prewitt", channels="each")
         keep(window, output / "difference.webp", 0.7, quality=22)
 
-        window.model.show(find_mode("side"), INPUT, OUTPUT)
+        window.model.show("side", INPUT, OUTPUT)
         window.tabs.setCurrentWidget(window.history)
         chosen("side", filter="sharpen", channels="each")
         canvas = window.canvas

@@ -37,7 +37,7 @@ from edgeconv.methods.options import Options
 from edgeconv.options import Workers
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.state import INPUT, OUTPUT, ViewRequest, find_mode
+from edgeconv.view.state import INPUT, OUTPUT, ViewRequest
 
 PICTURE = random_image(12, 17, "uint8")
 
@@ -292,7 +292,7 @@ OTHER_SHOWN: dict[str, Any] = {
 def layer_of(service: Any, path: Path, parameters: Parameters) -> Any:
     """The pixels of the output and how they were made, or the line that says why there are none."""
     service._rested = lambda generation: False  # nothing is measured
-    request = ViewRequest(1, str(path), parameters, find_mode("single"), INPUT, OUTPUT)
+    request = ViewRequest(1, str(path), parameters, "single", INPUT, OUTPUT)
     answers: list[Any] = []
     hear = [service.layer_ready.connect(lambda _, side, layer: answers.append(layer))]
     hear.append(service.failed.connect(lambda _, message, unreadable: answers.append(message)))

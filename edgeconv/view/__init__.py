@@ -4,7 +4,6 @@
     timeline        undo and redo
     state           all of that together: pictures, sides, modes, requests by generation, runs
     pyramid         pictures in full and in halves
-    threshold_scale positions of the threshold's slider
     render          what a request computes, on Qt's threads: only the newest is served, results are cached
     qt/             the widgets
 

@@ -37,11 +37,6 @@ class Pyramid:
         """Pixels of the full size."""
         return int(self.levels[0].shape[1])
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of all levels."""
-        return sum(level.nbytes for level in self.levels)
-
     def level_for(self, zoom: float) -> int:
         """The smallest level with at least one pixel per screen pixel, at `zoom` screen pixels per picture pixel."""
         return max(level for level in range(len(self.levels)) if level == 0 or zoom * (1 << level) <= 1)

@@ -20,16 +20,17 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QThread, QThreadPool, Signal, SignalInstance
 
 from edgeconv.api import measure
 from edgeconv.api.auto import choose
 from edgeconv.api.figures import RunFigures
-from edgeconv.core.output import threshold_text
+from edgeconv.core.output import finite_range, full_range, magnitude, threshold_text
 from edgeconv.core.progress import Listener, Stopped, listening
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Clock, Stopwatch
@@ -45,7 +46,6 @@ from edgeconv.run.outputs import default_name
 from edgeconv.view import pyramid
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import ViewRequest, ViewSource, labels
-from edgeconv.view.threshold_scale import ThresholdScale, scale_of, scale_of_edges
 
 MAX_THREADS = 3
 """For the newest request, and older ones whose methods do not say how far they are: each holds an output in memory."""
@@ -54,10 +54,14 @@ TELL_SECONDS = 0.1
 REST_SECONDS = 0.25
 """Without a newer request, before the speed is measured."""
 BUDGET = Budget(max_samples=50, time_limit_seconds=0.1)
-SLOW_SECONDS = 0.5
-"""A method that takes longer is timed only once more."""
 CACHE_BYTES = 2**31
 """Of pictures, outputs and layers together."""
+FLOAT_POSITIONS = 1000
+"""Of outputs that are floats: as fine as a hand moves a slider."""
+FULL_STEP = 4
+"""Sobel's response to a step, in units of the step: 1 + 2 + 1."""
+FLOAT_DIGITS = 4
+"""Significant digits of thresholds between levels, so that what is saved can be read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +77,47 @@ class Layer:
     classes: tuple[int, ...] = ()
     """Those that occur in a map."""
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes beside the pixels."""
-        return self.pyramid.held_bytes
+
+@dataclass(frozen=True)
+class ThresholdScale:
+    """Position 0 is no threshold; 1 to `positions` are those up to `most`, in equal steps."""
+
+    positions: int = 255
+    most: float = 255.0
+
+    def threshold_at(self, position: int) -> float | None:
+        """The threshold of a position."""
+        exact = self.most * position / self.positions
+        return None if position < 1 else exact if exact.is_integer() else float(f"{exact:.{FLOAT_DIGITS}g}")
+
+    def position_of(self, threshold: float | None) -> int:
+        """The nearest position of a threshold, which is never that of none."""
+        if threshold is None:
+            return 0
+        return max(1, min(self.positions, round(min(threshold / self.most, 1.0) * self.positions)))
+
+
+def scale_of(output: _Output) -> ThresholdScale:
+    """Every level of an integer type, or floats up to the largest |value|; of edges up to their largest response.
+
+    That is of the output that a threshold is compared with: of `normalize` it is known without a look at it.
+    """
+    filtered, dtype = output.filtered, output.filtered.finished.dtype
+    if output.hysteresis is not None:
+        return ThresholdScale(FULL_STEP * 255, FULL_STEP * full_range(filtered.plan.dtype))
+    normalized = filtered.request.mode_for(filtered.plan.dtype) == "normalize"
+    most = full_range(dtype) if dtype.kind == "u" or normalized else magnitude(finite_range(filtered.raw))
+    return ThresholdScale(int(most) if dtype.kind == "u" else FLOAT_POSITIONS, most if 0 < most < np.inf else 1.0)
 
 
 class Cache:
-    """Values by key, at most `limit_bytes` of their `held_bytes`: the least recently used go first, the newest stays.
+    """Values by key, at most `limit_bytes` by `size_of`: the least recently used go first, the newest stays.
 
     Two threads that ask for one value compute it once: the second waits for the first.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
+    def __init__(self, limit_bytes: int, size_of: Callable[[Any], int]) -> None:
+        self._limit_bytes, self._size_of = limit_bytes, size_of
         self._values: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -120,17 +151,7 @@ class Cache:
     @property
     def held_bytes(self) -> int:
         """Bytes of all values."""
-        return sum(value.result().held_bytes for value in self._values.values() if value.done())
-
-
-@dataclass(frozen=True, eq=False)
-class _Decoded:
-    picture: Picture
-    seconds: float
-
-    @property
-    def held_bytes(self) -> int:
-        return self.picture.pixels.nbytes
+        return sum(self._size_of(value.result()) for value in self._values.values() if value.done())
 
 
 @dataclass(eq=False)
@@ -141,33 +162,26 @@ class _Output:
     label: str
     record: RunFigures | None = None
 
-    @cached_property
-    def scale(self) -> ThresholdScale:
-        """Of the output that a threshold is compared with: that of `normalize` is known without a look at it."""
-        filtered = self.filtered
-        if self.hysteresis is not None:
-            return scale_of_edges(filtered.plan.dtype)
-        normalized = filtered.request.mode_for(filtered.plan.dtype) == "normalize"
-        return scale_of(filtered.finished.dtype, None if normalized else filtered.raw)
-
     @property
     def hysteresis(self) -> tuple[float, float] | None:
         """Both thresholds of edges, given or found in the picture."""
         chain = self.filtered.request.chain
         return None if chain is None or chain.low is None or chain.high is None else (chain.low, chain.high)
 
-    @property
-    def held_bytes(self) -> int:
-        filtered = self.filtered
-        second = 0 if filtered.raw is filtered.finished else filtered.raw.nbytes
-        return filtered.finished.nbytes + second + filtered.plan.memory_bytes
+
+def _size_of(value: Picture | _Output | Layer) -> int:
+    """Bytes that a value holds beside others in the cache."""
+    if isinstance(value, _Output):
+        arrays = {id(array): array.nbytes for array in (value.filtered.raw, value.filtered.finished)}
+        return sum(arrays.values()) + value.filtered.plan.memory_bytes
+    return value.pixels.nbytes if isinstance(value, Picture) else sum(level.nbytes for level in value.pyramid.levels)
 
 
 class RenderService(QObject):
     """Answers the newest request by signals, which begin with its generation and arrive on the interface thread."""
 
-    picture_read = Signal(int, str, tuple)
-    """The current picture was decoded: its path and the reader's notes."""
+    picture_read = Signal(int, tuple)
+    """The current picture was decoded, with these notes of its reader."""
     layer_ready = Signal(int, str, object)
     """`left` or `right`, and its Layer."""
     share_done = Signal(int, object, bool)
@@ -189,7 +203,7 @@ class RenderService(QObject):
         # It ends with this thread, not with the application, which would wait for threads that are still at work.
         self.pool = QThreadPool(QThread.currentThread())
         self.pool.setMaxThreadCount(MAX_THREADS)
-        self._cache = Cache(CACHE_BYTES)
+        self._cache = Cache(CACHE_BYTES, _size_of)
         self._readings: dict[str, int] = {}
         """How often each picture was forgotten."""
         self._measuring = threading.Lock()
@@ -256,19 +270,19 @@ class RenderService(QObject):
     def _serve(self, request: ViewRequest) -> None:
         generation = request.generation
         picture = self.decode(request.picture)
-        self._tell(self.picture_read, generation, request.picture, picture.notes)
+        self._tell(self.picture_read, generation, picture.notes)
         layers: list[Layer] = []
         for side, source in zip(("left", "right")[-len(request.shown) :], request.shown, strict=True):
             if not self.wants(generation):
                 return
             layers.append(self._layer(request, source, *layers))
             self._tell(self.layer_ready, generation, side, layers[-1])
-        if request.mode.name == "difference" and self.wants(generation):
+        if request.mode == "difference" and self.wants(generation):
             self._tell(self.difference_ready, generation, *_difference(*layers))
         computed = [source for source in request.shown if source.needs_filter]
         if computed:
             output = self._output(request, computed[-1])
-            self._tell(self.scale_known, generation, output.scale, output.hysteresis)
+            self._tell(self.scale_known, generation, scale_of(output), output.hysteresis)
             self._measure(request, computed[-1], output)
 
     # --- pictures and outputs -----------------------------------------------------------------------------------
@@ -284,21 +298,13 @@ class RenderService(QObject):
 
     def decode(self, path: str) -> Picture:
         """A picture, from memory where it was decoded before. Raises ImageReadError, MemoryLimitError."""
-        return self._decoded(path).picture
+        key = (path, self._readings.get(path, 0))
+        picture: Picture = self._cache.get(key, lambda: read_image(path, self.rules))
+        return picture
 
     def forget(self, path: str) -> None:
         """Read a picture again next time, and compute again what depends on it."""
         self._readings[path] = self._readings.get(path, 0) + 1
-
-    def _decoded(self, path: str) -> _Decoded:
-        def decode() -> _Decoded:
-            watch = Stopwatch()
-            with watch.phase("decode"):
-                picture = read_image(path, self.rules)
-            return _Decoded(picture, watch.phases_seconds["decode"])
-
-        decoded: _Decoded = self._cache.get((path, self._readings.get(path, 0)), decode)
-        return decoded
 
     def _output(self, wanted: ViewRequest, source: ViewSource, stops: bool = True) -> _Output:
         """An output; a mask from the output that it is made of, so that moving a threshold filters nothing again.
@@ -318,15 +324,12 @@ class RenderService(QObject):
             return _Output(measure.masked(base.filtered, request, watch), label)
 
         def compute() -> _Output:
-            decoded = self._decoded(path)
-            watch = Stopwatch()
-            watch.phases_seconds["decode"] = decoded.seconds
-            pixels = decoded.picture.pixels
-            settled = request.settled(pixels)
-            problem = settled.picture_problem(pixels.shape, pixels.dtype)
+            picture = self.decode(path)
+            settled = request.settled(picture.pixels)
+            problem = settled.picture_problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, problem)
             with listening(self._listener(wanted, source)) if stops else nullcontext():
-                filtered = measure.filter_picture(decoded.picture, settled, choice, options, watch, asked.method)
+                filtered = measure.filter_picture(picture, settled, choice, options, Stopwatch(), asked.method)
             filtered.plan.release_arrays()  # as large as the output; allocated again for the measurement
             return _Output(filtered, f"{asked.filter_label} by {choice.method} on {choice.device.upper()}")
 
@@ -365,15 +368,10 @@ class RenderService(QObject):
                 if not self.wants(generation):
                     return
             try:
-                filtered = output.filtered
-                slow = filtered.cold_seconds > SLOW_SECONDS
-                if slow:
-                    self._tell(self.share_done, generation, None, True)
-                budget = replace(BUDGET, min_samples=1, max_samples=1) if slow else BUDGET
-                with listening(self._listener(request, source, measuring=True)) if slow else nullcontext():
-                    filtered = measure.measure(filtered, budget, "sample")
-                peak_bytes = filtered.plan.processor.peak_bytes()
-                output.record = measure.describe(filtered, peak_bytes)
+                self._tell(self.share_done, generation, None, True)
+                with listening(self._listener(request, source, measuring=True)):
+                    filtered = measure.measure(output.filtered, BUDGET, "sample")
+                output.record = measure.describe(filtered, filtered.plan.processor.peak_bytes())
             finally:
                 self._measuring.release()
         self._tell(self.measured, generation, request.picture, asked, output.record)

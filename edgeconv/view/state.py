@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from edgeconv.api.figures import RunFigures
 
 MAX_RUNS = 200
-MAX_RECENT = 12
 
 
 @dataclass(frozen=True)
@@ -81,31 +80,8 @@ def labels(sources: Iterable[ViewSource]) -> dict[ViewSource, str]:
     return {source: names[source] for source in every}
 
 
-@dataclass(frozen=True)
-class Mode:
-    """A way to look; `sides` are the names of what it shows: of one alone, the right side is shown."""
-
-    name: str
-    sides: tuple[str, ...]
-
-    @property
-    def needs_both(self) -> bool:
-        """Whether it shows two sources."""
-        return len(self.sides) > 1
-
-
-MODES: tuple[Mode, ...] = (
-    Mode("single", ("Show",)),
-    Mode("split", ("Left", "Right")),
-    Mode("side", ("Left", "Right")),
-    Mode("blink", ("First", "Second")),
-    Mode("difference", ("Reference", "Other")),
-)
-
-
-def find_mode(name: str) -> Mode:
-    """The mode of a name; the first where settings hold another word."""
-    return next((mode for mode in MODES if mode.name == name), MODES[0])
+MODES = ("single", "split", "side", "blink", "difference")
+"""Ways to look; the first shows the right side alone, the others both."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +91,14 @@ class ViewRequest:
     generation: int
     picture: str
     parameters: Parameters
-    mode: Mode
+    mode: str
     left: ViewSource
     right: ViewSource
 
     @property
     def shown(self) -> tuple[ViewSource, ...]:
         """The sides that the mode shows."""
-        return (self.left, self.right) if self.mode.needs_both else (self.right,)
+        return (self.right,) if self.mode == "single" else (self.left, self.right)
 
     def wants_too(self, older: ViewRequest, source: ViewSource) -> bool:
         """Whether it shows what an older request computes for `source`, perhaps with another threshold."""
@@ -160,7 +136,6 @@ class Model:
         """The sides that the difference view began with."""
         self.generation = 0
         self.runs: list[MeasuredRun] = []
-        self.recent: list[str] = []
 
     # --- pictures -----------------------------------------------------------------------------------------------
 
@@ -187,7 +162,7 @@ class Model:
 
     def forget(self, path: str) -> None:
         """Take a picture that could not be read from the list; whoever showed it shows what was there before."""
-        for paths in (self.pictures, self.recent, self._visited):
+        for paths in (self.pictures, self._visited):
             if path in paths:
                 paths.remove(path)
         if self.picture == path:
@@ -202,10 +177,6 @@ class Model:
         """Every file that is open here, which nothing may replace."""
         kernel_file = self.parameters.kernel_file
         return [*self.pictures, *([] if kernel_file is None else [kernel_file])]
-
-    def remember(self, path: str) -> None:
-        """Put a picture that was read at the top of the recent ones."""
-        self.recent = [path, *(other for other in self.recent if other != path)][:MAX_RECENT]
 
     # --- parameters and what is shown ---------------------------------------------------------------------------
 
@@ -229,25 +200,25 @@ class Model:
         others = (ViewSource("file", path) for path in self.pictures if path != self.picture)
         return (*computed_sources(), *others)
 
-    def show(self, mode: Mode | None = None, left: ViewSource | None = None, right: ViewSource | None = None) -> bool:
+    def show(self, mode: str | None = None, left: ViewSource | None = None, right: ViewSource | None = None) -> bool:
         """Change the mode or a side."""
         before = (self.mode, self.left, self.right)
-        if mode is not None and mode.name != self.mode.name:
+        if mode is not None and mode != self.mode:
             self._follow_mode(mode)
         self.mode, self.left, self.right = mode or self.mode, left or self.left, right or self.right
         return before != (self.mode, self.left, self.right)
 
-    def _follow_mode(self, mode: Mode) -> None:
+    def _follow_mode(self, mode: str) -> None:
         """A difference begins with what one asks about, and gives way again; what a user has chosen stays.
 
         That is the second file, if there is one, and else how far the output is from the float64 reference: input
         minus output says nothing.
         """
-        if mode.name == "difference" and (self.left, self.right) == (INPUT, OUTPUT):
+        if mode == "difference" and (self.left, self.right) == (INPUT, OUTPUT):
             others = [path for path in self.pictures if path != self.picture]
             self._difference = (INPUT, ViewSource("file", others[0])) if others else (REFERENCE_OUTPUT, OUTPUT)
             self.left, self.right = self._difference
-        elif mode.name != "difference" and (self.left, self.right) == self._difference:
+        elif mode != "difference" and (self.left, self.right) == self._difference:
             self.left, self.right = INPUT, OUTPUT
 
     def next_request(self) -> ViewRequest | None:

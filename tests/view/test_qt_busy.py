@@ -120,7 +120,7 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, window: ViewWindow, gate: Gate, 
         window.canvas.setFocus()
         qtbot.keyClick(window.canvas, Qt.Key.Key_Escape)
     assert not window.busy.isVisible()
-    assert window.message_text.text() == STOPPED
+    assert window.message.text() == STOPPED
     assert window.settled
     gate.let(BANDS)
     finish(window)
@@ -135,9 +135,8 @@ def test_a_slow_method_is_stopped(qtbot: QtBot, window: ViewWindow, gate: Gate, 
 
 
 def test_the_timed_run_of_a_slow_method_says_so_and_can_be_stopped(
-    qtbot: QtBot, window: ViewWindow, gate: Gate, clock: TurnedClock, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: ViewWindow, gate: Gate, clock: TurnedClock
 ) -> None:
-    monkeypatch.setattr("edgeconv.view.render.SLOW_SECONDS", 0.0)
     runs = len(window.model.runs)
     begin_slowly(qtbot, window, gate)
     gate.let(BANDS)

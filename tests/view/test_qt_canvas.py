@@ -18,7 +18,6 @@ from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.overlays import MARGIN
 from edgeconv.view.render import Layer
-from edgeconv.view.state import find_mode
 
 WIDTH, HEIGHT = 640, 480
 CLEAR = 60
@@ -60,7 +59,7 @@ def drag(qtbot: QtBot, canvas: Canvas, start: QPoint, end: QPoint) -> None:
 def test_every_sample_is_where_it_belongs_in_sharp_squares(canvas: Canvas, dtype: str, zoom: int) -> None:
     height, width = 304 // zoom, 417 // zoom
     picture = random_image(height, width, dtype)
-    canvas.set_layers(None, layer(picture))
+    canvas.show_parts(right=layer(picture))
     canvas.zoom_to(zoom)
     top, left = corner(canvas)
     expected = maps.view(picture, *maps.display_range(picture)).repeat(zoom, axis=0).repeat(zoom, axis=1)
@@ -68,12 +67,12 @@ def test_every_sample_is_where_it_belongs_in_sharp_squares(canvas: Canvas, dtype
 
 
 def test_a_small_picture_opens_at_1_to_1_and_a_large_one_fits(canvas: Canvas) -> None:
-    canvas.set_layers(None, layer(random_image(10, 10, np.uint8)))
+    canvas.show_parts(right=layer(random_image(10, 10, np.uint8)))
     assert canvas.zoom == 1
     canvas.fit()
     assert canvas.zoom == 16
     canvas.start_afresh()
-    canvas.set_layers(None, layer(random_image(960, 100, np.uint8)))
+    canvas.show_parts(right=layer(random_image(960, 100, np.uint8)))
     assert canvas.zoom == 0.5
     canvas.resize(WIDTH, HEIGHT // 2)
     assert (canvas.zoom, canvas.fitted) == (0.25, True)
@@ -86,7 +85,7 @@ def test_from_afar_it_is_the_average(canvas: Canvas, side: int, off: float) -> N
     if off > 1:
         ramp = np.linspace(0, 255, side).astype(np.uint8)
         picture = np.ascontiguousarray(np.broadcast_to(ramp[None, :, None], (side, side, 3)))
-    canvas.set_layers(None, layer(picture))
+    canvas.show_parts(right=layer(picture))
     top, left = corner(canvas)
     seen = drawn(canvas)[top + CLEAR : top + HEIGHT, left : left + 480].astype(int)
     expected = maps.shrunk_view(picture, 4)[CLEAR:] if off < 1 else np.linspace(0, 255, 480)[None, :, None]
@@ -95,7 +94,7 @@ def test_from_afar_it_is_the_average(canvas: Canvas, side: int, off: float) -> N
 
 
 def test_values_stand_on_pixels_that_are_large_enough(canvas: Canvas) -> None:
-    canvas.set_layers(None, layer(np.full((8, 8, 3), 130, np.uint8)))
+    canvas.show_parts(right=layer(np.full((8, 8, 3), 130, np.uint8)))
     for zoom, written in ((30, False), (80, True)):
         canvas.zoom_to(zoom)
         x, y = canvas.to_screen(4, 4).toTuple()
@@ -104,8 +103,8 @@ def test_values_stand_on_pixels_that_are_large_enough(canvas: Canvas) -> None:
 
 
 def test_the_bar_parts_the_two_sides_and_follows_the_mouse(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_mode(find_mode("split"))
-    canvas.set_layers(plain(40), plain(200))
+    canvas.show_parts(mode="split")
+    canvas.show_parts(left=plain(40), right=plain(200))
     row = HEIGHT - 20
     assert (drawn(canvas)[row, [5, 310, 330, 630]] == [[40], [40], [200], [200]]).all()
     drag(qtbot, canvas, QPoint(320, row), QPoint(160, row))
@@ -117,8 +116,8 @@ def test_the_bar_parts_the_two_sides_and_follows_the_mouse(canvas: Canvas, qtbot
 
 def test_side_by_side_shows_the_same_place_twice(canvas: Canvas) -> None:
     left, right = random_image(200, 200, np.uint8), random_image(200, 200, np.uint8, seed=1)
-    canvas.set_mode(find_mode("side"))
-    canvas.set_layers(layer(left), layer(right))
+    canvas.show_parts(mode="side")
+    canvas.show_parts(left=layer(left), right=layer(right))
     canvas.pan(QPointF(30, -20))
     top, start = corner(canvas)
     seen, half = drawn(canvas), WIDTH // 2 - 1
@@ -129,8 +128,8 @@ def test_side_by_side_shows_the_same_place_twice(canvas: Canvas) -> None:
 
 
 def test_blink_takes_turns(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_mode(find_mode("blink"))
-    canvas.set_layers(plain(40), plain(200))
+    canvas.show_parts(mode="blink")
+    canvas.show_parts(left=plain(40), right=plain(200))
     seen: set[int] = set()
 
     def both() -> bool:
@@ -144,9 +143,9 @@ def test_a_difference_is_seen_in_the_colours_of_its_class(canvas: Canvas) -> Non
     classes = np.zeros((HEIGHT, WIDTH), np.uint8)
     classes[200:300, 300:400] = 3
     scale = scale_for("uint8")
-    canvas.set_mode(find_mode("difference"))
-    canvas.set_layers(plain(1), plain(2))
-    canvas.set_heat(Layer("", "", pyramid.of_classes(classes, scale), classes, (0, 3)))
+    canvas.show_parts(mode="difference")
+    canvas.show_parts(left=plain(1), right=plain(2))
+    canvas.show_parts(heat=Layer("", "", pyramid.of_classes(classes, scale), classes, (0, 3)))
     seen = drawn(canvas)
     assert tuple(seen[250, 350]) == scale.colours[3]
     assert tuple(seen[250, 200]) == scale.colours[0]
@@ -156,15 +155,15 @@ def test_a_difference_is_seen_in_the_colours_of_its_class(canvas: Canvas) -> Non
 def test_an_output_of_a_stride_lies_over_its_input(canvas: Canvas) -> None:
     left = np.zeros((400, 400, 3), np.uint8)
     left[100:200, 100:200] = 255
-    canvas.set_mode(find_mode("split"))
-    canvas.set_layers(layer(left), layer(left[::2, ::2].copy()))
+    canvas.show_parts(mode="split")
+    canvas.show_parts(left=layer(left), right=layer(left[::2, ::2].copy()))
     canvas.move_bar(0.0)
     top, start = corner(canvas)
     assert np.array_equal(drawn(canvas)[top + CLEAR : top + 400, start + 20 : start + 400], left[CLEAR:, 20:])
 
 
 def test_dragging_moves_the_wheel_zooms_at_the_pointer_and_a_double_click_toggles(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_layers(None, layer(random_image(2000, 2000, np.uint8)))
+    canvas.show_parts(right=layer(random_image(2000, 2000, np.uint8)))
     place = QPoint(300, 200)
     held = canvas.pixel_at(QPointF(place))
     qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
@@ -187,14 +186,14 @@ def test_dragging_moves_the_wheel_zooms_at_the_pointer_and_a_double_click_toggle
 @pytest.mark.parametrize("shape", [(1, 4500), (4500, 1)])
 def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, int]) -> None:
     empty = drawn(canvas)[-1, -1]
-    canvas.set_layers(None, layer(np.full((*shape, 3), 255, np.uint8)))
+    canvas.show_parts(right=layer(np.full((*shape, 3), 255, np.uint8)))
     assert canvas.zoom < 0.2
     seen = (drawn(canvas)[CLEAR:] != empty).any(axis=2)
     assert seen.sum() >= HEIGHT - CLEAR
 
 
 def test_the_pixel_under_the_pointer_is_named_also_when_it_moves_under_it(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
+    canvas.show_parts(right=layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
     with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
         qtbot.mouseMove(canvas.viewport(), QPoint(left + 50, top + 40))
@@ -206,7 +205,7 @@ def test_the_pixel_under_the_pointer_is_named_also_when_it_moves_under_it(canvas
 
 def test_a_screen_of_another_density_keeps_1_to_1(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a window is moved to another screen: the area has other physical pixels, and the zoom stays."""
-    canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
+    canvas.show_parts(right=layer(random_image(100, 100, np.uint8)))
     canvas.zoom_to(1.0)
     before = canvas.to_screen(50, 50)
     monkeypatch.setattr(Canvas, "devicePixelRatioF", lambda canvas: 2.0)

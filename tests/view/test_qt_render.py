@@ -6,7 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -25,7 +25,7 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import Plan
 from edgeconv.view import render as work
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.state import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewRequest, ViewSource, find_mode
+from edgeconv.view.state import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewRequest, ViewSource
 
 PATIENCE = 60
 """Seconds: far more than anything takes."""
@@ -44,7 +44,7 @@ def request_for(
     path: Path, parameters: Parameters | None = None, mode: str = "single", **sides: ViewSource
 ) -> ViewRequest:
     chosen = {"left": INPUT, "right": OUTPUT} | sides
-    return ViewRequest(1, str(path), parameters or Parameters(device="cpu"), find_mode(mode), **chosen)
+    return ViewRequest(1, str(path), parameters or Parameters(device="cpu"), mode, **chosen)
 
 
 Answers = dict[str, list[Any]]
@@ -139,11 +139,11 @@ def test_the_difference_has_the_figures_of_diff(picture: Path) -> None:
 def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:
     service = work.RenderService()
     first = only(answers(service, request_for(picture)), "measured")
-    again = only(answers(service, replace(request_for(picture), mode=find_mode("split"))), "measured")
+    again = only(answers(service, replace(request_for(picture), mode="split")), "measured")
     assert again[2] is first[2]
     assert first[2].check.passed
     assert first[2].speed.kernel_gflops > 0
-    assert {"decode", "set_up", "convolve"} <= first[2].phases_seconds.keys()
+    assert {"set_up", "convolve"} <= first[2].phases_seconds.keys()
     assert first[1].method == "auto"
 
 
@@ -176,7 +176,7 @@ def test_a_stale_request_computes_no_further(picture: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("newer", "wanted"),
     [
-        ({"mode": find_mode("split")}, True),
+        ({"mode": "split"}, True),
         ({"parameters": Parameters(device="cpu", threshold=9.0)}, True),
         ({"parameters": Parameters(device="cpu", stride=2)}, False),
         ({"right": INPUT}, False),
@@ -220,9 +220,8 @@ def test_the_newest_request_passes_stale_ones_and_replaces_what_waits(
     assert service.pool.waitForDone(PATIENCE * 1000)
 
 
-@dataclass(eq=False)
-class Held:
-    held_bytes: int
+class Held(list):
+    """A value of as many bytes as it is long, which can be watched."""
 
 
 def test_two_threads_compute_a_value_once_and_one_that_was_stopped_again() -> None:
@@ -234,9 +233,9 @@ def test_two_threads_compute_a_value_once_and_one_that_was_stopped_again() -> No
         if len(made) == 1:
             both_here.wait()
             raise Stopped
-        return Held(5)
+        return Held("thing")
 
-    cache = work.Cache(100)
+    cache = work.Cache(100, len)
 
     def begin() -> None:
         with pytest.raises(Stopped):
@@ -254,10 +253,10 @@ def test_two_threads_compute_a_value_once_and_one_that_was_stopped_again() -> No
 
 
 def test_the_least_recently_used_go_and_nothing_is_kept_of_them() -> None:
-    cache, made = work.Cache(10), []
+    cache, made = work.Cache(10, len), []
 
     def get(name: str, size: int = 4) -> Any:
-        return cache.get(name, lambda: (made.append(name), Held(size))[1])
+        return cache.get(name, lambda: (made.append(name), Held("x" * size))[1])
 
     for name in "abac":
         get(name)
@@ -305,3 +304,41 @@ def test_two_float_sides_are_shown_in_one_range(tmp_path: Path) -> None:
     shown = right.pyramid.part(0, slice(None), slice(None)).astype(float)
     expected = np.rint((np.clip(right.pixels, low, high) - low) * (255 / (high - low)))
     assert np.abs(shown - expected).max() <= 1
+
+
+def output_of(picture: Path, pixels: np.ndarray, **parameters: Any) -> work.ThresholdScale:
+    """The scale of the slider for an output."""
+    write_image(pixels, picture)
+    chosen = Parameters(device="cpu", method="reference", **({"filter": "identity"} | parameters))
+    return only(answers(work.RenderService(), request_for(picture, chosen)), "scale_known")[0]
+
+
+@pytest.mark.parametrize(("dtype", "levels"), [("uint8", 255), ("uint16", 65535)])
+def test_every_level_of_an_integer_output_has_a_position(tmp_path: Path, dtype: str, levels: int) -> None:
+    scale = output_of(tmp_path / "in.tiff", np.zeros((2, 3, 3), dtype))
+    assert scale.positions == levels
+    assert [scale.threshold_at(place) for place in (0, 1, 40, levels)] == [None, 1.0, 40.0, float(levels)]
+    assert all(scale.position_of(scale.threshold_at(place)) == place for place in range(levels + 1))
+    assert [work.ThresholdScale().position_of(value) for value in (1e-9, 300.0, 1e300, None)] == [1, 255, 255, 0]
+    assert output_of(tmp_path / "in.tiff", np.zeros((9, 9, 3), dtype), filter="canny").most == 4 * levels
+
+
+@pytest.mark.parametrize("most", [1e-30, 0.013, 7.7, 1020.0, 3e38])
+def test_floats_have_steps_up_to_their_largest_size(tmp_path: Path, most: float) -> None:
+    pixels = np.zeros((1, 12, 3), np.float32)
+    pixels[0, 1::3] = np.array([-most, most / 3, np.nan, -np.inf], np.float32)[:, np.newaxis]
+    scale = output_of(tmp_path / "in.npy", pixels, channels="each")
+    assert scale.positions == work.FLOAT_POSITIONS
+    assert scale.threshold_at(work.FLOAT_POSITIONS) == pytest.approx(most, rel=1e-3)
+    places = range(work.FLOAT_POSITIONS + 1)
+    assert all(scale.position_of(scale.threshold_at(place)) == place for place in places)
+    half = scale.threshold_at(work.FLOAT_POSITIONS // 2)
+    assert half is not None
+    assert half == pytest.approx(most / 2, rel=1e-3)
+    assert len(f"{half:e}".split("e")[0].rstrip("0")) <= 5, "four digits and the point"
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_an_output_with_nothing_in_it_has_a_scale(tmp_path: Path, value: float) -> None:
+    found = output_of(tmp_path / "in.npy", np.full((2, 2, 3), value, np.float32))
+    assert found == work.ThresholdScale(work.FLOAT_POSITIONS, 1.0)

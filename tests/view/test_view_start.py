@@ -10,8 +10,6 @@ from meet import run_program
 from qt_here import qt_reason
 
 from edgeconv.core.optional import install
-from edgeconv.errors import UnavailableError
-from edgeconv.view.qt import start
 from edgeconv.view.qt.start import missing_library
 
 UNAVAILABLE = 4
@@ -73,13 +71,6 @@ def test_standard_input_is_refused() -> None:
     done = run_program(MAIN, "view", "-")
     assert done.returncode == 2
     assert "name a file" in done.stderr.splitlines()[-1]
-
-
-@needs_qt
-def test_a_qt_that_ends_python_after_a_while_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "_gives_back_too_much", lambda: True)
-    with pytest.raises(UnavailableError, match=r"another PySide6: \d+\.\d+.*pip install"):
-        start.require_qt()
 
 
 @needs_qt

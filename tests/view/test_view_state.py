@@ -1,4 +1,4 @@
-"""The window's state without a window: pictures, sides, runs, undo, levels of a picture, positions of a slider."""
+"""The window's state without a window: pictures, sides, runs, undo, and levels of a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from meet import TurnedClock
 from problems import random_image
 
-from edgeconv.core.output import mask
 from edgeconv.difference import maps
 from edgeconv.difference.scale import scale_for
 from edgeconv.errors import UsageError
@@ -21,17 +20,14 @@ from edgeconv.view import pyramid
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import (
     INPUT,
-    MAX_RECENT,
     MAX_RUNS,
     OUTPUT,
     REFERENCE_OUTPUT,
     Model,
     ViewSource,
     computed_sources,
-    find_mode,
     labels,
 )
-from edgeconv.view.threshold_scale import FLOAT_POSITIONS, ThresholdScale, scale_of
 from edgeconv.view.timeline import MAX_STEPS, MERGE_SECONDS, Timeline
 
 
@@ -93,12 +89,12 @@ def test_the_current_picture_as_a_file_is_the_input() -> None:
 @pytest.mark.parametrize("second", [False, True])
 def test_a_difference_begins_with_what_one_asks_about_and_gives_way_again(second: bool) -> None:
     model = model_with("a.png", *["b.png"] * second)
-    model.show(find_mode("difference"))
+    model.show("difference")
     assert (model.left, model.right) == ((INPUT, file("b.png")) if second else (REFERENCE_OUTPUT, OUTPUT))
-    model.show(find_mode("split"))
+    model.show("split")
     assert (model.left, model.right) == (INPUT, OUTPUT)
     model.show(left=OUTPUT, right=INPUT)
-    model.show(find_mode("difference"))
+    model.show("difference")
     assert (model.left, model.right) == (OUTPUT, INPUT), "what was chosen stays"
 
 
@@ -113,20 +109,11 @@ def test_an_unreadable_picture_leads_back_to_the_one_before(steps: tuple[int, ..
     if gone == "bad.png":
         model.open(["bad.png"])
     bad = os.path.abspath(gone)
-    model.remember(bad)
     model.show(left=file(gone), right=file(gone))
     model.forget(bad)
-    assert (model.left, model.right, model.recent) == (INPUT, OUTPUT, [])
+    assert (model.left, model.right) == (INPUT, OUTPUT)
     assert model.picture == os.path.abspath(then)
     assert bad not in model.pictures
-
-
-def test_recent_pictures_are_few_and_the_newest_first() -> None:
-    model = Model()
-    for number in [*range(2 * MAX_RECENT), 15, 20]:
-        model.remember(f"{number}.png")
-    assert len(model.recent) == MAX_RECENT
-    assert model.recent[:2] == ["20.png", "15.png"]
 
 
 def test_runs_are_numbered_bounded_and_lead_back() -> None:
@@ -200,7 +187,7 @@ def test_the_past_is_bounded() -> None:
     assert timeline.past == list(range(MAX_STEPS - 1, 2 * MAX_STEPS - 1))
 
 
-# --- levels and positions -----------------------------------------------------------------------------------------
+# --- levels of a picture --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 700), (256, 256), (257, 511), (1030, 517)])
@@ -228,31 +215,3 @@ def test_one_differing_pixel_is_seen_from_any_distance() -> None:
         seen = made.part(level, slice(None), slice(None))
         assert tuple(seen[1234 >> level, 987 >> level]) == scale.colours[5]
         assert np.count_nonzero((seen != scale.colours[0]).any(axis=2)) == 1
-
-
-@pytest.mark.parametrize(("dtype", "levels"), [("uint8", 255), ("uint16", 65535)])
-def test_every_level_of_an_integer_output_has_a_position(dtype: str, levels: int) -> None:
-    scale = scale_of(np.dtype(dtype), np.zeros((2, 3, 3), dtype))
-    assert scale.positions == levels
-    assert [scale.threshold_at(place) for place in (0, 1, 40, levels)] == [None, 1.0, 40.0, float(levels)]
-    assert all(scale.position_of(scale.threshold_at(place)) == place for place in range(levels + 1))
-    assert [ThresholdScale().position_of(value) for value in (1e-9, 300.0, 1e300, None)] == [1, 255, 255, 0]
-
-
-@pytest.mark.parametrize("most", [1e-30, 0.013, 7.7, 1020.0, 3e38])
-def test_floats_have_steps_up_to_their_largest_size(most: float) -> None:
-    output = np.array([[[-most], [most / 3], [np.nan], [-np.inf]]], np.float32)
-    scale = scale_of(output.dtype, output)
-    assert scale.positions == FLOAT_POSITIONS
-    assert scale.threshold_at(FLOAT_POSITIONS) == pytest.approx(most, rel=1e-3)
-    assert all(scale.position_of(scale.threshold_at(place)) == place for place in range(FLOAT_POSITIONS + 1))
-    half = scale.threshold_at(FLOAT_POSITIONS // 2)
-    assert half is not None
-    assert mask(output, half).ravel().tolist() == [1, 0, 0, 1]
-    assert len(f"{half:e}".split("e")[0].rstrip("0")) <= 5, "four digits and the point"
-
-
-@pytest.mark.parametrize("value", [0.0, np.nan])
-def test_an_output_with_nothing_in_it_has_a_scale(value: float) -> None:
-    output = np.full((2, 2, 1), value, np.float32)
-    assert scale_of(output.dtype, output) == ThresholdScale(FLOAT_POSITIONS, 1.0)

@@ -15,7 +15,6 @@
     speed           the lines of the speed panel
     history         measured runs
     busy            what lasts, and a way to stop it
-    opening         files, and pictures that are pasted or dropped
     export_actions  save, export, copy
     plain_text      text that is never interpreted as markup, and panels of figures
     icons           line icons that follow the palette

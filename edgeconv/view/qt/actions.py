@@ -56,7 +56,7 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 MENUS: tuple[tuple[str, str], ...] = (
-    ("&File", "open recent paste - next previous reload - save export-diff export-methods - quit"),
+    ("&File", "open paste - next previous reload - save export-diff export-methods - quit"),
     ("&Edit", "undo redo reset load-kernel - copy-picture copy-command"),
     (
         "&View",
@@ -64,7 +64,7 @@ MENUS: tuple[tuple[str, str], ...] = (
         "panel focus-picture focus-controls focus-figures - stop",
     ),
 )
-"""`-` is a separator; `recent` is a sub-menu."""
+"""`-` is a separator."""
 
 TOOL_BAR = (
     "open save copy-command - undo redo - single split side blink difference - left swap right gap zoom-out zoom "

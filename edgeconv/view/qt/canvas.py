@@ -25,7 +25,7 @@ from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays
 from edgeconv.view.qt.layer import LayerItem
 from edgeconv.view.render import Layer
-from edgeconv.view.state import MODES, Mode
+from edgeconv.view.state import MODES
 
 BLINK_MILLISECONDS = 500
 BAR_REACH = 7
@@ -59,7 +59,7 @@ class Canvas(QGraphicsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.mode: Mode = MODES[0]
+        self.mode = MODES[0]
         self.left: Layer | None = None
         self.right: Layer | None = None
         self.heat: Layer | None = None
@@ -98,37 +98,25 @@ class Canvas(QGraphicsView):
 
     # --- what is shown ------------------------------------------------------------------------------------------
 
-    def set_mode(self, mode: Mode) -> None:
-        """Switch to another view."""
-        self.mode, self.shows_left = mode, True
-        self._blink.start() if mode.name == "blink" else self._blink.stop()
+    def show_parts(self, **parts: Layer | str | None) -> None:
+        """Replace `mode`, `left`, `right`, `heat` or `note`."""
+        for name, part in parts.items():
+            setattr(self, name, part)
+        if "mode" in parts:
+            self.shows_left = True
+            self._blink.start() if self.mode == "blink" else self._blink.stop()
         self._follow_frame()
-
-    def set_layers(self, left: Layer | None, right: Layer | None) -> None:
-        """Replace the layers."""
-        self.left, self.right = left, right
-        self._follow_frame()
-
-    def set_heat(self, heat: Layer | None) -> None:
-        """Replace the map of differences."""
-        self.heat = heat
-        self._follow_frame()
-
-    def set_note(self, note: str) -> None:
-        """Say what is awaited."""
-        self.note = note
-        self.viewport().update()
 
     @property
     def frame(self) -> Pyramid | None:
         """Whose pixels the coordinates count: the first of two sides, or the only one."""
-        layer = (self.left if self.mode.needs_both else None) or self.right
+        layer = (None if self.mode == MODES[0] else self.left) or self.right
         return None if layer is None else layer.pyramid
 
     @property
     def answer(self) -> Layer | None:
         """What the view is about: the map of differences, else the right side, or the only one."""
-        return (self.heat if self.mode.name == "difference" else None) or self.right
+        return (self.heat if self.mode == "difference" else None) or self.right
 
     def _follow_frame(self) -> None:
         """The same part of a frame of another size, such as the output of a stride of 2: it stays where it is."""
@@ -223,7 +211,7 @@ class Canvas(QGraphicsView):
             item.hide()
             if index < len(areas):
                 area, layer = areas[index]
-                left = area.left() if self.mode.name == "side" else 0
+                left = area.left() if self.mode == "side" else 0
                 size = QSize(layer.pyramid.width, layer.pyramid.height)
                 item.place(layer, area, self._transform(size) * QTransform.fromTranslate(left, 0), density)
         self.viewport().update()
@@ -240,12 +228,12 @@ class Canvas(QGraphicsView):
         return QSizeF(max(1.0, self._area_width()), max(1.0, float(self.height()))) * self.devicePixelRatioF()
 
     def _area_width(self) -> float:
-        return (self.width() - GAP) / 2 if self.mode.name == "side" else float(self.width())
+        return (self.width() - GAP) / 2 if self.mode == "side" else float(self.width())
 
     def _in_area(self, point: QPointF) -> QPointF:
         """A point of the widget in physical pixels of the area that it lies in."""
         second = self._area_width() + GAP
-        from_left = second if self.mode.name == "side" and point.x() >= second else 0.0
+        from_left = second if self.mode == "side" and point.x() >= second else 0.0
         return (point - QPointF(from_left, 0)) * self.devicePixelRatioF()
 
     # --- events -------------------------------------------------------------------------------------------------
@@ -320,7 +308,7 @@ class Canvas(QGraphicsView):
             super().keyPressEvent(event)
 
     def _over_bar(self, place: QPointF) -> bool:
-        return self.mode.name == "split" and abs(place.x() - self.bar * self.width()) <= BAR_REACH
+        return self.mode == "split" and abs(place.x() - self.bar * self.width()) <= BAR_REACH
 
     def _turn(self) -> None:
         self.shows_left = not self.shows_left
@@ -339,7 +327,7 @@ class Canvas(QGraphicsView):
     def _areas(self, density: float) -> list[tuple[QRect, Layer]]:
         """The area, in physical pixels, of each layer that is displayed."""
         width, height = round(self.width() * density), round(self.height() * density)
-        name, sides = self.mode.name, [self.right]
+        name, sides = self.mode, [self.right]
         edges = [(0, width)]
         if name == "difference":
             sides = [self.heat]
@@ -358,14 +346,14 @@ class Canvas(QGraphicsView):
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.font())
-        width, height, density, split = self.width(), self.height(), self.devicePixelRatioF(), self.mode.name == "split"
+        width, height, density, split = self.width(), self.height(), self.devicePixelRatioF(), self.mode == "split"
         for area, layer in self._areas(density):
             room = QRectF(area.left() / density, 0, area.width() / density, height)
             overlays.draw_name(painter, layer.label, room, from_right=split and layer is self.right)
         if split:
             overlays.draw_bar(painter, round(self.bar * width), height)
-        elif self.mode.name == "side":
+        elif self.mode == "side":
             half = round(self._area_width())
             painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
-        elif self.mode.name == "difference" and self.heat is not None:
+        elif self.mode == "difference" and self.heat is not None:
             overlays.draw_legend(painter, self.heat, width, height)

@@ -24,7 +24,7 @@ from edgeconv.view.qt.fields import Calm, field_of, show_value
 from edgeconv.view.qt.kernel import KernelEditor
 from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.threshold import ThresholdField
-from edgeconv.view.threshold_scale import ThresholdScale
+from edgeconv.view.render import ThresholdScale
 
 SIDE_MARGIN = 14
 LABEL_WIDTH = 76

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
@@ -22,6 +21,7 @@ from edgeconv.io.formats import SUFFIXES, WRITTEN
 from edgeconv.run import whole
 from edgeconv.run.job import Job
 from edgeconv.view.qt.frame import Frame
+from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.render import After, RenderService, Tasks
 from edgeconv.view.state import Model
 
@@ -162,22 +162,12 @@ def ask_name(parent: QWidget, title: str, offered: str, filters: str) -> str:
 
     A name without a suffix gets that of the one that is `offered`. Whoever writes asks before a file is replaced.
     """
-    dialog = QFileDialog(parent, title, os.path.dirname(offered), filters)
-    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    dialog.setOption(QFileDialog.Option.DontConfirmOverwrite)
-    dialog.setDefaultSuffix(os.path.splitext(offered)[1])
-    dialog.selectFile(offered)
-    name = dialog.selectedFiles()[0] if dialog.exec() else ""
-    dialog.deleteLater()
-    return name
+    unasked = QFileDialog.Option.DontConfirmOverwrite
+    name, _ = QFileDialog.getSaveFileName(parent, title, offered, filters, options=unasked)
+    return name + os.path.splitext(offered)[1] if name and not os.path.splitext(name)[1] else name
 
 
 def may_replace(parent: QWidget, question: str) -> bool:
     """Whether the user confirms."""
-    box = QMessageBox(QMessageBox.Icon.Question, "edgeconv", question, parent=parent)
-    box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
-    box.setDefaultButton(QMessageBox.StandardButton.No)
-    answer = box.exec()
-    box.deleteLater()
-    return answer == QMessageBox.StandardButton.Yes
+    no = QMessageBox.StandardButton.No
+    return QMessageBox.question(parent, "edgeconv", tip(question), defaultButton=no) != no

@@ -10,10 +10,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QPalette
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
-    QHBoxLayout,
-    QLabel,
     QMainWindow,
-    QMenu,
     QScrollArea,
     QSizePolicy,
     QSplitter,
@@ -39,7 +36,7 @@ MAX_OF_SCREEN = 0.95
 PANEL_WIDTH, MIN_PANEL_WIDTH = 350, 220
 CONTROLS_HEIGHT = 480
 """Fits all of the usual controls without scrolling."""
-MIN_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
+MIN_SOURCE_WIDTH, SOURCE_WIDTH = 68, 180
 """Narrow enough for every command to fit in a window of 900 pixels."""
 ZOOM_WIDTH = 52
 NOTICE_MILLISECONDS = 8000
@@ -68,8 +65,8 @@ class Frame(QMainWindow):
         self._lay_out()
 
     def complain(self, message: str) -> None:
-        """One line above the picture, until something else is asked for."""
-        self.message_text.setText(message)
+        """One line above the picture, until something else is asked for, or Esc."""
+        self.message.setText(message)
         self.message.show()
 
     def notice(self, message: str) -> None:
@@ -101,30 +98,23 @@ class Frame(QMainWindow):
 
     def _make_actions(self, does: Mapping[str, Callable[[], Any]]) -> None:
         group = QActionGroup(self)
-        modes = [mode.name for mode in MODES]
         for command in actions.COMMANDS:
             action = QAction(command.text, self)
             action.setShortcuts([QKeySequence(keys) for keys in command.keys])
             action.setToolTip(f"{command.label} ({command.keys[0]})")
-            action.setCheckable(command.name in modes or command.name == "panel")
+            action.setCheckable(command.name in MODES or command.name == "panel")
             action.setIconVisibleInMenu(not action.isCheckable())  # there a mark says what is checked, in any colours
             action.triggered.connect(lambda checked=False, do=does[command.name]: do())
-            if command.name in modes:
+            if command.name in MODES:
                 group.addAction(action)
             self.addAction(action)
             self.actions_by_name[command.name] = action
 
     def _make_menus(self) -> None:
-        self.recent_menu = QMenu("Open &recent", self)
         for title, names in actions.MENUS:
             menu = self.menuBar().addMenu(title)
             for name in names.split():
-                if name == "-":
-                    menu.addSeparator()
-                elif name == "recent":
-                    menu.addMenu(self.recent_menu)
-                else:
-                    menu.addAction(self.actions_by_name[name])
+                menu.addSeparator() if name == "-" else menu.addAction(self.actions_by_name[name])
 
     def _make_tool_bar(self) -> None:
         bar = QToolBar("Tools")
@@ -132,50 +122,35 @@ class Frame(QMainWindow):
         bar.setMovable(False)
         bar.setIconSize(QSize(icons.SIDE, icons.SIDE))
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        self.left_label, self.left_box = _source_list()
-        self.right_label, self.right_box = _source_list()
+        self.left_box, self.right_box = _source_list("Left side"), _source_list("Right side")
         self.zoom_label = plain_label()
         self.zoom_label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.zoom_label.setMinimumWidth(ZOOM_WIDTH)
         gap = QWidget()
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        widgets = {
-            "left": (self.left_label, self.left_box),
-            "right": (self.right_label, self.right_box),
-            "gap": (gap,),
-            "zoom": (self.zoom_label,),
-        }
-        placed: dict[str, list[QAction]] = {}
+        widgets = {"left": self.left_box, "right": self.right_box, "gap": gap, "zoom": self.zoom_label}
+        placed: dict[str, QAction] = {}
         for name in actions.TOOL_BAR.split():
             if name == "-":
                 bar.addSeparator()
             elif name in widgets:
-                placed[name] = [bar.addWidget(widget) for widget in widgets[name]]
+                placed[name] = bar.addWidget(widgets[name])
             else:
                 bar.addAction(self.actions_by_name[name])
-        self.left_parts = placed["left"]
+        self.left_part = placed["left"]
         for button in bar.findChildren(QToolButton):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.addToolBar(bar)
 
     def _make_message_bar(self) -> None:
-        self.message = QFrame()
+        self.message = plain_label()
         self.message.setAutoFillBackground(True)
         self.message.setBackgroundRole(QPalette.ColorRole.ToolTipBase)
-        self.message_text = plain_label()
-        self.message_text.setWordWrap(True)
-        self.message_text.setForegroundRole(QPalette.ColorRole.ToolTipText)
-        self.message_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.message_text.setAccessibleName("Message")
-        close = QToolButton()
-        close.setText("✕")
-        close.setAutoRaise(True)
-        close.setAccessibleName("Dismiss the message")
-        close.clicked.connect(self.message.hide)
-        row = QHBoxLayout(self.message)
-        row.setContentsMargins(12, 6, 6, 6)
-        row.addWidget(self.message_text, 1)
-        row.addWidget(close)
+        self.message.setForegroundRole(QPalette.ColorRole.ToolTipText)
+        self.message.setMargin(8)
+        self.message.setWordWrap(True)
+        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.message.setAccessibleName("Message")
         self.message.hide()
 
     def _make_status_bar(self) -> None:
@@ -226,14 +201,14 @@ class Frame(QMainWindow):
         self.setCentralWidget(self.splitter)
 
 
-def _source_list() -> tuple[QLabel, QComboBox]:
-    """A label and the list of what a side may show."""
-    label, box = plain_label("dim"), QComboBox()
-    label.setContentsMargins(6, 0, 4, 0)
-    label.setBuddy(box)
+def _source_list(name: str) -> QComboBox:
+    """The list of what a side may show."""
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setToolTip(name)
     box.setMinimumWidth(MIN_SOURCE_WIDTH)
     box.setMaximumWidth(SOURCE_WIDTH)
     box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     box.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-    return label, box
+    return box

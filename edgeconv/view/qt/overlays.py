@@ -6,17 +6,18 @@ Plates are dark in light and in dark, so that they can be read over any picture.
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter, QPen, QStaticText
 
 from edgeconv.view.render import Layer
 
 MARGIN, PADDING = 10, 8
-PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
+PLATE, PLATE_TEXT = QColor(20, 21, 23, 200), QColor("#f2f2f4")
+LEGEND_PLATE = QColor(84, 86, 92)
+"""Between the darkest colour of a map and the lightest."""
 ROUND = 5
-SWATCH = 12
-SWATCH_GAP = 6
 GRID = QColor(128, 128, 128, 70)
 HANDLE_WIDTH, HANDLE_HEIGHT = 22, 32
 HANDLE_INK = QColor("#44474d")
@@ -51,34 +52,22 @@ def draw_bar(painter: QPainter, x: int, height: int) -> None:
 
 
 def draw_legend(painter: QPainter, heat: Layer, width: int, height: int) -> None:
-    """A swatch and its |difference| for each class that occurs, at the bottom, in as many rows as they need."""
-    scale, metrics = heat.pyramid.scale, painter.fontMetrics()
+    """A square and its |difference| for each class that occurs, at the bottom, in as many lines as they need."""
+    scale = heat.pyramid.scale
     assert scale is not None
-    title = "|difference|"
-    start = MARGIN + metrics.horizontalAdvance(title) + 14
-    line = metrics.height() + 6
-    places, right, x, y = [], 0, start, 0
-    for index in heat.classes:
-        wide = SWATCH + SWATCH_GAP + metrics.horizontalAdvance(scale.labels[index]) + MARGIN
-        if x > start and x + wide > width - 2 * MARGIN:
-            x, y = start, y + line
-        places.append((index, x, y, wide))
-        x += wide
-        right = max(right, x)
-    tall = y + line + 6
-    plate = QRectF(MARGIN, height - tall - MARGIN, right, tall)
-    _draw_plate(painter, plate)
-    first = QRectF(plate.left(), plate.top() + 3, plate.width(), line)
-    painter.setPen(PLATE_DIM)
-    painter.drawText(first.adjusted(MARGIN, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, title)
-    for index, x, y, wide in places:
-        place = QRectF(first.left() + x, first.top() + y, wide, line)
-        painter.setPen(QPen(QColor(255, 255, 255, 90), 1))
-        painter.setBrush(QColor(*scale.colours[index]))
-        painter.drawRect(QRectF(place.left(), place.center().y() - SWATCH / 2, SWATCH, SWATCH))
-        painter.setPen(PLATE_TEXT)
-        text = place.adjusted(SWATCH + SWATCH_GAP, 0, 0, 0)
-        painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, scale.labels[index])
+    squares = (
+        f"<span style='color: {QColor(*scale.colours[each]).name()}'>■</span>&nbsp;{escape(scale.labels[each])}"
+        for each in heat.classes
+    )
+    text = QStaticText(f"|difference| &nbsp; {' &nbsp; '.join(squares)}")
+    text.setTextFormat(Qt.TextFormat.RichText)
+    text.prepare(font=painter.font())
+    text.setTextWidth(min(text.size().width(), width - 2 * (MARGIN + PADDING)))
+    room = QRectF(QPointF(), text.size()).adjusted(-PADDING, -4, PADDING, 4)
+    room.moveBottomLeft(QPointF(MARGIN, height - MARGIN))
+    _draw_plate(painter, room, LEGEND_PLATE)
+    painter.setPen(PLATE_TEXT)
+    painter.drawStaticText(room.topLeft() + QPointF(PADDING, 4), text)
 
 
 def draw_grid(painter: QPainter, target: Callable[[QRect], QRectF], part: QRect) -> None:
@@ -93,7 +82,7 @@ def draw_grid(painter: QPainter, target: Callable[[QRect], QRectF], part: QRect)
         painter.drawLine(QPointF(area.left(), place), QPointF(area.right(), place))
 
 
-def _draw_plate(painter: QPainter, plate: QRectF) -> None:
+def _draw_plate(painter: QPainter, plate: QRectF, colour: QColor = PLATE) -> None:
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(PLATE)
+    painter.setBrush(colour)
     painter.drawRoundedRect(plate, ROUND, ROUND)

@@ -40,28 +40,10 @@ def require_parts(*parts: str) -> None:
 def require_qt() -> None:
     """Raise UnavailableError with what to install where a window cannot be opened here."""
     require_parts("QtCore", "QtGui", "QtSvg", "QtWidgets")
-    if _gives_back_too_much():
-        from PySide6 import __version__
-
-        raise UnavailableError(
-            f"{NEED} another PySide6: {__version__} ends Python {sys.version_info.major}.{sys.version_info.minor} "
-            f"after some thousand calls. One that does not: {install('gui')}. Or use Python 3.12."
-        )
     if sys.platform == "linux":
         reason = _platform_reason()
         if reason is not None:
             raise UnavailableError(f"{NEED} {reason}.")
-
-
-def _gives_back_too_much() -> bool:
-    """Whether this PySide6 drops a reference to None at each call, as 6.12.0 does: fatal before Python 3.12."""
-    from PySide6.QtCore import QObject
-
-    called, calls = QObject(), 100
-    before = sys.getrefcount(None)
-    for _ in range(calls):
-        called.setObjectName("")
-    return before - sys.getrefcount(None) > calls // 2
 
 
 def missing_library(loader_words: str) -> str:

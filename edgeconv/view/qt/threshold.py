@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSlider, QWidget
 
 from edgeconv.core.output import threshold_text
 from edgeconv.view.qt.fields import Calm
-from edgeconv.view.threshold_scale import ThresholdScale
+from edgeconv.view.render import ThresholdScale
 
 MIN_NUMBER_WIDTH, NUMBER_WIDTH = 44, 64
 PAGES = 16

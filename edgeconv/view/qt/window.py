@@ -10,10 +10,11 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from PySide6.QtCore import QByteArray, QMimeData, QSettings, Qt, SignalInstance
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog
 
 from edgeconv.api.figures import RunFigures
@@ -26,12 +27,10 @@ from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP
 from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
-from edgeconv.view.qt.opening import Pasted, image_in, paths_in
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.qt.speed import speed_head, speed_rows
-from edgeconv.view.render import After, Layer, RenderService, Tasks
-from edgeconv.view.state import MODES, Model, ViewSource, find_mode, labels
-from edgeconv.view.threshold_scale import ThresholdScale
+from edgeconv.view.render import After, Layer, RenderService, Tasks, ThresholdScale
+from edgeconv.view.state import MODES, Model, ViewSource, labels
 
 MEASURING = "measuring …"
 STOPPED = "Stopped. F5 computes it again."
@@ -48,7 +47,8 @@ class ViewWindow(Frame):
     def __init__(self, model: Model, service: RenderService, settings: QSettings) -> None:
         super().__init__(service.clock)
         self.model, self.service, self.settings = model, service, settings
-        self.tasks, self.pasted = Tasks(self), Pasted()
+        self.tasks = Tasks(self)
+        self.pasted, self._pasted_count = TemporaryDirectory(prefix="edgeconv-pasted-"), 0
         self.export = ExportActions(self, model, service, self.tasks)
         self._notes: tuple[str, ...] = ()
         self._shown_picture: str | None = None
@@ -83,7 +83,7 @@ class ViewWindow(Frame):
             "reset": lambda: self.set_parameters(Parameters()),
             "load-kernel": self._ask_kernel,
             "copy-picture": export.copy_picture,
-            "copy-command": lambda: export.copy_command(self.pasted.holds(model.picture)),
+            "copy-command": lambda: export.copy_command(str(model.picture).startswith(self.pasted.name)),
             "swap": self.swap,
             "bar-left": lambda: canvas.move_bar(canvas.bar - BAR_STEP),
             "bar-right": lambda: canvas.move_bar(canvas.bar + BAR_STEP),
@@ -96,7 +96,7 @@ class ViewWindow(Frame):
             "focus-figures": lambda: self.tabs.tabBar().setFocus(),
             "panel": lambda: self.show_panel(self.actions_by_name["panel"].isChecked()),
             "stop": self.stop,
-            **{mode.name: partial(self.show_mode, mode.name) for mode in MODES},
+            **{mode: partial(self.show_mode, mode) for mode in MODES},
         }
 
     def _listen(self) -> None:
@@ -140,7 +140,7 @@ class ViewWindow(Frame):
 
     def ask_open(self) -> None:
         """By the system's dialog."""
-        folder = os.path.dirname(self.model.picture or (self.model.recent or [""])[0])
+        folder = os.path.dirname(self.model.picture or "")
         paths, _ = QFileDialog.getOpenFileNames(self, "Open pictures", folder, OPEN_FILTER)
         if paths:
             self.open_pictures(paths)
@@ -164,17 +164,23 @@ class ViewWindow(Frame):
 
     def _take(self, data: QMimeData) -> bool:
         """Open files or a picture from the clipboard or a drop; False where there is neither."""
-        paths, image = paths_in(data), image_in(data)
-        if paths:
-            self.open_pictures(paths)
-        elif image is not None:
+        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
+        text, image = data.text().strip(), data.imageData()
+        if paths or os.path.isfile(text):
+            self.open_pictures(paths or [text])
+        elif isinstance(image, QImage) and not image.isNull():
+            self._pasted_count += 1
+            path = os.path.join(self.pasted.name, f"pasted-{self._pasted_count}.png")
 
             def store() -> After:
-                path = self.pasted.store(image)
+                if not image.save(path):
+                    raise EdgeconvError("The pasted picture cannot be stored: is the disk full?")
                 return lambda: self.open_pictures([path])
 
             self.tasks.start(store)
-        return bool(paths) or image is not None
+        else:
+            return False
+        return True
 
     def reload(self) -> None:
         """Read every picture anew."""
@@ -183,14 +189,15 @@ class ViewWindow(Frame):
         self.refresh()
 
     def stop(self) -> None:
-        """Give up what is loaded, computed or measured; what is displayed stays."""
+        """Give up what is loaded, computed or measured; what is displayed stays, but for a message."""
         doing = self.busy.what
+        self.message.hide()
         if not doing:
             return
         self.model.generation += 1  # no answer to the newest request is accepted
         self.service.cancel(self.model.generation)
         self._show_done()
-        self.canvas.set_note(STOPPED)
+        self.canvas.show_parts(note=STOPPED)
         if doing != MEASURING and self.canvas.frame is not None:
             self.complain(STOPPED)
 
@@ -200,10 +207,10 @@ class ViewWindow(Frame):
 
     def show_mode(self, name: str) -> None:
         """Switch to another view."""
-        self.model.show(mode=find_mode(name))
+        self.model.show(mode=name)
         if name == "difference":
             self.tabs.setCurrentWidget(self.difference)
-        self.canvas.set_mode(self.model.mode)
+        self.canvas.show_parts(mode=self.model.mode)
         self.refresh()
 
     def set_parameters(self, parameters: Parameters) -> None:
@@ -259,41 +266,29 @@ class ViewWindow(Frame):
     def _show_doing(self, what: str, show: Callable[[str], None]) -> None:
         """In the status bar, and in the middle of an area that shows no picture yet."""
         show(what)
-        self.canvas.set_note(what[0].upper() + what[1:])
+        self.canvas.show_parts(note=what[0].upper() + what[1:])
 
     def _show_state(self) -> None:
         model, timeline = self.model, self.model.timeline
         self.controls.show_parameters(model.parameters)
-        self.actions_by_name[model.mode.name].setChecked(True)
+        self.actions_by_name[model.mode].setChecked(True)
         self.allow(
             has_picture=model.picture is not None,
             undo=bool(timeline.past),
             redo=bool(timeline.future),
             **{name: len(model.pictures) > 1 for name in ("next", "previous")},
-            **{name: model.mode.name == "split" for name in ("bar-left", "bar-right")},
+            **{name: model.mode == "split" for name in ("bar-left", "bar-right")},
         )
-        for part in self.left_parts:
-            part.setVisible(model.mode.needs_both)
-        self.left_label.setText(model.mode.sides[0])
-        self.right_label.setText(model.mode.sides[-1])
+        self.left_part.setVisible(model.mode != MODES[0])
         names = labels(model.sources())
         for box, chosen in ((self.left_box, model.left), (self.right_box, model.right)):
             _fill(box, names, chosen)
-        self._show_recent()
         current = ViewSource("file", model.picture or "")
         name = labels((current, *model.sources()))[current].replace("[*]", "[*][*]")  # once, it is Qt's mark of changes
         self.setWindowTitle(f"{name} – edgeconv" if model.picture else "edgeconv")
 
-    def _show_recent(self) -> None:
-        self.recent_menu.clear()
-        for path in self.model.recent:
-            self.recent_menu.addAction(path.replace("&", "&&"), partial(self.open_pictures, [path]))
-        self.recent_menu.setEnabled(bool(self.model.recent))
-
-    def _show_read(self, path: str, notes: tuple[str, ...]) -> None:
-        self.model.remember(path)
+    def _show_read(self, notes: tuple[str, ...]) -> None:
         self._notes = notes
-        self._show_recent()
         request, method = self.model.request(), self.model.parameters.method
         assert request is not None
         by = "" if method == AUTO else f" by {method}"
@@ -306,11 +301,10 @@ class ViewWindow(Frame):
         self.busy.go_on(self.busy.what, share)
 
     def _show_layer(self, side: str, layer: Layer) -> None:
-        canvas = self.canvas
-        canvas.set_layers(*((layer, canvas.right) if side == "left" else (canvas.left, layer)))
+        self.canvas.show_parts(**{side: layer})
         self._show_values(self._pointed_at)
         if side == "right":
-            if self.model.mode.name != "difference":
+            if self.model.mode != "difference":
                 self.busy.go_on("")
                 self._show_figures(None)
             notes = "".join(f" · {note}" for note in self._notes)
@@ -324,7 +318,7 @@ class ViewWindow(Frame):
             self.controls.show_hysteresis(scale, *hysteresis)
 
     def _show_difference(self, heat: Layer, found: DiffRecord) -> None:
-        self.canvas.set_heat(heat)
+        self.canvas.show_parts(heat=heat)
         self._show_figures(found)
 
     def _show_figures(self, found: DiffRecord | None) -> None:
@@ -345,14 +339,14 @@ class ViewWindow(Frame):
             self.model.forget(unreadable)
             self.service.forget(unreadable)
             self.refresh()  # back to what can be shown; the message comes after, so that it stays
-        elif self.model.mode.name == "difference":
-            self.canvas.set_heat(None)
+        elif self.model.mode == "difference":
+            self.canvas.show_parts(heat=None)
             self._show_figures(None)
         self.complain(message)
 
     def _show_done(self) -> None:
         self.busy.go_on("")
-        self.canvas.set_note("")
+        self.canvas.show_parts(note="")
         self._settled_generation = self.model.generation
 
     def _show_zoom(self) -> None:
@@ -366,7 +360,7 @@ class ViewWindow(Frame):
         if place is not None and frame is not None and place[0] < frame.width and place[1] < frame.height:
             x, y = place
             words.append(f"x {x}  y {y}")
-            for layer in (canvas.left if canvas.mode.needs_both else None, canvas.right):
+            for layer in (None if canvas.mode == MODES[0] else canvas.left, canvas.right):
                 if layer is not None:
                     height, width = layer.pixels.shape[:2]
                     values = layer.pixels[y * height // frame.height, x * width // frame.width].tolist()
@@ -378,8 +372,6 @@ class ViewWindow(Frame):
     def _restore(self) -> None:
         """What the last session stored; defaults where it is not there or makes no sense."""
         state = stored_state(self.settings)
-        recent = state.get("recent")
-        self.model.recent = [path for path in recent if isinstance(path, str)] if isinstance(recent, list) else []
         for name, restore in (
             (GEOMETRY, self.restoreGeometry),
             *((name, getattr(self, name).restoreState) for name in SPLITTERS),
@@ -391,13 +383,12 @@ class ViewWindow(Frame):
         self._show_figures(None)
         self.speed.show_rows([], line="Open a picture to measure.")
         self.canvas.setFocus()
-        self.show_mode(str(state.get("mode")))
+        self.show_mode(state["mode"] if state.get("mode") in MODES else MODES[0])
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Store the settings and cancel all computations, but finish what is being written."""
         state = {
-            "recent": [path for path in self.model.recent if not self.pasted.holds(path)],
-            "mode": self.model.mode.name,
+            "mode": self.model.mode,
             "parameters": vars(self.model.parameters),
             "panel": self.side.isVisibleTo(self),
         }
@@ -410,7 +401,7 @@ class ViewWindow(Frame):
         self.service.cancel(self.model.generation)
         self.hide()
         self.tasks.join()
-        self.pasted.remove()
+        self.pasted.cleanup()
         event.accept()
         QApplication.quit()
 
