@@ -9,7 +9,7 @@ from collections.abc import Callable
 from html import escape
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QStaticText
+from PySide6.QtGui import QColor, QPainter, QPen, QStaticText, QTextOption
 
 from edgeconv.view.render import Layer
 
@@ -61,8 +61,12 @@ def draw_legend(painter: QPainter, heat: Layer, width: int, height: int) -> None
     )
     text = QStaticText(f"|difference| &nbsp; {' &nbsp; '.join(squares)}")
     text.setTextFormat(Qt.TextFormat.RichText)
+    text.setTextOption(QTextOption(wrapMode=QTextOption.WrapMode.NoWrap))
     text.prepare(font=painter.font())
-    text.setTextWidth(min(text.size().width(), width - 2 * (MARGIN + PADDING)))
+    widest = width - 2 * (MARGIN + PADDING)
+    if text.size().width() > widest:
+        text.setTextOption(QTextOption())
+        text.setTextWidth(widest)
     room = QRectF(QPointF(), text.size()).adjusted(-PADDING, -4, PADDING, 4)
     room.moveBottomLeft(QPointF(MARGIN, height - MARGIN))
     _draw_plate(painter, room, LEGEND_PLATE)
