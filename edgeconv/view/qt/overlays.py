@@ -61,7 +61,9 @@ def draw_legend(painter: QPainter, heat: Layer, width: int, height: int) -> None
     )
     text = QStaticText(f"|difference| &nbsp; {' &nbsp; '.join(squares)}")
     text.setTextFormat(Qt.TextFormat.RichText)
-    text.setTextOption(QTextOption(wrapMode=QTextOption.WrapMode.NoWrap))
+    one_line = QTextOption()
+    one_line.setWrapMode(QTextOption.WrapMode.NoWrap)
+    text.setTextOption(one_line)
     text.prepare(font=painter.font())
     widest = width - 2 * (MARGIN + PADDING)
     if text.size().width() > widest:
