@@ -303,7 +303,7 @@ def layer_of(service: Any, path: Path, parameters: Parameters) -> Any:
     (found,) = answers
     if isinstance(found, str):
         return found
-    options = service._output(request, OUTPUT).filtered.options
+    options = service._output(request, OUTPUT).filtered.plan.options
     return found.pixels.tobytes(), found.pixels.dtype.name, found.label, options
 
 
