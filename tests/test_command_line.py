@@ -16,7 +16,6 @@ from selection import few_then_slow
 from edgeconv.api import auto
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.errors import UnavailableError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
@@ -24,33 +23,12 @@ from edgeconv.methods.options import Options, special_options
 LONGEST_SUMMARY = 50
 """Characters of a command in `--help`: longer sentences are cut."""
 
-OTHER_THAN_USUAL = {
-    "--math tf32": Options(math="tf32"),
-    "--gemm cublas": Options(gemm="cublas"),
-    "--cudnn-find": Options(cudnn_find=True),
-    "--block 8": Options(block=8),
-}
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with one small picture."""
     write_image(random_image(20, 30, "uint8"), tmp_path / "photo.png")
     return tmp_path
-
-
-@pytest.mark.parametrize("words", OTHER_THAN_USUAL)
-def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(words: str) -> None:
-    options = OTHER_THAN_USUAL[words]
-    (option,) = options.asked()
-    assert options.asked() == {option: words}
-    able = [entry for entry in METHODS if option in entry.special_options]
-    assert able
-    with pytest.raises(UnavailableError) as refused:
-        require("sliding", "cpu", options)
-    for entry in able:
-        assert f"{entry.name} (on {entry.device})" in str(refused.value)
-    assert f"leave {words.split()[0]} out" in str(refused.value)
 
 
 def test_what_is_not_asked_for_is_never_refused() -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 from browser import Browser
@@ -14,9 +13,7 @@ from command import edgeconv
 from diff_page import Shown
 from jsonschema import Draft202012Validator
 from picture_files import smooth_image
-from problems import random_image
 
-from edgeconv.difference import figures
 from edgeconv.difference.figures import Allowance, Box, of_pair
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
@@ -27,49 +24,6 @@ ODD = "two \u202e\x1b<.png"
 """A name that a page and a terminal escape."""
 SPOTS = ((40, 60), (150, 250))
 """y, x of two squares of 10×10 pixels that differ."""
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("margin", [0, 2])
-@pytest.mark.parametrize("rows", [1, 4, 100])
-def test_figures_are_those_of_plain_numpy_without_the_regions(
-    monkeypatch: pytest.MonkeyPatch, dtype: str, margin: int, rows: int
-) -> None:
-    """Regions that overlap, touch sides and each other, and lie across strips."""
-    height, width = 17, 23
-    rng = np.random.default_rng(5)
-    reference = random_image(height, width, dtype)
-    other = reference.copy()
-    changed = rng.random(reference.shape) < 0.3
-    other[changed] = reference[::-1][changed]
-    boxes = (Box(0, 0, 3, 2), Box(2, 1, 9, 9), Box(9, 9, 9, 9), Box(20, 5, 22, 16), Box(0, 16, 22, 16))
-    judged = np.zeros((height, width), bool)
-    judged[margin : height - margin, margin : width - margin] = True
-    inside = np.zeros_like(judged)
-    for box in boxes:
-        inside[box.top : box.bottom + 1, box.left : box.right + 1] = True
-    judged &= ~inside
-    monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
-    found = of_pair(reference, other, Allowance(ignore_border=margin, ignored_regions=boxes))
-
-    difference = np.subtract(other, reference, dtype=np.float64)
-    unequal = reference != other
-    assert found.judged.samples == 3 * judged.sum()
-    assert found.judged.differing_samples == unequal[judged].sum()
-    assert found.judged.max_abs == np.abs(difference[judged]).max()
-    assert found.judged.mean == pytest.approx(difference[judged].mean())
-    assert found.ignored is not None
-    assert (found.ignored.samples, found.ignored.differing_samples) == (3 * (~judged).sum(), unequal[~judged].sum())
-    assert found.whole.differing_samples == unequal.sum()
-    assert found.judged.samples + found.ignored.samples == found.whole.samples == unequal.size
-    pixels = unequal.any(axis=2) & judged
-    assert found.region_count == cv2.connectedComponents(pixels.view(np.uint8))[0] - 1
-    assert found.differing_pixels == pixels.sum()
-    assert found.first is not None
-    assert (found.first.y, found.first.x) == tuple(np.argwhere(pixels)[0])
-    assert found.worst is not None
-    assert abs(found.worst.difference) == found.judged.max_abs
-    assert judged[found.worst.y, found.worst.x]
 
 
 def pair() -> tuple[np.ndarray, np.ndarray]:

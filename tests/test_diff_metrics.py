@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from problems import AWKWARD_SHAPES, random_image
 
 from edgeconv.difference import figures
-from edgeconv.difference.figures import Allowance, Region, of_pair, ulp_distance
+from edgeconv.difference.figures import Allowance, Box, Region, of_pair, ulp_distance
 from edgeconv.difference.scale import scale_for
 from edgeconv.difference.text import share
 from edgeconv.errors import UsageError
@@ -58,58 +57,63 @@ def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
     assert worst.difference == 7
 
 
-@pytest.mark.parametrize("ignore_border", [0, 2])
+BOXES = (Box(0, 0, 3, 2), Box(2, 1, 9, 9), Box(9, 9, 9, 9), Box(20, 5, 22, 16), Box(0, 16, 22, 16))
+"""Regions that overlap, touch sides and each other, and lie across strips."""
+ALLOWANCES = {
+    "exact": Allowance(),
+    "allowed": Allowance(atol=2, rtol=0.01),
+    "border": Allowance(ignore_border=2),
+    "regions": Allowance(ignore_border=1, ignored_regions=BOXES),
+}
+CASES = [
+    *((*shape, None, name) for shape in AWKWARD_SHAPES for name in ("exact", "allowed")),
+    *((17, 23, rows, name) for rows in (1, 4, 100) for name in ALLOWANCES),
+]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 16])
-def test_the_figures_do_not_depend_on_how_the_picture_is_cut(
-    rows: int, dtype: str, ignore_border: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("height", "width", "rows", "name"), CASES)
+def test_figures_are_those_of_plain_numpy(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, height: int, width: int, rows: int | None, name: str
 ) -> None:
-    reference = random_image(17, 11, dtype)
-    other = reference.copy()
-    for y, x, channel in ((6, 4, 1), (6, 5, 0), (9, 9, 2), (16, 3, 1)):
-        other[y, x, channel] = 1 if dtype.startswith("f") else 255 - other[y, x, channel]
-    allowance = Allowance(ignore_border=ignore_border)
-    whole = of_pair(reference, other, allowance)
-    assert (whole.first.y, whole.first.x) == (6, 4)
-    monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * 11 * 3))
-    cut = of_pair(reference, other, allowance)
-    for one, two in ((cut.whole, whole.whole), (cut.judged, whole.judged)):
-        assert (one.mean, one.mean_abs, one.rmse) == pytest.approx((two.mean, two.mean_abs, two.rmse), rel=1e-9)
-    exact = ("differing_pixels", "first", "worst", "region_count", "regions", "same", "peak")
-    assert {name: getattr(cut, name) for name in exact} == {name: getattr(whole, name) for name in exact}
-    assert cut.judged.histogram == whole.judged.histogram
-    for name, part in cut.channels.items():
-        assert part.differing_samples == whole.channels[name].differing_samples
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("height", "width"), AWKWARD_SHAPES)
-@pytest.mark.parametrize("allowance", [Allowance(), Allowance(atol=2, rtol=0.01)], ids=["exact", "allowed"])
-def test_figures_are_those_of_plain_numpy(dtype: str, height: int, width: int, allowance: Allowance) -> None:
-    rng = np.random.default_rng(height * width)
+    """However the picture is cut into strips of `rows`, and whatever is not judged."""
+    rng, allowance = np.random.default_rng(height * width), ALLOWANCES[name]
     reference = (100 * np.abs(random_image(height, width, "float32"))).astype(dtype)
     other = reference.copy()
-    changed = rng.random(reference.shape) < 0.1
+    changed = rng.random(reference.shape) < 0.2
     other[changed] = (other[changed] + rng.integers(1, 5, int(changed.sum()))).astype(dtype)
+    if rows is not None:
+        monkeypatch.setattr(figures, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
+    found = of_pair(reference, other, allowance)
 
-    figures = of_pair(reference, other, allowance)
+    margin = allowance.ignore_border
+    judged = np.zeros((height, width), bool)
+    judged[margin : height - margin, margin : width - margin] = True
+    for box in allowance.ignored_regions:
+        judged[box.top : box.bottom + 1, box.left : box.right + 1] = False
     difference = other.astype(np.float64) - reference
     beyond = np.abs(difference) > allowance.atol + allowance.rtol * np.abs(reference.astype(np.float64))
-    assert figures.whole.unequal_samples == np.count_nonzero(difference)
-    assert figures.whole.differing_samples == np.count_nonzero(beyond)
-    assert figures.whole.samples == reference.size
-    if min(height, width) > 2:
-        inside = of_pair(reference, other, replace(allowance, ignore_border=1))
-        assert inside.judged.differing_samples == np.count_nonzero(beyond[1:-1, 1:-1])
-        assert inside.ignored.samples + inside.judged.samples == reference.size
-    assert figures.whole.max_abs == np.abs(difference).max()
-    assert figures.whole.mean == pytest.approx(difference.mean())
-    assert figures.whole.rmse == pytest.approx(np.sqrt((difference**2).mean()))
-    assert sum(figures.whole.histogram) == reference.size
-    assert figures.region_count == cv2.connectedComponents(beyond.any(axis=2).view(np.uint8))[0] - 1
-    if beyond.any():
-        assert figures.first is not None
-        assert [figures.first.y, figures.first.x] == np.argwhere(beyond.any(axis=2))[0].tolist()
+    parts = [(found.judged, judged), (found.whole, np.ones_like(judged))]
+    parts += [] if found.ignored is None else [(found.ignored, ~judged)]
+    for part, zone in parts:
+        apart = difference[zone]
+        assert (part.samples, part.unequal_samples) == (apart.size, np.count_nonzero(apart))
+        assert part.differing_samples == np.count_nonzero(beyond[zone])
+        assert part.max_abs == np.abs(apart).max(initial=0)
+        assert (part.mean, part.mean_abs) == pytest.approx((apart.mean(), np.abs(apart).mean()))
+        assert part.rmse == pytest.approx(np.sqrt((apart**2).mean()))
+        assert sum(part.histogram) == apart.size
+    for channel, part in enumerate(found.channels.values()):
+        assert part.differing_samples == np.count_nonzero(beyond[..., channel])
+    pixels = beyond.any(axis=2) & judged
+    assert found.differing_pixels == pixels.sum()
+    assert found.region_count == cv2.connectedComponents(pixels.view(np.uint8))[0] - 1
+    assert (found.first is None) == (not pixels.any())
+    if found.first is not None:
+        assert [found.first.y, found.first.x] == np.argwhere(pixels)[0].tolist()
+    if found.worst is not None:
+        largest = np.where(judged[..., None], np.abs(difference), 0).max(axis=2)
+        assert (found.worst.y, found.worst.x) == np.unravel_index(largest.argmax(), largest.shape)
 
 
 def drawn(differs: np.ndarray) -> tuple[int, tuple[Region, ...]]:
@@ -263,24 +267,3 @@ def test_every_magnitude_has_its_class(dtype: str) -> None:
     if dtype != "float32":
         largest = np.iinfo(dtype).max if dtype.startswith("u") else math.inf
         assert scale.classes(np.array([largest])) == [len(bounds) - 1]
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-@pytest.mark.parametrize("ignored", [0, 1, 2, 3])
-def test_one_difference_anywhere_is_judged_just_where_it_is_not_ignored(dtype: str, ignored: int) -> None:
-    """Every place of a picture that is not square, so that no side is taken for another."""
-    height, width = 9, 7
-    reference = np.zeros((height, width, 3), dtype)
-    for y in range(height):
-        for x in range(width):
-            other = reference.copy()
-            other[y, x, (y + x) % 3] = 1
-            found = of_pair(reference, other, Allowance(ignore_border=ignored))
-            judged = ignored <= y < height - ignored and ignored <= x < width - ignored
-            place = f"y {y}, x {x}"
-            assert found.judged.differing_samples == judged, place
-            assert (found.same, found.differing_pixels) == (not judged, judged), place
-            assert found.region_count == judged, place
-            assert (found.first is None) == (not judged), place
-            if found.first is not None:
-                assert (found.first.y, found.first.x) == (y, x)

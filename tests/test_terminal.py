@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -13,16 +12,12 @@ from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
 from run_reports import all_run_reports
 from selection import pairs_then_slow
+from terminal import on_terminal, without_colours
 
 from edgeconv.core.text_rows import TextRow, broken
 from edgeconv.io.files import read_text
 from edgeconv.io.image import read_image, write_image
 from edgeconv.run.job import MOST_SAMPLING_SECONDS, sampling_seconds
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
-
-if sys.platform != "win32":
-    from terminal import on_terminal, without_colours
 
 ONCE = ("-m", "opencv", "--samples", 0)
 """What keeps a run short where its times are not looked at."""
@@ -67,7 +62,15 @@ def test_a_pipe_gets_neither_colours_nor_broken_lines(folder: Path) -> None:
     assert any(len(line) > 80 for line in done.text.splitlines())
 
 
-SHOWN = (("run", "photo.png", "-v", *ONCE), ("run", "--help"), ("--help",))
+SHOWN = (
+    ("run", "photo.png", "-v", *ONCE),
+    ("run", "--help"),
+    ("--help",),
+    ("doctor",),
+    ("filters",),
+    ("diff", "photo.png", "photo.png", "--atol", 3),
+    ("run", "photo.png", "--border", "nothing-that-is-known"),
+)
 
 
 @pytest.mark.parametrize(("words", "columns"), pairs_then_slow([*product(SHOWN, [40, 80, 132])], together=1))
