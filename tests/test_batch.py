@@ -85,7 +85,7 @@ def test_what_a_list_names_and_is_not_there_stops_no_other(photos: Path) -> None
     done = edgeconv("batch", "--files-from", listed, "-o", out, *RULES, "--json")
     assert (done.code, len(done.error_lines), json.loads(done.text)["done"]) == (1, 1, 1), done.err
     assert "gone.png: there is no such file" in done.err
-    assert {row.status for row in ledger.read_rows(out)} == {"done", "failed"}
+    assert {row.status for row in ledger.read(out).rows} == {"done", "failed"}
     assert edgeconv("batch", photos / "gone.png", photos / "a.png", "-o", out, *RULES).code == 2  # a slip of the pen
 
 
@@ -93,7 +93,7 @@ def test_shares_are_disjoint_and_together_complete(photos: Path, out: Path) -> N
     """A share is the hash of the name with its folders, for ever the same."""
     for share in ((1, 2), (2, 2)):
         run_here([photos], out, recursive=True, share=share)
-    assert sorted(Path(row.input).name for row in ledger.read_rows(out)) == ["a.png", "a.png", "b.tiff"]
+    assert sorted(Path(row.input).name for row in ledger.read(out).rows) == ["a.png", "a.png", "b.tiff"]
     for name, folder in (("a.png", "."), ("a.png", "one/two"), ("é 1.png", "ü"), ("odd\udce9.png", ".")):
         told = name if folder == "." else f"{folder}/{name}"
         digest = int(hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest(), 16)
@@ -260,7 +260,7 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path, out: Path) -> None:
         assert f"5 {seen}" in done.text
         assert "grey spread to three channels: 2" in done.text
         assert "alpha channel dropped: 1" in done.text
-    notes = {Path(row.input).name: row.notes for row in ledger.read_rows(out)}
+    notes = {Path(row.input).name: row.notes for row in ledger.read(out).rows}
     assert notes["clear.png"] == ("alpha channel dropped",)
     assert notes["a.png"] == ()
 
@@ -297,7 +297,7 @@ def test_a_folder_of_every_damaged_file_loses_no_good_one(photos: Path, out: Pat
     assert done.code == 1
     assert (summary["done"], summary["failed"]) == (2, len(BAD_FILES))
     assert set(contents(out)) == {"a.png", "b.png"}
-    assert len(list(ledger.read_rows(out))) == len(BAD_FILES) + 2
+    assert len(list(ledger.read(out).rows)) == len(BAD_FILES) + 2
 
 
 def test_a_name_that_is_not_utf8_is_kept_byte_for_byte(photos: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_name_that_is_not_utf8_is_kept_byte_for_byte(photos: Path) -> None:
     out, listed = photos.parent / "edges", photos.parent / "list.txt"
     done = edgeconv("batch", photos, "-o", out, *RULES, "--json")
     assert (done.code, json.loads(done.text)["done"]) == (0, 3), done.err
-    rows = {row.input: row for row in ledger.read_rows(out)}
+    rows = {row.input: row for row in ledger.read(out).rows}
     assert Path(str(rows[str(odd)].output)).stem == f"{odd.stem}{SUFFIX}"
     assert edgeconv("verify", out).code == 0
     listed.write_bytes(os.fsencode(odd))
@@ -320,7 +320,7 @@ def test_a_name_that_grows_too_long_fails_alone(photos: Path, out: Path) -> None
     done = edgeconv("batch", photos, photos / ("y" * 300), "-o", out, *RULES)
     assert (done.code, len(done.error_lines)) == (1, 2), done.err
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
-    assert {row.status for row in ledger.read_rows(out) if len(Path(row.input).name) > 200} == {"failed"}
+    assert {row.status for row in ledger.read(out).rows if len(Path(row.input).name) > 200} == {"failed"}
 
 
 def test_whatever_goes_wrong_with_one_picture_fails_alone(
@@ -336,7 +336,7 @@ def test_whatever_goes_wrong_with_one_picture_fails_alone(
     monkeypatch.setattr(codecs, "decode_image", decode_or_fail)
     summary = run_here([photos], out)
     assert (summary.done, summary.failed) == (1, 1)
-    (row,) = (row for row in ledger.read_rows(out) if row.status == "failed")
+    (row,) = (row for row in ledger.read(out).rows if row.status == "failed")
     assert str(row.error).endswith("a.png: ZeroDivisionError: of a kind that nobody thought of")
 
 
@@ -359,7 +359,7 @@ def test_a_folder_that_cannot_be_listed_is_a_failure_with_its_name(
     assert run_here([photos], out.with_name("flat")).failed == 0, "nothing of that folder was wanted"
     summary = run_here([photos], out, recursive=True)
     assert (summary.pictures, summary.done, summary.failed) == (3, 2, 1)
-    (row,) = (row for row in ledger.read_rows(out) if row.status == "failed")
+    (row,) = (row for row in ledger.read(out).rows if row.status == "failed")
     assert row.input == str(photos / "deep")
     assert "cannot be listed" in str(row.error)
 

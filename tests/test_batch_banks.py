@@ -63,4 +63,4 @@ def test_a_bank_gives_one_file_with_all(photos: Path, words: list[str], suffix: 
             assert len(pages) == len(BANK)
             for number, page in enumerate(pages):
                 assert np.array_equal(page, expected[:, :, number :: len(BANK)])
-    assert {row.status for row in ledger.read_rows(out)} == {"done"}
+    assert {row.status for row in ledger.read(out).rows} == {"done"}

@@ -77,7 +77,7 @@ def group_lives(group: int) -> bool:
 
 
 def inputs_in_ledger(out: Path) -> Counter[str]:
-    return Counter(Path(row.input).name for row in ledger.read_rows(out))
+    return Counter(Path(row.input).name for row in ledger.read(out).rows)
 
 
 def once_each(photos: Path) -> Counter[str]:
@@ -95,7 +95,7 @@ def test_a_cluster_of_ones_own_gives_the_very_files_and_one_row_for_each(tmp_pat
     assert (done.code, summary["done"], summary["failed"], summary["workers"]) == (1, 3, 1, 2)
     assert len(done.error_lines) == 1, done.err
     assert contents(there) == contents(here)
-    assert sorted(row.status for row in ledger.read_rows(there)) == ["done", "done", "done", "failed"]
+    assert sorted(row.status for row in ledger.read(there).rows) == ["done", "done", "done", "failed"]
     assert summary["peak_bytes"]["cpu"] > 2**20
     assert edgeconv("verify", there).code == 0
     again = edgeconv("batch", "photos", *words, "--resume", cwd=tmp_path)
@@ -184,7 +184,7 @@ def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, numb
         assert "once more" in child.line()
         child.let_go()
         assert child.process.wait() == 128 + number, child.errors()
-    rows = ledger.read_rows(out)
+    rows = ledger.read(out).rows
     assert len(rows) == 4
     assert set(contents(out)) == {row.output for row in rows}
     assert edgeconv("verify", out).code == 0
@@ -200,7 +200,7 @@ def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None
         child.process.kill()
         child.process.wait()
         wait_until(lambda: not group_lives(child.process.pid))  # the workers, which are of its group, notice it
-    assert len(ledger.read_rows(out)) == 2
+    assert len(ledger.read(out).rows) == 2
     assert [name for name in contents(out) if name.startswith(".edgeconv-")]
     assert edgeconv("batch", photos, "-o", out, *RULES, "--resume").code == 0
     assert contents(out) == contents(expected)
@@ -234,7 +234,7 @@ def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) 
         pytest.raises(UnavailableError, match="went away"),
     ):
         run_here([photos], out, engine=engine, watch=leave)
-    rows = {row.output for row in ledger.read_rows(out)}
+    rows = {row.output for row in ledger.read(out).rows}
     assert len(rows) > 2
     assert run_here([photos], out, resume=True).failures == []
     assert inputs_in_ledger(out) == once_each(photos)
@@ -369,7 +369,7 @@ def test_a_batch_without_workers_ends_with_one_line_and_a_resume_goes_on(photos:
         pytest.raises(UnavailableError, match=r"no worker for 0 s .*--resume"),
     ):
         run_here([photos], out, engine=engine, watch=leave)
-    assert len(ledger.read_rows(out)) in (1, 2)
+    assert len(ledger.read(out).rows) in (1, 2)
     again = run_here([photos], out, resume=True)
     assert (again.failed, again.done + again.skipped) == (0, PICTURES)
     assert contents(out) == contents(expected)
@@ -389,4 +389,4 @@ def test_one_interrupt_ends_a_batch_whose_workers_are_gone(photos: Path, running
         child.process.send_signal(signal.SIGINT)
         assert child.process.wait() == 128 + signal.SIGINT
         assert "once more" in child.errors()
-    assert len(ledger.read_rows(out)) in (1, 2)
+    assert len(ledger.read(out).rows) in (1, 2)

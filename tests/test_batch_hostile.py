@@ -191,7 +191,7 @@ def test_a_line_that_never_ends_takes_no_memory_and_hides_no_row(out: Path) -> N
         stream.write(b"\n" + rows.splitlines(keepends=True)[0])
     tracemalloc.start()
     try:
-        assert len(ledger.read_rows(out)) == 3
+        assert len(ledger.read(out).rows) == 3
         assert ledger.read(out).damaged == [(str(book), 3)]
         assert tracemalloc.get_traced_memory()[1] < 2**24
     finally:
@@ -212,7 +212,7 @@ def test_no_row_whatever_it_holds_ends_anything_with_an_internal_error(out: Path
     base = [json.loads(line) for line in good.splitlines()]
     book.write_bytes(good + b"".join(json.dumps(draw.choice(base) | row).encode() + b"\n" for row in rows))
     verify(out)
-    PreviousResults(ledger.read_rows(out), settings_for(out))
+    PreviousResults(ledger.read(out).rows, settings_for(out))
     try:
         summary = run_here([out.parent / "photos"], out, resume=True, retry_failed=True)
         assert not any("Error" in failure.error for failure in summary.failures)

@@ -34,7 +34,7 @@ def states(out: Path) -> set[str]:
 def test_the_ledger_tells_every_pictures_fate(photos: Path, out: Path) -> None:
     (photos / "bad.png").write_bytes(b"not a picture")
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 1
-    rows = {Path(row.input).name: row for row in ledger.read_rows(out)}
+    rows = {Path(row.input).name: row for row in ledger.read(out).rows}
     assert {name: row.status for name, row in rows.items()} == {"a.png": "done", "b.tiff": "done", "bad.png": "failed"}
     good, bad = rows["a.png"], rows["bad.png"]
     assert good.input_sha256 == hashlib.sha256((photos / "a.png").read_bytes()).hexdigest()
@@ -150,7 +150,7 @@ def test_two_pictures_never_take_one_name_even_where_it_is_known_only_late(tmp_p
     summary = run_here([tmp_path], out, name="{stem}{width}{ext}", overwrite=True)
     assert "gives them different names" in summary.failures[0].error
     assert set(contents(out)) == {"a23.png"}
-    assert sorted(row.status for row in ledger.read_rows(out)) == ["done", "failed"]
+    assert sorted(row.status for row in ledger.read(out).rows) == ["done", "failed"]
 
 
 # --- into the folder of the inputs ----------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, o
         run_here([photos], out, recursive=True, share=share)
     names = {path.name for path in out.iterdir() if path.suffix == ".jsonl"}
     assert names == {"edgeconv-ledger.1-of-2.jsonl", "edgeconv-ledger.2-of-2.jsonl"}
-    assert len(ledger.read_rows(out)) == 4
+    assert len(ledger.read(out).rows) == 4
     assert states(out) == {"same"}
     assert run_here([photos], out, recursive=True, resume=True).skipped == 4
     (out / "edgeconv-ledger.2-of-2.jsonl").write_bytes(b"no row\n")
@@ -234,12 +234,12 @@ def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Pat
     for share, digest in zip(((2, 2), (1, 2), (2, 2), (1, 1)), digests, strict=True):
         with opened_ledger(tmp_path, share) as book:
             book.append(a_row("a", digest))
-    assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == digests
+    assert [row.output_sha256 for row in ledger.read(tmp_path).rows] == digests
     with (tmp_path / ledger.LEDGER_NAME).open("ab") as stream:
         stream.write(a_row("a", "old").to_line(2**53 - 1))
     with opened_ledger(tmp_path) as book:
         book.append(a_row("a", "new"))
-    assert [row.output_sha256 for row in ledger.read_rows(tmp_path)][-2:] == ["old", "new"]
+    assert [row.output_sha256 for row in ledger.read(tmp_path).rows][-2:] == ["old", "new"]
 
 
 class Ahead(datetime):
@@ -319,7 +319,7 @@ def test_behind_a_row_that_a_full_disk_cut_short_nothing_is_appended(
         for name in ("a", "b"):
             with pytest.raises(ImageWriteError, match="No space left"):
                 book.append(a_row(name))
-    assert ledger.read_rows(out) == []
+    assert ledger.read(out).rows == []
     write_half(monkeypatch, out / ledger.LEDGER_NAME)
     with pytest.raises(ImageWriteError, match="No space left"):
         run_here([photos], out, recursive=True, jobs=3)
@@ -368,7 +368,7 @@ def test_an_output_that_is_not_there_after_it_was_written_is_not_done(
     monkeypatch.setattr(os, "link", lose)
     with pytest.raises(ImageWriteError, match="was moved"):
         run_here([photos / "a.png"], out)
-    assert ledger.read_rows(out.with_name("elsewhere")) == []
+    assert ledger.read(out.with_name("elsewhere")).rows == []
 
 
 @pytest.mark.parametrize("back", ["a link", "a hard link", "a copy", "nothing"])

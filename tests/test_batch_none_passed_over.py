@@ -79,7 +79,7 @@ def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Pa
         assert done.code == 0
         assert json.loads(done.text)[state] == len(expected)
         assert set(contents(Path("out"))) == expected
-    assert len(list(ledger.read_rows("out"))) == len(expected)
+    assert len(list(ledger.read("out").rows)) == len(expected)
 
 
 def test_outputs_of_earlier_runs_and_batches_are_no_inputs(folder: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_ledger_from_elsewhere_hides_nothing_outside_its_folder(folder: Path) 
     Path("strange").mkdir()
     row = edgeconv("batch", "photo.png", "-o", "ours", *RULES)
     assert row.code == 0
-    (written,) = ledger.read_rows("ours")
+    (written,) = ledger.read("ours").rows
     text = (Path("ours") / ledger.LEDGER_NAME).read_text(encoding="utf-8").replace(written.output, "../photo.png")
     (Path("strange") / ledger.LEDGER_NAME).write_text(text, encoding="utf-8")
     done = edgeconv("batch", ".", "-r", "-o", "new", *RULES, "--json")

@@ -45,7 +45,7 @@ def test_a_batch_that_is_killed_again_and_again_resumes_to_the_same_bytes(severa
             child.arrived(2)
             child.process.kill()
             assert child.process.wait() == -signal.SIGKILL
-        assert len(ledger.read_rows(broken)) == rows
+        assert len(ledger.read(broken).rows) == rows
     assert edgeconv("batch", several, "-o", broken, *RULES, "--resume").code == 0
     assert contents(broken) == contents(whole)
     assert edgeconv("verify", broken).code == 0
@@ -62,7 +62,7 @@ def test_a_polite_stop_finishes_what_is_in_hand(several: Path, number: signal.Si
         assert "once more" in child.line()
         child.let_go()
         assert child.process.wait() == 128 + number
-    rows = ledger.read_rows(out)
+    rows = ledger.read(out).rows
     assert len(rows) == 4
     assert set(contents(out)) == {row.output for row in rows}
     assert edgeconv("verify", out).code == 0
@@ -81,7 +81,7 @@ def test_a_second_signal_ends_the_batch_at_once(several: Path, number: signal.Si
         assert child.process.wait() == 128 + number
         assert "stopped at once" in child.errors()
     assert len(contents(out)) == 1
-    assert {row.output for row in ledger.read_rows(out)} == set(contents(out))
+    assert {row.output for row in ledger.read(out).rows} == set(contents(out))
 
 
 def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path, out: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_batch_that_is_resumed_stays_with_its_method(photos: Path, tmp_path: P
     again = edgeconv("batch", photos, "-o", out, *words, "--resume")
     assert "1 done, 1 unchanged" in again.text
     assert "opencv on cpu (as in the earlier run that this one resumes)" in again.text
-    assert {(row.method, row.device) for row in ledger.read_rows(out)} == {("opencv", "cpu")}
+    assert {(row.method, row.device) for row in ledger.read(out).rows} == {("opencv", "cpu")}
     named = edgeconv("batch", photos, "-o", out, *words, "--method", "reference", "--resume", "--json")
     assert json.loads(named.text)["done"] == 2
     changed = edgeconv("batch", photos, "-o", out, *words, "--resume", "--stride", 2)

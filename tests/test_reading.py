@@ -27,7 +27,7 @@ from picture_files import Piped, exif, noisy, png, png_chunk, pnm, saved
 from PIL import Image
 from selection import few_then_slow, pairs_then_slow
 
-from edgeconv.batch.ledger import read_rows
+from edgeconv.batch import ledger
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import chosen_grid, read_toml
@@ -205,7 +205,7 @@ def test_a_batch_refuses_a_file_above_the_limit_and_goes_on(tmp_path: Path) -> N
     (tmp_path / "in" / "b.png").write_bytes(saved(noisy(8, 8), "PNG"))
     done = edgeconv("batch", tmp_path / "in", "-o", tmp_path / "out", "--method", "reference", "--max-bytes", 1000)
     assert done.code == 1
-    assert {Path(row.input).name: row.status for row in read_rows(tmp_path / "out")} == {
+    assert {Path(row.input).name: row.status for row in ledger.read(tmp_path / "out").rows} == {
         "a.png": "failed",
         "b.png": "done",
     }
@@ -388,13 +388,13 @@ def test_the_report_and_the_ledger_tell_what_was_said(tmp_path: Path) -> None:
     (note,) = (note for note in json.loads(done.text)["input"]["notes"] if note.startswith(SAID_NOTE))
     (tmp_path / "in" / "other.png").write_bytes(PNG)
     summary = run_here([tmp_path / "in"], tmp_path / "out")
-    rows = {Path(row.input).name: row.notes for row in read_rows(tmp_path / "out")}
+    rows = {Path(row.input).name: row.notes for row in ledger.read(tmp_path / "out").rows}
     assert note in rows["odd.jpg"]
     assert rows["other.png"] == ()
     assert summary.notes[SAID] == 1
     strict = edgeconv("batch", tmp_path / "in", "-o", tmp_path / "strict", "--method", "reference", "--strict")
     assert strict.code == 1
-    assert {Path(row.input).name: row.status for row in read_rows(tmp_path / "strict")} == {
+    assert {Path(row.input).name: row.status for row in ledger.read(tmp_path / "strict").rows} == {
         "odd.jpg": "failed",
         "other.png": "done",
     }

@@ -85,7 +85,7 @@ def test_a_batch_does_not_replace_its_kernel_file_through_a_link(folder: Path) -
     done = edgeconv("batch", "a.png", "-o", "out", *RULES, *words)
     assert done.code == 1
     assert "a.png: is one of the inputs" in done.err
-    assert [row.status for row in ledger.read_rows("out")] == ["failed"]
+    assert [row.status for row in ledger.read("out").rows] == ["failed"]
     assert kernel.read_bytes() == before
 
 

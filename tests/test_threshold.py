@@ -227,7 +227,7 @@ def test_a_batch_with_another_threshold_is_other_work(folder: Path) -> None:
     other = json.loads(edgeconv(*common, "-t", 90, "--resume", "--overwrite", cwd=folder).text)
     assert (other["done"], other["skipped"]) == (2, 0)
     assert other["stage_seconds"]["threshold"] > 0
-    rows = ledger.read_rows(folder / "out")
+    rows = ledger.read(folder / "out").rows
     assert len({row.parameters_sha256 for row in rows}) == 2
     for name in ("photo.png", "deep.png"):
         samples = package.convolve(read_image(folder / name).pixels, method="opencv")

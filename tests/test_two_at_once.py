@@ -16,7 +16,7 @@ import pytest
 import typer
 from batch_folders import RULES, SUFFIX, contents, run_here
 from command import edgeconv
-from meet import Meeting, patience, wait_until
+from meet import Meeting, wait_until
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -62,7 +62,6 @@ def other(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_lock, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(verifying, "AGAIN_SECONDS", 0.1)
 
 
 @contextmanager
@@ -169,36 +168,6 @@ def test_verify_beside_a_batch_finds_nothing_wrong(one: Path, out: Path) -> None
     with in_the_middle(one, out):
         assert states(out) == {"same"}
         assert edgeconv("verify", out).code == 0
-
-
-def test_verify_looks_again_at_an_output_whose_row_is_still_to_come(
-    one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verifying, "AGAIN_SECONDS", patience())
-    run_here([one], out)
-    for index, path in enumerate(sorted(one.iterdir())):
-        write_image(random_image(6, 7, "uint8", 5000 + index), path)
-    written, looked = threading.Event(), threading.Event()
-    append, take_a_look = ledger.Ledger.append, verifying.check_output
-
-    def late(book: ledger.Ledger, row: Any) -> None:
-        written.set()
-        wait_until(looked.is_set)
-        append(book, row)
-
-    def note(folder: str, output: str, row: Any) -> verifying.Finding:
-        finding = take_a_look(folder, output, row)
-        if finding.state != "same":
-            looked.set()
-        return finding
-
-    monkeypatch.setattr(ledger.Ledger, "append", late)
-    monkeypatch.setattr(verifying, "check_output", note)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run_here, [one], out, jobs=1)
-        wait_until(written.is_set)
-        assert states(out) == {"same"}
-        assert running.result().done == PICTURES
 
 
 def test_verify_tells_that_a_batch_is_at_work_where_something_differs(

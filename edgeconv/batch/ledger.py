@@ -139,11 +139,6 @@ def read(folder: Path | str) -> Contents:
     return Contents(files, sorted(rows, key=lambda row: row.run), damaged)
 
 
-def read_rows(folder: Path | str) -> list[LedgerRow]:
-    """The rows of a folder's ledger in the order written. Raises ImageReadError."""
-    return read(folder).rows
-
-
 def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
     """The last row of each output that was done, by the output's name."""
     return {row.output: row for row in rows if row.status == "done" and row.output is not None}

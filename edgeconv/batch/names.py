@@ -132,10 +132,7 @@ def refuse_collisions(tasks: Collection[Task], settings: Settings, names: Names)
     """
     inputs = {as_compared(task.identity) for task in tasks}
     taken: dict[tuple[str, str], Task] = {}
-    places = Places(settings, names)
-    for task in tasks:
-        if task.problem is not None:
-            continue
+    for task, target, identity in _places(tasks, settings, names):
         name = names.early(task, "")
         first = taken.setdefault((as_compared(task.folder.as_posix()), as_compared(name)), task)
         if first is not task:
@@ -143,12 +140,11 @@ def refuse_collisions(tasks: Collection[Task], settings: Settings, names: Names)
                 f"{task.source} and {first.source} would both be written to "
                 f"{join(settings.output, task.folder / name)}: {names.way_out(task, first)}."
             )
-        for target, identity in places.of(task):
-            if as_compared(identity) in inputs:
-                raise ImageWriteError(
-                    f"{task.source} would be written to {join(settings.output, task.folder / target)}, "
-                    "which is one of the inputs: choose another folder with -o, or other names with --name."
-                )
+        if as_compared(identity) in inputs:
+            raise ImageWriteError(
+                f"{task.source} would be written to {join(settings.output, task.folder / target)}, "
+                "which is one of the inputs: choose another folder with -o, or other names with --name."
+            )
 
 
 def split_off_outputs(tasks: Collection[Task], settings: Settings, names: Names) -> tuple[list[Task], list[Task]]:
@@ -158,27 +154,21 @@ def split_off_outputs(tasks: Collection[Task], settings: Settings, names: Names)
     it holds that output is checked when the output is computed: nothing else replaces it.
     """
     made_by: dict[str, set[Task]] = {}
-    places = Places(settings, names)
-    for task in tasks:
-        for _, identity in places.of(task) if task.problem is None else ():
-            made_by.setdefault(identity, set()).add(task)
+    for task, _, identity in _places(tasks, settings, names):
+        made_by.setdefault(identity, set()).add(task)
     left_out = {task for task in tasks if made_by.get(task.identity, set()) - {task}}
     return [task for task in tasks if task not in left_out], [task for task in tasks if task in left_out]
 
 
-class Places:
-    """Where outputs may go, as far as that is known before the pictures are decoded."""
-
-    def __init__(self, settings: Settings, names: Names) -> None:
-        self._output, self._names, self._store = settings.output, names, store_of(settings.output)
-        formats = [settings.format] if settings.format else FORMAT_OF_DTYPE.values()
-        self._suffixes = sorted({f".{suffix}" for suffix in formats})
-        self._folders: dict[PurePosixPath, str] = {}
-
-    def of(self, task: Task) -> Iterator[tuple[str, str]]:
-        """Name and identity of each file that may be the output of a task."""
-        if task.folder not in self._folders:
-            self._folders[task.folder] = self._store.identity(join(self._output, task.folder))
-        for suffix in self._suffixes:
-            target = self._names.early(task, suffix)
-            yield target, self._store.identity(join(self._folders[task.folder], target))
+def _places(tasks: Collection[Task], settings: Settings, names: Names) -> Iterator[tuple[Task, str, str]]:
+    """Each task, with name and identity of each file that may be its output, as far as that is known early."""
+    store, folders = store_of(settings.output), dict[PurePosixPath, str]()
+    formats = [settings.format] if settings.format else sorted(set(FORMAT_OF_DTYPE.values()))
+    for task in tasks:
+        if task.problem is not None:
+            continue
+        if task.folder not in folders:
+            folders[task.folder] = store.identity(join(settings.output, task.folder))
+        for format in formats:
+            target = names.early(task, f".{format}")
+            yield task, target, store.identity(join(folders[task.folder], target))

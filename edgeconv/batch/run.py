@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 from edgeconv.api.auto import Choice
 from edgeconv.batch import tasks as finding
@@ -28,6 +29,8 @@ from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason
+from edgeconv.io import temporary_files
+from edgeconv.io.files import make_folder
 from edgeconv.io.folder_lock import one_batch_in
 from edgeconv.io.image import decode_image
 from edgeconv.io.skipped_files import suffix_counts_text
@@ -56,9 +59,9 @@ class Batch:
     def run(self, on_progress: Callable[[BatchSummary], None] = lambda summary: None) -> BatchSummary:
         """Process everything; raises only errors that stop the batch: no folder or ledger to write to, no worker."""
         started = time.perf_counter()
-        settings, summary, store = self._processor.settings, self.summary, store_of(self._processor.settings.output)
-        folders = {settings.output, *(join(settings.output, task.folder) for task in self.tasks)}
-        summary.left_overs = store.remove_left_overs(folders)
+        output, summary = self._processor.settings.output, self.summary
+        folders = {output, *(join(output, task.folder) for task in self.tasks)}
+        summary.left_overs = _remove_left_overs(folders)
         results = self._engine.run(self._processor, self.tasks, lambda: self._stop_reason is not None, self._record)
         with closing(results):
             try:
@@ -69,7 +72,7 @@ class Batch:
                 self.stop("an error")  # so that the engine, when closed, waits only for started pictures
                 raise
         self._ledger.refuse_if_moved()
-        store.remove_left_overs(folders)  # of workers that terminated meanwhile
+        _remove_left_overs(folders)  # of workers that terminated meanwhile
         summary.stopped_because = self._stop_reason
         summary.peak_bytes = self._engine.peak_bytes()
         return summary
@@ -127,9 +130,10 @@ def open_batch(
         refuse_collisions(tasks, settled, names)
         if settled.overwrite and not (isinstance(engine, Threads) and settled.share == ALL):
             _refuse_late_names(settled)
-        store_of(settled.output).make_folder(settled.output)
+        if not is_remote(settled.output):  # no bucket is ever made for a mistyped name
+            make_folder(settled.output)
         if is_new:
-            store_of(ledger_at).make_folder(ledger_at)
+            make_folder(ledger_at)
             held.enter_context(_locked(settings, ledger_at))
             rows = read(ledger_at).rows  # of a batch that has come and gone meanwhile
         kernel = settled.request.filter.file
@@ -150,6 +154,12 @@ def open_batch(
             passed_over=dict(found.passed_over),
         )
         yield Batch(tasks, processor, engine, ledger, summary)
+
+
+def _remove_left_overs(folders: Iterable[str]) -> list[str]:
+    """Remove what killed runs left half-written in folders, and return the names; objects are never so."""
+    here = sorted(folder for folder in folders if not is_remote(folder))
+    return [str(path) for folder in here for path in temporary_files.remove_left_over_in(Path(folder))]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
@@ -21,7 +21,6 @@ from urllib.parse import unquote
 
 from edgeconv.core.optional import install
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError, one_line_with_class
-from edgeconv.io import temporary_files
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, place_inside, sha256_inside
 from edgeconv.io.files import NameTakenError, make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
@@ -165,14 +164,6 @@ class LocalStore:
         with suppress(OSError):
             os.unlink(place)
 
-    def make_folder(self, folder: str) -> None:
-        """Make sure that files can be put in a folder. Raises ImageWriteError."""
-        make_folder(folder)
-
-    def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
-        """Remove what killed runs left half-written in `folders`, and return the names."""
-        return [str(path) for each in sorted(folders) for path in temporary_files.remove_left_over_in(Path(each))]
-
 
 class RemoteStore:
     """URLs. Errors are of whichever library speaks with the store, so every kind is caught."""
@@ -276,13 +267,6 @@ class RemoteStore:
         files, path = _open(place)
         with suppress(Exception):
             files.rm_file(path)
-
-    def make_folder(self, folder: str) -> None:
-        """Nothing: no bucket is ever made for a mistyped name."""
-
-    def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
-        """Nothing, as objects are never half-written."""
-        return []
 
 
 def _is_empty(files: Any, path: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
@@ -13,9 +12,6 @@ from edgeconv.batch.stores import store_of
 from edgeconv.errors import ImageReadError
 from edgeconv.io import folder_lock
 from edgeconv.io.contained_paths import ForeignFileError
-
-AGAIN_SECONDS = 3.0
-"""How long the check of differing outputs is repeated while a batch runs, which writes rows after outputs."""
 
 
 @dataclass(frozen=True)
@@ -38,32 +34,19 @@ class Verification:
     failed: int
     """Pictures whose last row says that they failed: they have no output of their own to check."""
     in_progress: bool
-    """A batch was running there during the whole verification."""
+    """A batch was running there, which writes rows after outputs: an output may have been newer than its row."""
 
 
 def verify(folder: Path | str, ledger: str | None = None) -> Verification:
-    """Hash every output that the ledger calls done; raises ImageReadError where there is no ledger.
-
-    While a batch is running an output may be newer than its row, so differing outputs are checked again.
-    """
+    """Hash every output that the ledger calls done; raises ImageReadError where there is no ledger."""
     folder = str(folder)
     place = ledger_folder(folder, ledger)
-    until = time.monotonic() + AGAIN_SECONDS
-    known: dict[str, tuple[LedgerRow, Finding]] = {}
-    while True:
-        in_progress = folder_lock.is_held(place)
-        contents = read(place)
-        if not contents.files:
-            way_out = "name the output folder of 'edgeconv batch', and its ledger with --ledger"
-            raise ImageReadError(f"{folder}: there is no {os.path.join(place, LEDGER_NAME)}: {way_out}.")
-        for output, row in done_by_output(contents.rows).items():
-            before = known.get(output)
-            if before is None or before[0] != row or before[1].state != "same":
-                known[output] = row, check_output(folder, output, row)
-        findings = [finding for _, finding in known.values()]
-        if all(finding.state == "same" for finding in findings) or not in_progress or time.monotonic() > until:
-            break
-        time.sleep(folder_lock.PAUSE_SECONDS)
+    in_progress = folder_lock.is_held(place)
+    contents = read(place)
+    if not contents.files:
+        way_out = "name the output folder of 'edgeconv batch', and its ledger with --ledger"
+        raise ImageReadError(f"{folder}: there is no {os.path.join(place, LEDGER_NAME)}: {way_out}.")
+    findings = [check_output(folder, output, row) for output, row in done_by_output(contents.rows).items()]
     last = {(row.input_realpath, PurePath(row.input).name): row.status for row in contents.rows}
     failed = sum(status == "failed" for status in last.values())
     return Verification(findings, contents.damaged, failed, in_progress)

@@ -98,15 +98,14 @@ class Cluster(Engine):
     def choose(self, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
         """What all workers would take. Raises UnavailableError where one cannot, or two would take different things."""
         terms = cluster_worker.Terms(cluster_worker.maker_here())
-        (first, choice), *others = self._ask_all("choose_here", terms, method, device, problem).items()
+        (first, choice), *others = self._look(terms, method, device, problem).items()
         for worker, other in others:
             if (other.method, other.device) != (choice.method, choice.device):
                 raise UnavailableError(
                     f"Worker {first} would take {choice.method} on {choice.device} and {worker} {other.method} on "
                     f"{other.device}: say --method and --device."
                 )
-        taken: Choice = choice
-        return taken
+        return choice
 
     def run(
         self, processor: PictureProcessor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
@@ -117,7 +116,7 @@ class Cluster(Engine):
         there is none for too long.
         """
         with _token_for(processor.settings) as terms:
-            self._ask_all("look", terms)
+            self._look(terms, processor.settings.method, processor.device, None)
             yield from self._results(terms, processor, iter(tasks), stopped, record)
 
     def _results(
@@ -191,13 +190,13 @@ class Cluster(Engine):
                 total[device] = None if held is None else held + (total.get(device) or 0)
         return total
 
-    def _ask_all(self, name: str, *arguments: Any) -> dict[str, Any]:
-        """The answer of every worker there is now, by address; `name` is a function of cluster_worker.py.
+    def _look(self, *arguments: Any) -> dict[str, Choice]:
+        """What `cluster_worker.look` gives in every worker there is now, by address.
 
-        Raises UnavailableError where one cannot give any, or there is none.
+        Raises UnavailableError where a worker cannot work for the batch, or there is none.
         """
         with self._connection():
-            answers: dict[str, Any] = self.client.run(CALL, name, pickle.dumps(arguments), on_error="return")
+            answers: dict[str, Any] = self.client.run(CALL, "look", pickle.dumps(arguments), on_error="return")
         for worker, answer in answers.items():
             if isinstance(answer, BaseException):
                 raise _unusable(worker, answer) from None

@@ -80,13 +80,8 @@ def _check(terms: Terms) -> None:
         raise UnavailableError(f"it does not see {terms.folder}: use a folder that all machines share, or a URL")
 
 
-def look(terms: Terms) -> None:
-    """Raise UnavailableError where this worker cannot work for the batch."""
-    terms.check()
-
-
-def choose_here(terms: Terms, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
-    """What this worker would take. Raises UnavailableError."""
+def look(terms: Terms, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
+    """What this worker would take. Raises UnavailableError where it cannot work for the batch."""
     terms.check()
     return choose(method, device, problem)
 
