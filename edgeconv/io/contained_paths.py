@@ -3,7 +3,7 @@
 A name is plain if it leads down from the folder and nowhere else: no root, no `..`, no zero byte. Links are followed
 as long as they stay inside. Only regular files are opened: opening a pipe may block, and a device may never end.
 The path is opened component by component without following links, and the kind of file is checked after opening, so
-that a link put there between check and opening has no effect (on systems that can open relative to a folder).
+that a link put there between check and opening has no effect.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import hashlib
 import os
 import stat
 from io import BufferedReader
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINKS | getattr(os, "O_CLOEXEC", 0)
+_NO_WAITING = os.O_NONBLOCK | os.O_CLOEXEC
+_NO_LINKS = os.O_NOFOLLOW
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | _NO_LINKS | os.O_CLOEXEC
 
 
 class ForeignFileError(Exception):
@@ -32,8 +32,6 @@ def foreign_reason(name: str) -> str | None:
     except UnicodeError:
         return "is not a valid name on this system"
     parts = name.split("/")
-    if os.name == "nt" and (PureWindowsPath(name).drive or "\\" in name):
-        return "is not a plain name with forward slashes"
     if not name:
         return "is empty"
     if not parts[0] or ".." in parts:
@@ -56,8 +54,6 @@ def open_inside(folder: Path | str, name: str) -> BufferedReader:
     """A regular file below `folder`, for reading. Raises ForeignFileError, OSError."""
     place = place_inside(folder, name)
     root = os.path.realpath(folder)
-    if os.open not in os.supports_dir_fd:
-        return open_regular(place)
     *folders, last = place.relative_to(root).parts
     below = os.open(root, _FOLDER)
     try:

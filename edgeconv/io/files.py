@@ -26,7 +26,6 @@ from typing import IO, Any
 
 from edgeconv.errors import ImageReadError, ImageWriteError, ReaderGoneError
 from edgeconv.io import temporary_files
-from edgeconv.io.replace_file import move_with_retries
 
 STANDARD_STREAM = "-"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
@@ -41,8 +40,6 @@ RECORD_BYTES = 2**28
 XZ_MAGIC = b"\xfd7zXZ\x00"
 XZ_MEMORY_BYTES = 2**27
 """Of the decompressor: twice what `xz -9` asks for."""
-NO_WAITING = getattr(os, "O_NONBLOCK", 0)
-
 PERMISSIONS = 0o777
 """The permission bits that a new file takes over from the one that it replaces."""
 
@@ -85,8 +82,6 @@ def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
     except (OSError, ValueError) as error:
         if is_standard_stream(source):
             raise ImageReadError(f"Standard input cannot be read ({reason_of(error)}): {PIPE_INTO_IT}.") from None
-        if os.path.isdir(source):  # Windows raises PermissionError for a folder
-            raise ImageReadError(f"{source}: {IS_A_FOLDER}.") from None
         raise ImageReadError(
             f"{source}: cannot be read ({reason_of(error)}): check its name and permissions."
         ) from None
@@ -126,7 +121,7 @@ def read_small_bytes(path: Path, limit: int, *, plain: bool = True) -> bytes:
     Either may have no end, and a pipe may have no writer. Raises OSError, and ValueError with a message for a person.
     """
     # non-blocking, as opening a pipe without a writer would never return
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | (NO_WAITING if plain else 0))) as stream:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | (os.O_NONBLOCK if plain else 0))) as stream:
         if plain and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise ValueError("it is a pipe or a device, and must be a plain file")
         data = stream.read(limit + 1)
@@ -380,7 +375,7 @@ class NewFile:
             return 0
         size = os.stat(self.path).st_size
         if replace:
-            move_with_retries(os.replace, self.path, self._target)
+            os.replace(self.path, self._target)
         else:
             take_name(self.path, self._target)
         _look_at(self._target, self._folder, size)
@@ -424,7 +419,7 @@ class NewFile:
 
 def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
     """Create a file with `data`, flushed to the disk; with `mode` it is private until it has those permissions."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
     try:
         rest = memoryview(data).cast("B")
@@ -440,9 +435,6 @@ def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
 
 def take_name(temporary: Path, target: Path) -> None:
     """Rename a file to a name that must be free. Raises FileExistsError."""
-    if sys.platform == "win32":
-        move_with_retries(os.rename, temporary, target)  # which replaces nothing there
-        return
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -452,7 +444,7 @@ def take_name(temporary: Path, target: Path) -> None:
             raise
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-        move_with_retries(os.replace, temporary, target)  # another process may still take the name between the two
+        os.replace(temporary, target)  # another process may still take the name between the two
         return
     with suppress(OSError):  # a second link to the output, which the next run removes
         temporary.unlink()

@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import shutil
-import sys
 import time
 import zlib
 from contextlib import suppress
@@ -101,9 +100,7 @@ def _is_left_over(folder: Path, name: str) -> bool:
 
 
 def _lives(process: int) -> bool:
-    """Whether the process exists; True where the system has no harmless way to ask."""
-    if sys.platform == "win32":
-        return True  # os.kill(…, 0) would terminate it
+    """Whether the process exists."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

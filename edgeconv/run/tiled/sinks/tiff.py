@@ -24,7 +24,6 @@ from edgeconv import __version__
 from edgeconv.io import temporary_files
 from edgeconv.io.files import pass_permissions_on, take_name
 from edgeconv.io.formats.tiff import TILE_BYTES, TILE_OFFSETS
-from edgeconv.io.replace_file import move_with_retries
 from edgeconv.run.tiled.reader import in_order
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
@@ -104,7 +103,7 @@ class TiffSink(Sink):
         target = Path(os.path.realpath(self.target))
         try:
             if replace:
-                move_with_retries(os.replace, self.path, target)
+                os.replace(self.path, target)
             else:
                 take_name(self.path, target)
         except OSError as error:

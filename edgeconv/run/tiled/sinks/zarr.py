@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from edgeconv.io import temporary_files
 from edgeconv.io.files import pass_permissions_on
-from edgeconv.io.replace_file import move_with_retries
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
 LEVEL_NAME = "0"
@@ -70,8 +69,8 @@ class ZarrSink(Sink):
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
             if replace and target.exists():
-                move_with_retries(os.rename, target, aside)
-            move_with_retries(os.rename, self.path, target)
+                os.rename(target, aside)
+            os.rename(self.path, target)
         except OSError as error:
             if aside.exists() and not target.exists():
                 os.rename(aside, target)
