@@ -324,18 +324,13 @@ class RunOutput:
 class Sampling:
     """How one run is measured and checked."""
 
-    samples: int = option(200, "Most timed runs after the first; 0 for none.")
+    samples: int = option(200, "Most timed runs after the first; 0 for none.", least=0)
     time_limit: float | None = option(
-        None, "Seconds that the timed runs may take. Default: 0.15, but no more than half of what the picture took."
+        None,
+        "Seconds that the timed runs may take. Default: 0.15, but no more than half of what the picture took.",
+        above=0,
     )
     check: Check = option("sample", "Compare with the float64 oracle: {choices}.")
-
-    def refuse_impossible(self) -> None:
-        """Raise UsageError for a number of timed runs below 0, or a time for them that is not above 0."""
-        if self.samples < 0:
-            raise UsageError(f"--samples {self.samples} is not a whole number from 0.")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise UsageError(f"--time-limit {self.time_limit:g} is not a number of seconds above 0.")
 
 
 @dataclass(frozen=True)
@@ -403,7 +398,9 @@ class Workers:
     scheduler: str | None = option(
         None, "Let a Dask cluster do it: its address, or local for one started on this machine."
     )
-    worker_timeout: float = option(60, "Seconds to wait when a cluster has no worker left; what is left then fails.")
+    worker_timeout: float = option(
+        60, "Seconds to wait when a cluster has no worker left; what is left then fails.", least=0
+    )
     devices: str | None = option(None, "Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
 
     def parsed_jobs(self) -> int | None:
@@ -414,12 +411,6 @@ class Workers:
             raise UsageError(f"--jobs '{self.jobs}' is not auto or a whole number from 1.")
         return int(self.jobs)
 
-    def refuse_impossible(self) -> None:
-        """Raise UsageError for a time or a number of jobs that is none."""
-        self.parsed_jobs()
-        if not self.worker_timeout >= 0:
-            raise UsageError(f"--worker-timeout {self.worker_timeout:g} is not a number of seconds from 0.")
-
 
 @dataclass(frozen=True)
 class Failing:
@@ -428,12 +419,7 @@ class Failing:
     resume: bool = option(False, "Skip pictures that the ledger calls done and that are unchanged.")
     retry_failed: bool = option(False, "Resume, and try failed pictures again.")
     fail_fast: bool = option(False, "Stop at the first failure. Default: filter the others.")
-    max_failures: int | None = option(None, "Stop at this many failures.")
-
-    def refuse_impossible(self) -> None:
-        """Raise UsageError for a number of failures below 1."""
-        if self.max_failures is not None and self.max_failures < 1:
-            raise UsageError(f"--max-failures {self.max_failures} is not a whole number from 1.")
+    max_failures: int | None = option(None, "Stop at this many failures.", least=1)
 
 
 # --- diff and compare ---------------------------------------------------------------------------------------------
@@ -522,7 +508,7 @@ class BenchOutput:
     output: Path = option(Path("results"), "Folder for the files (made if missing).", "-o")
     name: str = option("bench", "Stem of the files' names.")
     formats: str = option("json,csv,markdown", "json, csv, markdown, html, plot, or all.")
-    stop_after: float | None = option(None, "Seconds after which no further case is begun; --resume goes on.")
+    stop_after: float | None = option(None, "Seconds after which no further case is begun; --resume goes on.", least=0)
     resume: bool = option(False, "Go on with a record that was stopped.")
 
 
@@ -531,7 +517,7 @@ class Ladder:
     """A ladder of kernels on a GPU, at several sizes."""
 
     blocks: BlockShapes = option("usual", "Thread-block shapes of each step: {choices}.")
-    time_limit: float = option(0.2, "Seconds of sampling per row.")
+    time_limit: float = option(0.2, "Seconds of sampling per row.", above=0)
 
 
 @dataclass(frozen=True)
@@ -558,11 +544,11 @@ class Pairing:
 
     rows: Path | None = option(None, "A TOML file of rows (docs/bench.md). Default: those that no change may slow.")
     only: str | None = option(None, "Rows whose title holds these words: 'plan cuda sobel'.")
-    time_limit: float = option(600.0, "Seconds after which no row gets a further pair of processes.")
-    pairs: int | None = option(None, "Take exactly this many pairs of processes, however long that takes.")
+    time_limit: float = option(600.0, "Seconds after which no row gets a further pair of processes.", above=0)
+    pairs: int | None = option(None, "Take exactly this many pairs of processes.", least=1)
     fail_on: str = option("5%", "How much slower is too slow.")
     plant: str = option("0%", "Make B slower by this, to see what is noticed.")
-    cut: int | None = option(None, "Cut the pairs of a record into this many comparisons, and count their verdicts.")
+    cut: int | None = option(None, "Cut the pairs of a record into this many comparisons.", least=1)
     output: Path | None = option(None, "Write the record to this file, as JSON.", "-o")
 
 

@@ -13,6 +13,7 @@ from picture_files import noisy, png
 
 import edgeconv
 from edgeconv.batch.tasks import parse_shard
+from edgeconv.core.option import options_of
 from edgeconv.core.request import make_request
 from edgeconv.difference.figures import Allowance, of_pair
 from edgeconv.errors import EdgeconvError
@@ -22,7 +23,7 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import check_workspace
 from edgeconv.methods.options import Options
-from edgeconv.options import Sampling, Workers
+from edgeconv.options import BenchOutput, Failing, Ladder, Pairing, Sampling, Workers
 
 PNG = png(noisy(4, 6))
 
@@ -73,12 +74,17 @@ BOUNDS = (
     ),
     Bound("--shard", parse_shard, ("1/1", "1/8", "8/8"), ("0/8", "9/8", "0/0", "1/0")),
     Bound("--jobs", lambda text: Workers(jobs=text).parsed_jobs(), ("1",), ("0", "-1")),
-    Bound("--samples", lambda value: Sampling(samples=value).refuse_impossible(), (0,), (-1,)),
-    Bound(
-        "--time-limit",
-        lambda value: Sampling(samples=1, time_limit=value).refuse_impossible(),
-        (1e-9,),
-        (0.0, float("nan")),
+    *(
+        Bound(f"--{entry.name}", entry.check, (entry.declared.least,), (entry.declared.least - 1, float("nan")))
+        for group in (Sampling, Workers, Failing, BenchOutput, Pairing)
+        for entry in options_of(group)
+        if entry.declared.least is not None
+    ),
+    *(
+        Bound(f"--{entry.name}", entry.check, (1e-9,), (0.0, float("nan")))
+        for group in (Sampling, Ladder, Pairing)
+        for entry in options_of(group)
+        if entry.declared.above is not None
     ),
     Bound("--threads", lambda value: Options(threads=value), (1,), (0, -1)),
     Bound("--workspace-limit", lambda value: Options(workspace_limit_bytes=value), (0,), (-1,)),

@@ -62,8 +62,7 @@ def batch(
     from edgeconv.io import encoding, temporary_files
     from edgeconv.signals import stopping
 
-    workers.refuse_impossible()
-    failing.refuse_impossible()
+    workers.parsed_jobs()
     request = filtering.request(bank.filters, masking.threshold, chaining)
     listed = tasks.read_list(inputs.files_from) if inputs.files_from is not None else []
     if not places and not listed:

@@ -54,14 +54,11 @@ def grid(
     from edgeconv.bench.grid import chosen_grid
     from edgeconv.bench.rules import parse_rules
     from edgeconv.bench.runner import BenchRun, run
-    from edgeconv.errors import UsageError
     from edgeconv.export import export, parse_formats
     from edgeconv.export.spoken import case_line, summary_lines, summary_tables
     from edgeconv.io.resize import find_pictures
 
     formats = parse_formats(target.formats)
-    if target.stop_after is not None and not target.stop_after >= 0:
-        raise UsageError(f"--stop-after {target.stop_after} is not a number of seconds from 0.")
     path = target.output / f"{target.name}.json"
     plan = BenchRun(
         grid=chosen_grid(axes),
@@ -140,8 +137,6 @@ def ab(
     from edgeconv.io.outputs import Outputs
     from edgeconv.io.records import read_record
 
-    if not pairing.time_limit > 0 or any(number is not None and number < 1 for number in (pairing.pairs, pairing.cut)):
-        raise UsageError("--time-limit must be above 0, and --pairs and --cut whole numbers from 1.")
     if (b is None) != (pairing.cut is not None):
         raise UsageError("Name two versions, or with --cut one record of 'edgeconv bench ab'.")
     margin, planted = parse_share("--fail-on", pairing.fail_on), parse_share("--plant", pairing.plant)
@@ -200,8 +195,6 @@ def _climb(
     words = [word.strip() for word in text.split(",")]
     if not set(words) <= set(of_word):
         raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
-    if not ladder.time_limit > 0:
-        raise UsageError("--time-limit must be above 0.")
     with Outputs(overwrite=replacing.overwrite) as outputs:
         output = outputs.reserve(ladder.output)
         reason = cuda_unavailable_reason()

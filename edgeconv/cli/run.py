@@ -62,7 +62,6 @@ def run(
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
     started = seconds_since_process_start()
-    sampling.refuse_impossible()
     printing.refuse_impossible()
     format, quality = place.encoding()
     refuse_shared_output(pictures, place.output)

@@ -37,6 +37,8 @@ class Declaration:
     spelling: str | None
     keeps_output: bool
     suggest: Callable[[], Iterable[str]] | None
+    least: float | None
+    above: float | None
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,13 @@ class Option:
         return [str(value) for value in known if str(value).startswith(begun)]
 
     def check(self, value: Any, called: str = "") -> None:
-        """Raise UsageError, which begins with `called` or the flag, where `value` is none of the choices."""
+        """Raise UsageError, which begins with `called` or the flag, for what is out of bounds or no choice."""
+        least, above = self.declared.least, self.declared.above
+        kind = "whole number" if self.type is int else "number"
+        if value is not None and least is not None and not value >= least:
+            raise UsageError(f"{called or self.flag} {value:g} is not a {kind} from {least:g}.")
+        if value is not None and above is not None and not value > above:
+            raise UsageError(f"{called or self.flag} {value:g} is not a {kind} above {above:g}.")
         if self.choices and value not in self.choices and not (value is None and self.may_be_none):
             raise refuse_choice(called or self.flag, value, tuple(map(str, self.choices)))
 
@@ -152,6 +160,8 @@ def option(
     spelling: str | None = None,
     keeps_output: bool = False,
     suggest: Callable[[], Iterable[str]] | None = None,
+    least: float | None = None,
+    above: float | None = None,
 ) -> Any:
     """A field that is an option.
 
@@ -163,8 +173,9 @@ def option(
     spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
     keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts
     suggest  values that a shell offers, where they are no choices of the type; called when a shell asks
+    least, above  numbers are from the one, or above the other
     """
-    declared = Declaration(help, flags, text, methods, device, spelling, keeps_output, suggest)
+    declared = Declaration(help, flags, text, methods, device, spelling, keeps_output, suggest, least, above)
     return field(default=default, metadata={KEY: declared})
 
 
