@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from script_options import PROJECT, Arguments, stopped
@@ -190,17 +189,6 @@ def calls(name: str) -> str:
     return lines_of(("µs from call to call", *(f"{side}×{side}" for side in found)), rows)
 
 
-DIFF: Columns = {
-    "against": lambda pair: pair[0].replace("_", " "),
-    "decoding both": lambda pair: seconds_text(median(pair[1]["decoding_seconds"])),
-    "exact figures": lambda pair: seconds_text(median(pair[1]["figures_seconds"])),
-    "figures / decoding": lambda pair: f"{pair[1]['figures_over_decoding']:.2f} ×",
-    "memory": lambda pair: f"{pair[1]['peak_over_one_picture']:.2f} ×",
-    "page": lambda pair: f"{pair[1]['page_bytes'] / 2**20:.1f} MiB",
-}
-"""Of a pair's name and figures, of scripts/benchmark_diff.py."""
-
-
 def reader_fuzz() -> str:
     """What became of damaged pictures in the committed run of `scripts/fuzz.py reader`."""
     found = record("reader_fuzz")
@@ -232,27 +220,11 @@ def batch_speed(**machines: str) -> str:
 
 
 TWO_CORES, H200 = "two cores of an AMD EPYC", "one NVIDIA H200, 16 cores"
-TILES = {"tiles_two_cores": TWO_CORES, "tiles_beside_whole_two_cores": TWO_CORES, "tiles_h200": H200}
-TILE_RUNS = {"tiles": "by tiles", "tiles_proved": "by tiles, `--verify-tiles`", "whole": "whole, without tiles"}
 
 
 def in_small(name: str, text: str) -> str:
     """A link of a page below docs/ to a record that lies among others."""
     return f"[{text} (`{name}`)](results/{SMALL})"
-
-
-def tiles() -> str:
-    """Time and memory of runs by tiles, one line per run of scripts/benchmark_tiles.py."""
-    rows = []
-    for name, machine in TILES.items():
-        found = record(name)
-        picture = f"{in_small(name, '{0:,}×{0:,}'.format(found['side']))} ({found['picture_bytes'] / 1e9:.1f} GB)"
-        for run, words in TILE_RUNS.items():
-            if run in found["runs"]:
-                row, limit = found["runs"][run], f"{found['limit_bytes'] / 2**20:,.0f} MiB"
-                took, peak = f"{row['wall_seconds']:.1f} s", f"{row['peak_bytes'] / 2**20:,.0f} MiB"
-                rows.append([picture, machine, words, "–" if run == "whole" else limit, took, peak])
-    return lines_of(("picture", "machine", "how", "`--memory-limit`", "elapsed", "peak of the process"), rows)
 
 
 CANNY_PEERS = {"canny_peers_h200": "one NVIDIA H200", "canny_peers_two_cores": TWO_CORES}
@@ -457,8 +429,6 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     (KERNELS.format("conv"), "conv-ladder-source", lambda: "\n".join(ladders.source(CONV())) + "\n"),
     (KERNELS.format("gemm"), "gemm-ladder-source", lambda: "\n".join(ladders.source(GEMM())) + "\n"),
     ("docs/reading.md", "reader-fuzz", reader_fuzz),
-    ("docs/tiles.md", "tiles", tiles),
-    ("docs/diff.md", "diff-cost", lambda: table(record("diff/two-core-epyc")["pairs"].items(), DIFF)),
 )
 """Document, marker, maker."""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -300,14 +298,6 @@ def test_the_results_of_an_earlier_run_may_be_named_too(tmp_path: Path) -> None:
     for names_given in (["a.png"], ["a.png", "a_20.png"]):
         done = edgeconv("resize", *names_given, "--sizes", "20", cwd=tmp_path)
         assert (done.code, done.err) == (0, "")
-
-
-def test_the_script_is_the_command(tmp_path: Path) -> None:
-    pictures(tmp_path, {"a.png": 40})
-    words = [sys.executable, str(PROJECT / "scripts" / "resize_images.py"), ".", "--sizes", "8"]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1"}
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["a_8.png"], "")
 
 
 def test_the_committed_pictures_are_what_the_script_draws() -> None:

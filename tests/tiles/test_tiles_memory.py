@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
-from command import PROJECT, script
+from command import PROJECT
 from selection import drawn_pairs, few_then_slow
 
 from edgeconv.core.request import make_request
@@ -26,8 +26,6 @@ from edgeconv.run.tiled.reader import in_order
 from edgeconv.run.tiled.sources.base import ChunkLayout
 
 RESIDENT = 150 * MEBIBYTE
-
-benchmark_tiles = script("benchmark_tiles")
 
 
 def work_for(
@@ -190,7 +188,27 @@ def test_results_come_in_order_and_no_more_are_begun_than_asked_for() -> None:
 
 # --- measured ------------------------------------------------------------------------------------------------------
 
-MARKED = benchmark_tiles.RUN
+MARKED = """
+import sys
+from edgeconv.cli import main
+from edgeconv.hardware.devices import get_device
+try:
+    main()
+finally:
+    print(get_device("cpu").peak_bytes(), file=sys.stderr)
+"""
+"""The command, and then the mark of its whole process."""
+TILE = 512
+
+
+def draw(path: Path, side: int) -> None:
+    """A BigTIFF of deflated tiles, some noise on a level of their own each."""
+    noise = np.random.default_rng(0).integers(0, 60, (TILE, TILE, 3), dtype=np.uint8)
+    count = (-(-side // TILE)) ** 2
+    tiles = (noise + np.uint8(number * 13 % 190) for number in range(count))
+    kind = {"photometric": "rgb", "tile": (TILE, TILE), "compression": "adobe_deflate", "metadata": None}
+    with tifffile.TiffWriter(path, bigtiff=True) as writer:
+        writer.write(tiles, shape=(side, side, 3), dtype=np.uint8, **kind)
 
 
 def measured(test: Any) -> Any:
@@ -217,7 +235,7 @@ def run_marked(*words: object) -> tuple[int, dict[str, object]]:
 
 def measured_under(limit: int, side: int, folder: Path, *words: object, target: str = "edges.tif") -> dict[str, object]:
     """Filter a picture of `side` under a limit in MiB; the report, once mark and comparison are found to be right."""
-    benchmark_tiles.draw(folder / "large.tif", side)
+    draw(folder / "large.tif", side)
     options = ("--memory-limit", f"{limit}MiB", "--verify-tiles", "--device", "cpu", *words)
     mark, record = run_marked(folder / "large.tif", "-o", folder / target, *options)
     assert mark <= limit * MEBIBYTE, f"{mark / MEBIBYTE:.0f} MiB under a limit of {limit} MiB"
