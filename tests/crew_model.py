@@ -284,8 +284,6 @@ class _Step:
         self.block, self.index = target.name, 0
 
     def _return(self) -> None:
-        if not self.here.script:
-            raise Broken("a helper has left, and nobody told it to")
         job, *later = self.here.script
         missing = {(job, unit) for unit in range(self.model.jobs[job].units)} - self.done
         if missing or any(other is not None and other.working and other.working[0] == job for other in self.threads):

@@ -10,16 +10,14 @@ They sleep by a system call of Linux. Elsewhere work goes to the threads of pool
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import platform
 import signal
 import sys
 import threading
-import time
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,9 +32,6 @@ from edgeconv.hardware.threads import Limits, current_limits
 MAX_WOKEN = 4
 """Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
 rounds of four wake sixteen threads soonest."""
-LEAVE_SECONDS = 1.0
-"""Longest wait for the helpers when the interpreter ends."""
-
 OF_THE_THREAD_ITSELF = {
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
@@ -53,10 +48,6 @@ def unavailable_reason() -> str | None:
     if sys.maxsize < 2**32 or platform.machine().lower() not in FUTEX_NUMBERS:
         return f"threads of generated code are not adapted to {platform.machine()}"
     return None
-
-
-def _not_open(*arguments: int) -> None:
-    raise AssertionError("a crew is started before it runs")
 
 
 class NativeWork:
@@ -83,36 +74,35 @@ class NativeWork:
         `arguments` are by their places, without a gap; addresses among them belong to memory that the caller holds.
         `sleepers` is how many helpers the work is worth waking.
         """
-        self._code, self._name, self._units = code, name, units
-        self._asked, self._max_threads = asked, max_threads
+        self._asked, self._max_threads = asked, min(max_threads, MAX_THREADS)
         block = np.array([arguments[place] for place in sorted(arguments)], np.int64)
+        address = block.ctypes.data
         self.words = memoryview(block.data)
         """The arguments: three times as fast to write as the array."""
-        self._address = block.ctypes.data
-        self._job = np.zeros(len(JobField), np.int64)
-        constant = [JobField.FUNCTION, JobField.ARGUMENTS, JobField.UNITS, JobField.SLEEPERS]
-        self._job[constant] = (code.address(name), self._address, units, min(sleepers, MAX_WOKEN))
+        job = (code.address(name), address, units, 0, min(sleepers, MAX_WOKEN))
+        self._job = np.array(job, np.int64)  # as JobField lists them
         self.job_address = self._job.ctypes.data
         self.adapt(current_limits())
-        self._alone = code.function(ALONE, 1) if max_threads == 1 else None
-        if max_threads > 1 and unavailable_reason() is None:
+        self.run: Callable[[], None]
+        """Do all units, by this thread and by others that are free."""
+        if max_threads == 1:
+            self.run = partial(code.function(ALONE, 1), address)
+        elif unavailable_reason() is None:
             CREW.start(self.threads - 1, self.limits)
+            self.run = partial(CREW.run, self)
+        else:
+            work = code.function(name, 4)
+
+            def unit(number: int, worker: int) -> None:
+                work(address, worker, number, number + 1)
+
+            self.run = lambda: run_pieces(unit, units, self.threads)
 
     def adapt(self, limits: Limits) -> None:
         """Keep to what the process may use now."""
         self.limits = limits
-        self.threads = min(self._max_threads, self._asked or limits.threads, MAX_THREADS)
+        self.threads = min(self._max_threads, self._asked or limits.threads)
         self._job[JobField.THREADS] = self.threads
-
-    def run(self) -> None:
-        """Do all units, by this thread and by others that are free."""
-        if self._alone is not None:
-            self._alone(self._address)
-        elif unavailable_reason() is None:
-            CREW.run(self)
-        else:
-            work = self._code.function(self._name, 4)
-            run_pieces(lambda unit, worker: work(self._address, worker, unit, unit + 1), self._units, self.threads)
 
 
 class Crew:
@@ -125,101 +115,63 @@ class Crew:
         """Start anew; a forked child needs it, in which only the forking thread lives on."""
         self._lock = threading.Lock()
         self._helpers: list[threading.Thread] = []
-        self._words: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._words: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._address = 0
         self._closed = False
         self._limits: Limits | None = None
-        self._run: jit.NativeFunction = _not_open
 
-    def run(self, job: NativeWork) -> None:
-        """Do all units of the job, by this thread and by helpers that are free."""
+    def run(self, work: NativeWork) -> None:
+        """Do all units of the work, by this thread and by helpers that are free."""
         limits = current_limits()
-        if limits is not job.limits:
-            job.adapt(limits)
-        if limits is not self._limits or len(self._helpers) < job.threads - 1:
-            self.start(job.threads - 1, limits)
-        self._run(self._address, job.job_address)
+        if limits is not work.limits:
+            work.adapt(limits)
+        if limits is not self._limits or len(self._helpers) < work.threads - 1:
+            self.start(work.threads - 1, limits)
+        self._run(self._address, work.job_address)
 
     def start(self, helpers: int, limits: Limits) -> None:
-        """Have at least so many helpers, if the system gives them, on the cores that the process may use."""
+        """Have at least this many helpers, if the system gives them, on the cores that the process may use."""
         with self._lock:
-            self._open()
-            if limits is not self._limits:
+            if not self._address:
+                # It is never freed, as helpers may outlive the interpreter's last steps.
+                self._words = jit.aligned_zeros(CrewField.END)
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._words))
+                self._run = _code().function(crew_code.RUN, 2)
+                self._address = self._words.ctypes.data
+            if limits is not self._limits:  # helpers that run on learn of it when they sleep next
                 self._limits = limits
-                self._put_mask(limits.cpus)
-                for helper in self._helpers:
-                    _keep_to(limits.cpus, helper.native_id)
+                mask = np.zeros(MAX_CORES, np.uint8)
+                if limits.cpus is not None and max(limits.cpus) < MAX_CORES:
+                    mask[list(limits.cpus)] = 1
+                packed = np.packbits(mask, bitorder="little")
+                self._words[CrewField.FREE_MASK :][: packed.size] = packed
             while len(self._helpers) < helpers and not self._closed:
                 number = len(self._helpers) + 1
                 name = f"edgeconv-crew-{number}"
-                helper = threading.Thread(target=self._stay, args=(number,), name=name, daemon=True)
+                helper = threading.Thread(target=_stay, args=(self._address, number), name=name, daemon=True)
                 try:
                     helper.start()
                 except RuntimeError:  # a limit of the system, or the interpreter ends: fewer will do
                     self._closed = True
-                    break
-                self._helpers.append(helper)
-
-    def stop(self) -> None:
-        """Let the helpers go, and wait for them; from then on callers work alone."""
-        with self._lock:
-            self._closed = True
-            helpers = list(self._helpers)
-        if not helpers:
-            return
-        _code().function(crew_code.STOP, 2)(self._address, len(helpers))
-        deadline = time.monotonic() + LEAVE_SECONDS
-        for helper in helpers:
-            helper.join(max(0.0, deadline - time.monotonic()))
-
-    def _put_mask(self, cpus: frozenset[int] | None) -> None:
-        """The cores that helpers may run on, for those that go to sleep or have woken."""
-        mask = np.zeros(MAX_CORES, np.uint8)
-        if cpus is not None and max(cpus) < MAX_CORES:
-            mask[list(cpus)] = 1
-        packed = np.packbits(mask, bitorder="little")
-        self._words.view(np.uint8)[CrewField.FREE_MASK :][: packed.size] = packed
-
-    def _open(self) -> None:
-        """Make the memory, once; it is never freed, as helpers may outlive the interpreter's last steps."""
-        if self._address:
-            return
-        code = _code()
-        memory = jit.aligned_zeros(CrewField.END)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
-        self._words = memory.view(np.int64)
-        self._run = code.function(crew_code.RUN, 2)
-        self._address = memory.ctypes.data
-
-    def _stay(self, number: int) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - OF_THE_THREAD_ITSELF)
-        limits = self._limits
-        if limits is not None:
-            _keep_to(limits.cpus, threading.get_native_id())
-        _code().function(crew_code.STAY, 2)(self._address, number)
+                else:
+                    self._helpers.append(helper)
 
 
 CREW = Crew()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=CREW.forget_threads)
-atexit.register(CREW.stop)
+
+
+def _stay(address: int, number: int) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - OF_THE_THREAD_ITSELF)
+    _code().function(crew_code.STAY, 2)(address, number)
 
 
 @cache
 def _code() -> jit.Compiled:
-    """The compiled crew, which is never freed: see `Crew._open`."""
+    """The compiled crew, which is never freed, as the memory is not."""
     target = jit.processor()
     module = crew_code.write(FUTEX_NUMBERS[platform.machine().lower()], crew_code.pause_intrinsic(target.triple))
     code = jit.compile_module(str(module), target, effort=0)  # 15 ms sooner, and what it does is mostly waiting
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code
-
-
-def _keep_to(cpus: frozenset[int] | None, thread: int | None) -> None:
-    """Let a thread run on these cores only; one that has ended needs it no more."""
-    if cpus is None or thread is None:
-        return
-    try:
-        os.sched_setaffinity(thread, cpus)
-    except OSError:  # the cores have changed again, or the thread is gone
-        return

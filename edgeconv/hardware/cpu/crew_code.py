@@ -1,11 +1,11 @@
 """The generated code of the crew: how a caller hands units of work to threads that wait inside this code.
 
-Three functions over one block of memory, the crew, whose words `CrewField` lists:
+Two functions over one block of memory, the crew, whose words `CrewField` lists:
 
     run(crew, job)       a caller publishes its job, takes units of it itself, and waits until all are done; while the
                          crew has another caller's job it does units alone
-    stay(crew, n)        helper number n, from 1 on: takes units, spins for a while when there are none, sleeps
-    stop(crew, helpers)  makes all helpers come back from `stay`
+    stay(crew, n)        helper number n, from 1 on: takes units, spins for a while when there are none, sleeps, and
+                         never comes back: it ends with the process
 
 Units are claimed one by one, by a compare-and-swap of LEFT. What the job is stands in the caller's memory and is read
 only after a claim: until the claimed unit is reported as done the caller cannot return, so nothing there changes. A
@@ -31,7 +31,7 @@ from llvmlite import ir
 
 from edgeconv.hardware.cpu.emit import I32, I64, POINTER, SCALAR_BYTES, Array, Emitter, Scalar, Value, Variable
 
-RUN, STAY, STOP = "run", "stay", "stop"
+RUN, STAY = "run", "stay"
 
 FUTEX_NUMBERS = {"x86_64": 202, "amd64": 202, "aarch64": 98, "arm64": 98, "riscv64": 98}
 """The system call by the machine's name, on 64-bit Linux."""
@@ -84,9 +84,7 @@ class CrewField(IntEnum):
     """Where the last caller ran."""
     LAST_MISSED = 4 * APART_BYTES
     """When the last job that found helpers asleep ended, in nanoseconds."""
-    STOPPED = 5 * APART_BYTES
-    """Not 0: helpers leave."""
-    FREE_MASK = STOPPED + INT64_BYTES
+    FREE_MASK = 5 * APART_BYTES
     """`MASK_WORDS`: a bit for every core that helpers may run on; none where the system does not tell."""
     ASLEEP = 7 * APART_BYTES
     """int32[MAX_THREADS]: 1 for each helper that sleeps, or is about to."""
@@ -101,8 +99,8 @@ CALLER_ASLEEP = -(2**31)
 def write(futex_number: int, pause: str | None) -> ir.Module:
     """The module with all functions; `pause` is the intrinsic that tells the processor of a spinning loop."""
     module = ir.Module(name="crew")
-    for emitter, name, argument in ((_Caller, RUN, POINTER), (_Helper, STAY, I64), (_Stopper, STOP, I64)):
-        emitter(module, name, argument, futex_number, pause).write()
+    _Caller(module, RUN, POINTER, futex_number, pause).write()
+    _Helper(module, STAY, I64, futex_number, pause).write()
     return module
 
 
@@ -252,7 +250,8 @@ class _Caller(_CrewEmitter):
     def _share(self, job: Array, units: Value, first: Value) -> None:
         """Publish the job from unit `first` on, take part, and wait."""
         threads, sleepers = job[JobField.THREADS], job[JobField.SLEEPERS]
-        for field, word in ((CrewField.JOB, job.number), (CrewField.CALLER_CORE, self._core())):
+        core = self.call("sched_getcpu", I32).signed("int64")
+        for field, word in ((CrewField.JOB, job.number), (CrewField.CALLER_CORE, core)):
             with self.where(self.read(field).differs(word)):  # else the line stays in the caches of all cores
                 self.word(field).store_shared(word)
         self.word(CrewField.DONE, "int32").store_shared(first.narrow("int32"))
@@ -264,9 +263,6 @@ class _Caller(_CrewEmitter):
         self._wait(units.narrow("int32"))
         with self.where(missed.value > 0):
             self.word(CrewField.LAST_MISSED).store_shared(self.now())
-
-    def _core(self) -> Value:
-        return self.call("sched_getcpu", I32).signed("int64")
 
     def _wake_helpers(self, threads: Value, sleepers: Value, others: Value) -> Variable:
         """Those that find a unit; returns how many slept.
@@ -303,12 +299,12 @@ class _Helper(_CrewEmitter):
     def write(self) -> None:
         """The whole function."""
         self.number = Value(self, self.argument)
+        self._bind(self.word(CrewField.FREE_MASK))
         deadline = self.variable(self.now() + SPIN_NANOSECONDS)
-        with self.repeat() as leave:
+        with self.repeat():
             self._help(deadline)
-            leave(self.read(CrewField.STOPPED).differs(0))
             self._idle(deadline)
-        self.block.ret_void()
+        self.block.unreachable()
 
     def _help(self, deadline: Variable) -> None:
         """Take part in the job that is published, as far as it wants this helper."""
@@ -327,13 +323,12 @@ class _Helper(_CrewEmitter):
             deadline.value = self.now() + SPIN_NANOSECONDS
 
     def _idle(self, deadline: Variable) -> None:
-        """Until there is a unit for this helper, or it is to leave: awake up to the deadline, then asleep."""
+        """Until there is a unit for this helper: awake up to the deadline, then asleep."""
 
         def is_called() -> Value:
             word = self.read(CrewField.LEFT)
-            has_unit = (word & (2**HALF_BITS - 1)).differs(0) & (self.number < word >> HALF_BITS)
-            called: Value = has_unit | self.read(CrewField.STOPPED).differs(0)
-            return called
+            has_unit: Value = (word & (2**HALF_BITS - 1)).differs(0) & (self.number < word >> HALF_BITS)
+            return has_unit
 
         self.spin(deadline.value, is_called)
         with self.where(~is_called()):
@@ -359,14 +354,3 @@ class _Helper(_CrewEmitter):
     def _bind(self, mask: Array) -> None:
         """Let this thread run on the cores of the mask alone; a system that refuses leaves it where it is."""
         self.call("sched_setaffinity", I32, I32(0), I64(INT64_BYTES * MASK_WORDS), mask.address)
-
-
-class _Stopper(_CrewEmitter):
-    """Writes `stop`."""
-
-    def write(self) -> None:
-        """The whole function."""
-        helpers = Value(self, self.argument)
-        self.word(CrewField.STOPPED).swap("xchg", 1)
-        self.wake(helpers + 1, helpers)
-        self.block.ret_void()
