@@ -15,13 +15,13 @@ from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
 from edgeconv.bench.goals import GOALS, Goal, outcomes
 from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid
 from edgeconv.bench.peers import PEERS, peer_candidates
+from edgeconv.bench.record import Train
 from edgeconv.bench.rules import parse_rules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import tables
-from edgeconv.hardware.device import Train
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options

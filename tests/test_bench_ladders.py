@@ -39,7 +39,7 @@ class Clock(FakeDevice):
         call()
         return self.taken
 
-    def copier(self, moved_bytes: int) -> Callable[[], None]:
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
         return lambda: self.take(1e-4)
 
 

@@ -24,10 +24,11 @@ from bench_records import (
 )
 from problems import random_image
 
-from edgeconv.bench import record, runner
+from edgeconv.bench import measure, record, runner
 from edgeconv.bench.candidates import Bench
 from edgeconv.bench.grid import Case, CaseGrid, GridPart
 from edgeconv.bench.measure import pixels_for
+from edgeconv.bench.record import Train
 from edgeconv.bench.watch import Watch
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import plain
@@ -36,7 +37,6 @@ from edgeconv.export.schemas import schema
 from edgeconv.hardware.clocks import GpuReading
 from edgeconv.hardware.cpu import device as cpu
 from edgeconv.hardware.cpu.device import CpuDevice
-from edgeconv.hardware.device import Train
 from edgeconv.io.image import write_image
 
 
@@ -132,7 +132,7 @@ def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
 def test_a_device_behind_a_bus_has_it_timed_and_its_launches(monkeypatch) -> None:
     device = use(monkeypatch, TimedMethod("honest", [2e-3]))
     device.moves_data = True
-    device.train = lambda call, calls: Train(3e-3, 4e-3)
+    monkeypatch.setattr(measure, "time_train", lambda ready, bench: Train(3e-3, 4e-3))
     result = runner.run(runner.BenchRun(grid(8), FEW))
     copy, honest = result.rows
     assert honest.bus == copy.bus

@@ -65,9 +65,9 @@ def test_a_floor_reads_and_writes_what_it_is_told(monkeypatch: pytest.MonkeyPatc
     assert all(call.__self__.source.size >= 40_000 > 4 * 10_000 - 1 for call in tried[:apart])
 
 
-def test_the_processor_has_a_copier_for_every_size() -> None:
+def test_the_processor_has_a_floor_for_every_size() -> None:
     for moved in (0, 1, 1000, 3_000_000):
-        copy = get_device("cpu").copier(moved)
+        copy = get_device("cpu").floor(moved, moved)
         gc.collect()  # what it copies from and to stays
         copy()
 

@@ -22,13 +22,13 @@ from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
 from edgeconv.bench.ladders.conv import ConvRecord
-from edgeconv.bench.record import BenchRecord, BusPart, LeftOut
+from edgeconv.bench.record import BenchRecord, BusPart, LeftOut, Train
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
 from edgeconv.export.markdown import as_text
 from edgeconv.export.rows import every_row
 from edgeconv.export.schemas import AnyRecord
-from edgeconv.hardware.device import Roof, Train
+from edgeconv.hardware.device import Roof
 from edgeconv.run.report import RunReport
 
 EXPECTED = Path(__file__).parent / "expected"

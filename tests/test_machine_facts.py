@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from edgeconv.hardware import process
+from edgeconv.bench import quiet
 from edgeconv.hardware.cpu import caches
 
 
@@ -54,22 +54,22 @@ class PlayedClocks:
 @pytest.mark.parametrize(
     ("busy", "seconds"),
     [
-        (lambda now: 0.0, process.QUIET_LOOK_SECONDS),
-        (lambda now: 0.1, process.QUIET_LOOK_SECONDS),
-        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + process.QUIET_LOOK_SECONDS),
-        (lambda now: 1.0, process.MOST_QUIET_SECONDS),
+        (lambda now: 0.0, quiet.QUIET_LOOK_SECONDS),
+        (lambda now: 0.1, quiet.QUIET_LOOK_SECONDS),
+        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + quiet.QUIET_LOOK_SECONDS),
+        (lambda now: 1.0, quiet.MAX_QUIET_SECONDS),
     ],
 )
 def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: pytest.MonkeyPatch, busy, seconds):
     clocks = PlayedClocks(busy)
     for name in ("perf_counter", "process_time", "sleep"):
-        monkeypatch.setattr(process, name, getattr(clocks, name))
-    process.wait_until_quiet()
-    assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)
+        monkeypatch.setattr(quiet, name, getattr(clocks, name))
+    quiet.wait_until_quiet()
+    assert clocks.now == pytest.approx(seconds, abs=quiet.QUIET_LOOK_SECONDS * 1.5)
 
 
 @pytest.mark.parametrize(
-    ("main_thread_asks", "seconds"), [(True, process.MOST_QUIET_SECONDS), (False, process.QUIET_LOOK_SECONDS)]
+    ("main_thread_asks", "seconds"), [(True, quiet.MAX_QUIET_SECONDS), (False, quiet.QUIET_LOOK_SECONDS)]
 )
 def test_a_busy_main_thread_does_not_count_for_another_that_asks(
     monkeypatch: pytest.MonkeyPatch, main_thread_asks: bool, seconds: float
@@ -77,9 +77,9 @@ def test_a_busy_main_thread_does_not_count_for_another_that_asks(
     """A window draws on it while a bench asks from another: that is no method at work."""
     clocks = PlayedClocks(lambda now: 1.0)
     for name in ("perf_counter", "process_time", "sleep"):
-        monkeypatch.setattr(process, name, getattr(clocks, name))
-    monkeypatch.setattr(process, "_clock_of_thread", {threading.main_thread().ident: "of main"}.get)
-    monkeypatch.setattr(process, "_clock_gettime", lambda clock: {"of main": clocks.now}[clock])
+        monkeypatch.setattr(quiet, name, getattr(clocks, name))
+    monkeypatch.setattr(quiet, "_clock_of_thread", {threading.main_thread().ident: "of main"}.get)
+    monkeypatch.setattr(quiet, "_clock_gettime", lambda clock: {"of main": clocks.now}[clock])
     with ThreadPoolExecutor(1) as pool:
-        process.wait_until_quiet() if main_thread_asks else pool.submit(process.wait_until_quiet).result()
-    assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)
+        quiet.wait_until_quiet() if main_thread_asks else pool.submit(quiet.wait_until_quiet).result()
+    assert clocks.now == pytest.approx(seconds, abs=quiet.QUIET_LOOK_SECONDS * 1.5)

@@ -18,14 +18,14 @@ from run_reports import all_run_reports
 
 from edgeconv.api.figures import speed
 from edgeconv.batch.summary import STAGES, BatchSummary, PictureResult, summary_text, waterfall
-from edgeconv.bench.record import BenchRecord, BusPart, metrics_of
+from edgeconv.bench.record import BenchRecord, BusPart, Train, metrics_of
 from edgeconv.core.cost import Counts
 from edgeconv.core.records import plain
 from edgeconv.export import rows, tables
 from edgeconv.export.rows import HEADER
 from edgeconv.export.rows import export as export_csv
 from edgeconv.export.schemas import schema
-from edgeconv.hardware.device import Roof, Train
+from edgeconv.hardware.device import Roof
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
 

@@ -25,7 +25,8 @@ from edgeconv.api.figures import describe_series, sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, metrics_of
+from edgeconv.bench.quiet import wait_until_quiet
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
@@ -37,8 +38,7 @@ from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
-from edgeconv.hardware.device import L2State, Roof, Train
-from edgeconv.hardware.process import wait_until_quiet
+from edgeconv.hardware.device import L2State, Roof
 from edgeconv.io.resize import resize
 
 SETTLED_SECONDS = 0.02
@@ -205,7 +205,14 @@ def time_train(ready: Ready, bench: Bench) -> Train | None:
     if not bench.device.moves_data or ready.synchronize is not None:
         return None
     calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / _seconds(bench.once, ready))))
-    return bench.device.train(ready.run, calls)
+    ready.run()
+    bench.device.synchronize()
+    started = perf_counter()
+    for _ in range(calls):
+        ready.run()
+    queued = perf_counter()
+    bench.device.synchronize()
+    return Train((queued - started) / calls, (perf_counter() - started) / calls)
 
 
 def turns(

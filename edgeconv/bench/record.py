@@ -7,6 +7,7 @@ these classes. Exports and the tables in docs read only this.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,7 +31,7 @@ from edgeconv.core.records import (
     keyed_by,
     plain,
 )
-from edgeconv.hardware.device import L2_STATES, L2State, Roof, Train
+from edgeconv.hardware.device import L2_STATES, L2State, Roof
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
@@ -113,6 +114,16 @@ class BusPart(Part):
 
     host_to_device_seconds: Amount
     device_to_host_seconds: Amount
+
+
+@dataclass(frozen=True)
+class Train:
+    """What one call costs when many are put on a GPU back to back."""
+
+    enqueue_seconds: float
+    """Of the host's time, to put it in the queue."""
+    stream_seconds: float
+    """Until the next one can follow, host and GPU together."""
 
 
 class BenchRow(Part, kw_only=True):

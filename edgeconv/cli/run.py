@@ -54,7 +54,7 @@ def run(
     from edgeconv.api.auto import choose
     from edgeconv.core.records import to_json
     from edgeconv.errors import EXIT_OK, EdgeconvError
-    from edgeconv.hardware.process import seconds_since_process_start
+    from edgeconv.hardware.system_files import seconds_since_process_start
     from edgeconv.methods import require
     from edgeconv.run import whole
     from edgeconv.run.job import Job

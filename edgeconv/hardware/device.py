@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.choices import DeviceName
@@ -34,16 +35,6 @@ class Roof:
         return None if moved_bytes <= (self.cache_bytes or -1) else moved_bytes / self.copy_bytes_per_second
 
 
-@dataclass(frozen=True)
-class Train:
-    """What one call costs when many are put on a GPU back to back."""
-
-    enqueue_seconds: float
-    """Of the host's time, to put it in the queue."""
-    stream_seconds: float
-    """Until the next one can follow, host and GPU together."""
-
-
 class Device(ABC):
     """One processor. Arrays are NumPy's on the CPU and CuPy's on a GPU."""
 
@@ -61,24 +52,23 @@ class Device(ABC):
     def describe(self) -> dict[str, Any]:
         """Model, memory, driver and clocks, ready for JSON; keys carry their units."""
 
-    @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array on the device, its content undefined."""
+        return self.array_module.empty(shape, dtype)
 
-    @abstractmethod
     def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """A host array that the device reads and writes fastest (page-locked for a GPU)."""
+        return np.empty(shape, dtype)
 
-    @abstractmethod
     def copy_in(self, host: NDArray[Any], array: Any) -> None:
         """Host to device; returns when `host` may be changed again."""
+        np.copyto(array, host)
 
-    @abstractmethod
     def copy_out(self, array: Any, host: NDArray[Any]) -> None:
         """Device to host; returns when `host` is complete."""
+        np.copyto(host, array)
 
-    @abstractmethod
-    def synchronize(self) -> None:
+    def synchronize(self) -> None:  # noqa: B027 - nothing is ever pending on a processor
         """Wait for everything that was put on the device."""
 
     @abstractmethod
@@ -98,14 +88,6 @@ class Device(ABC):
         """
 
     @abstractmethod
-    def train(self, call: Callable[[], None], calls: int) -> Train | None:
-        """Time `calls` calls back to back; None where a call is over when it comes back."""
-
-    @abstractmethod
-    def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """A call that copies so much on the device that `moved_bytes` are read and written in all."""
-
-    @abstractmethod
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
         """A call that reads and writes so much on the device and nothing else, in the fastest of several shapes."""
 
@@ -117,12 +99,12 @@ class Device(ABC):
     def peak_bytes(self) -> int | None:
         """Most memory held at once so far: of the process on the CPU, of the pool on a GPU."""
 
-    @abstractmethod
     def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
         """A context in which this thread does not wait for others (on a GPU, with its own CUDA stream).
 
         `threads` bounds the helpers of this thread's transfers where others are busy beside it.
         """
+        return nullcontext()
 
     @abstractmethod
     def free_bytes(self) -> int | None:

@@ -7,6 +7,7 @@ and goes on with less to report: a picture never depends on them.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 
@@ -32,3 +33,13 @@ def system_files(folder: str, pattern: str) -> list[str]:
         return sorted(map(str, Path(folder).glob(pattern)))
     except OSError:
         return []
+
+
+def seconds_since_process_start() -> float | None:
+    """Wall time since the process began, where the system tells (Linux); None elsewhere."""
+    try:
+        fields = (read_system_file("/proc/self/stat") or "").rpartition(")")[2].split()
+        started_after_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_after_boot
+    except (OSError, AttributeError, ValueError, IndexError):
+        return None

@@ -242,7 +242,8 @@ def make_case(size: int, stride: int, device: Device) -> LadderCase:
 
     def ready(step: ConvStep, block: ConvBlock | None) -> Callable[[], None]:
         if not step.computes:
-            return device.copier(counts.fewest_bytes)
+            half = counts.fewest_bytes // 2
+            return device.floor(half, half)
         return partial(prepare(step, problem, block).run, image, out)
 
     return LadderCase(out, counts.nominal_flops, judge, ready)

@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import MemoryLimitError
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, last_level_cache_bytes
-from edgeconv.hardware.device import Device, L2State, Roof, Train
+from edgeconv.hardware.device import Device, L2State, Roof
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.threads import usable_threads
@@ -53,21 +52,6 @@ class CpuDevice(Device):
             "memory_bytes": total_memory_bytes(),
         }
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return np.empty(shape, dtype)
-
-    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        return np.empty(shape, dtype)
-
-    def copy_in(self, host: NDArray[Any], array: Any) -> None:
-        np.copyto(array, host)
-
-    def copy_out(self, array: Any, host: NDArray[Any]) -> None:
-        np.copyto(host, array)
-
-    def synchronize(self) -> None:
-        """Nothing is ever pending."""
-
     def time_once(
         self,
         call: Callable[[], None],
@@ -92,16 +76,8 @@ class CpuDevice(Device):
         call()
         return perf_counter() - started
 
-    def train(self, call: Callable[[], None], calls: int) -> Train | None:
-        """See Device.train: nothing is ever pending."""
-        return None
-
-    def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """See Device.copier: one thread, or all usable ones, past the caches or not, whichever is fastest here."""
-        return min(_copies(max(1, moved_bytes // 2)), key=_best_seconds)
-
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
-        """See Device.floor: as `copier`, and by code that reads and writes unlike amounts."""
+        """See Device.floor: one thread, or all usable ones, past the caches or not."""
         from edgeconv.hardware.cpu.limits import moves
 
         shapes: Iterable[Callable[[], None]] = map(attrgetter("run"), moves(read_bytes, written_bytes))
@@ -128,10 +104,6 @@ class CpuDevice(Device):
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
-        """See Device.own_stream: threads never wait for each other here."""
-        return nullcontext()
 
     def free_bytes(self) -> int | None:
         """See Device.free_bytes: what Linux can give without swapping."""

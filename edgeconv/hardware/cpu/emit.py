@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import numpy as np
 from llvmlite import ir
 from llvmlite.ir.instructions import StoreAtomicInstr
 
@@ -34,16 +35,7 @@ LLVM_TYPE: dict[str, ir.Type] = {
     "float32": ir.FloatType(),
     "float64": ir.DoubleType(),
 }
-SCALAR_BYTES: dict[Scalar, int] = {
-    "uint8": 1,
-    "uint16": 2,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "float16": 2,
-    "float32": 4,
-    "float64": 8,
-}
+SCALAR_BYTES: dict[Scalar, int] = {scalar: np.dtype(scalar).itemsize for scalar in get_args(Scalar)}
 UNSIGNED_MAX: dict[Scalar, int] = {"uint8": 0xFF, "uint16": 0xFFFF}
 _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
@@ -80,6 +72,23 @@ def _constant(kind: ir.Type, value: float) -> ir.Constant:
     return _Splat(kind, one) if isinstance(kind, ir.VectorType) else one
 
 
+def _operator(of_integers: str, of_floats: str = "") -> Callable[[Value, Value | float], Value]:
+    def write(self: Value, other: Value | float) -> Value:
+        instruction = getattr(self._e.block, of_floats if self.is_float else of_integers)
+        return Value(self._e, instruction(self.ir, self._given(other)))
+
+    return write
+
+
+def _comparison(sign: str) -> Callable[[Value, Value | float], Value]:
+    def write(self: Value, other: Value | float) -> Value:
+        block = self._e.block
+        compare = block.fcmp_ordered if self.is_float else block.icmp_signed
+        return Value(self._e, compare(sign, self.ir, self._given(other)))
+
+    return write
+
+
 class Value:
     """A number or a vector of numbers in the function under way. Comparisons of integers are of signed ones."""
 
@@ -110,49 +119,28 @@ class Value:
     def _given(self, other: Value | float) -> Any:
         return other.ir if isinstance(other, Value) else _constant(self.ir.type, other)
 
-    def _do(self, name: str, other: Value | float, of_floats: str = "") -> Value:
-        instruction = getattr(self._e.block, of_floats if self.is_float else name)
-        return Value(self._e, instruction(self.ir, self._given(other)))
+    __add__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __mul__ = _operator("mul", "fmul")
+    __floordiv__ = _operator("sdiv")
+    __mod__ = _operator("srem")
+    __and__ = _operator("and_")
+    __or__ = _operator("or_")
+    __xor__ = _operator("xor")
+    __lshift__ = _operator("shl")
+    __rshift__ = _operator("lshr")
+    """Without a sign: zeros come in from above."""
 
-    def _compare(self, sign: str, other: Value | float) -> Value:
-        block = self._e.block
-        compare = block.fcmp_ordered if self.is_float else block.icmp_signed
-        return Value(self._e, compare(sign, self.ir, self._given(other)))
-
-    def __add__(self, other: Value | float) -> Value:
-        return self._do("add", other, "fadd")
-
-    def __sub__(self, other: Value | float) -> Value:
-        return self._do("sub", other, "fsub")
-
-    def __mul__(self, other: Value | float) -> Value:
-        return self._do("mul", other, "fmul")
-
-    def __floordiv__(self, other: Value | int) -> Value:
-        return self._do("sdiv", other)
-
-    def __mod__(self, other: Value | int) -> Value:
-        return self._do("srem", other)
-
-    def __and__(self, other: Value | int) -> Value:
-        return self._do("and_", other)
-
-    def __or__(self, other: Value | int) -> Value:
-        return self._do("or_", other)
-
-    def __xor__(self, other: Value | int) -> Value:
-        return self._do("xor", other)
-
-    def __lshift__(self, other: Value | int) -> Value:
-        return self._do("shl", other)
-
-    def __rshift__(self, other: Value | int) -> Value:
-        """Without a sign: zeros come in from above."""
-        return self._do("lshr", other)
+    __lt__ = _comparison("<")
+    __le__ = _comparison("<=")
+    __gt__ = _comparison(">")
+    __ge__ = _comparison(">=")
+    equals = _comparison("==")
+    differs = _comparison("!=")
 
     def shift_signed(self, bits: int) -> Value:
         """To the right; the sign stays."""
-        return self._do("ashr", bits)
+        return Value(self._e, self._e.block.ashr(self.ir, self._given(bits)))
 
     def __invert__(self) -> Value:
         return Value(self._e, self._e.block.not_(self.ir))
@@ -162,26 +150,6 @@ class Value:
 
     def __abs__(self) -> Value:
         return self.call("llvm.fabs") if self.is_float else self.call("llvm.abs", flags=(I1(0),))
-
-    def __lt__(self, other: Value | float) -> Value:
-        return self._compare("<", other)
-
-    def __le__(self, other: Value | float) -> Value:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Value | float) -> Value:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Value | float) -> Value:
-        return self._compare(">=", other)
-
-    def equals(self, other: Value | float) -> Value:
-        """Whether both are the same, lane by lane."""
-        return self._compare("==", other)
-
-    def differs(self, other: Value | float) -> Value:
-        """Whether they are not."""
-        return self._compare("!=", other)
 
     def is_nan(self) -> Value:
         """Of floats."""

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache, reduce
 from itertools import product
+from operator import add
 from typing import Literal
 
 import numpy as np
@@ -165,7 +166,7 @@ def write_multiply_adds(lanes: int) -> str:
         for chain in chains:
             value = chain.value
             chain.value = value.times(0.5, value.like(1.0))
-    total = reduce(Value.__add__, [chain.value for chain in chains])
+    total = reduce(add, [chain.value for chain in chains])
     Array(e, rows, "float32").at(Value(e, worker) * lanes).store(total)
     e.block.ret_void()
     return str(e.module)

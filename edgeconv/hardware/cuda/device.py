@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -20,7 +19,7 @@ from edgeconv.hardware import clocks
 from edgeconv.hardware.cuda import limits
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_failure
-from edgeconv.hardware.device import Device, L2State, Roof, Train
+from edgeconv.hardware.device import Device, L2State, Roof
 from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
 
 COPY_BYTES = 256 * 2**20
@@ -59,9 +58,6 @@ class CudaDevice(Device):
             "runtime_cuda_version": runtime.runtimeGetVersion(),
             **_clocks(),
         }
-
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return cupy.empty(shape, dtype)
 
     def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         kind = np.dtype(dtype)
@@ -135,22 +131,6 @@ class CudaDevice(Device):
         stop.record()
         stop.synchronize()
         return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
-
-    def train(self, call: Callable[[], None], calls: int) -> Train | None:
-        call()
-        self.synchronize()
-        started = time.perf_counter()
-        for _ in range(calls):
-            call()
-        queued = time.perf_counter()
-        self.synchronize()
-        return Train((queued - started) / calls, (time.perf_counter() - started) / calls)
-
-    def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """See Device.copier: the driver's device-to-device copy."""
-        source = cupy.zeros(max(1, moved_bytes // 2), cupy.uint8)
-        target = cupy.empty_like(source)
-        return lambda: target.data.copy_from_device_async(source.data, source.nbytes, _stream())
 
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
         """See Device.floor: two kernels, one in several grids; the driver's copy where as much is read as written."""

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from operator import or_
 
 from llvmlite import ir
 
@@ -205,10 +206,8 @@ class CannyHysteresis:
         def strong(at: Value) -> Value:
             return self.strong.at(at).load(lanes) if lanes else self.strong[at]
 
-        left, right = (
-            reduce(Value.__or__, [strong(at + distance) for at in (above, place, below)]) for distance in (-1, 1)
-        )
-        column = reduce(Value.__or__, [strong(above), own, strong(below)])
+        left, right = (reduce(or_, [strong(at + distance) for at in (above, place, below)]) for distance in (-1, 1))
+        column = reduce(or_, [strong(above), own, strong(below)])
         return _widened(column) | left >> (WORD_BITS - 1) | (right & 1) << (WORD_BITS - 1)
 
     def _undecided(self, place: Value, lanes: int = 0) -> Value:

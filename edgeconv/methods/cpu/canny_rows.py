@@ -16,6 +16,7 @@ which is a whole number itself only for gx = 0, a gradient is flat where |gy| <=
 from __future__ import annotations
 
 from functools import reduce
+from operator import add
 
 from llvmlite import ir
 
@@ -264,4 +265,4 @@ def _weighted(taps: list[Value], weights: tuple[int, ...]) -> Value:
     middle = len(taps) // 2
     sums = [first + last for first, last in zip(taps[:middle], reversed(taps), strict=False)]
     terms = zip([*sums, taps[middle]], weights, strict=False)
-    return reduce(Value.__add__, [value if weight == 1 else value * weight for value, weight in terms])
+    return reduce(add, [value if weight == 1 else value * weight for value, weight in terms])

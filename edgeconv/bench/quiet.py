@@ -1,33 +1,20 @@
-"""What the system says of this process."""
+"""Waiting for the threads of this process to rest before the next candidate is timed."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from threading import current_thread, main_thread
 from time import perf_counter, process_time, sleep
 
-from edgeconv.hardware.system_files import read_system_file
-
 _clock_gettime = getattr(time, "clock_gettime", None)
 _clock_of_thread = getattr(time, "pthread_getcpuclockid", None)
 """Both Unix alone, the second not macOS."""
 
-MOST_QUIET_SECONDS = 0.25
+MAX_QUIET_SECONDS = 0.25
 QUIET_LOOK_SECONDS = 0.002
 QUIET_SHARE = 0.2
 """Of one core, in all threads together."""
-
-
-def seconds_since_process_start() -> float | None:
-    """Wall time since the process began, where the system tells (Linux); None elsewhere."""
-    try:
-        fields = (read_system_file("/proc/self/stat") or "").rpartition(")")[2].split()
-        started_after_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_after_boot
-    except (OSError, AttributeError, ValueError, IndexError):
-        return None
 
 
 def _clock_of_others() -> Callable[[], float]:
@@ -43,12 +30,12 @@ def _clock_of_others() -> Callable[[], float]:
 
 
 def wait_until_quiet() -> None:
-    """Wait until the threads of this process rest, `MOST_QUIET_SECONDS` at most.
+    """Wait until the threads of this process rest, `MAX_QUIET_SECONDS` at most.
 
     Threads of many libraries spin for milliseconds after their last work (OpenMP's, ONNX Runtime's), on the very cores
     that the next to be timed would work on.
     """
-    deadline, clock = perf_counter() + MOST_QUIET_SECONDS, _clock_of_others()
+    deadline, clock = perf_counter() + MAX_QUIET_SECONDS, _clock_of_others()
     while (started := perf_counter()) < deadline:
         before = clock()
         sleep(QUIET_LOOK_SECONDS)
