@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from random import Random
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -103,23 +102,12 @@ class Model:
     def explore(self, max_states: int) -> int:
         """Visit every state; the number of them."""
         seen, todo = {self.start}, [self.start]
-        while todo:
-            state = todo.pop()
-            after = self._after(state)
-            for new in after:
-                if new not in seen:
-                    seen.add(new)
-                    todo.append(new)
-            if len(seen) > max_states:
-                raise RuntimeError(f"more than {max_states} states")
+        while todo and len(seen) <= max_states:
+            after = set(self._after(todo.pop())) - seen
+            seen |= after
+            todo += after
+        assert not todo, f"more than {max_states} states"
         return len(seen)
-
-    def wander(self, random: Random, walks: int) -> None:
-        """Go along some random orders to their ends, where there are too many states to visit them all."""
-        for _ in range(walks):
-            state = self.start
-            while after := self._after(state):
-                state = random.choice(after)
 
     def _after(self, state: State) -> list[State]:
         """The states that one step of any thread leads to; none is an end, where all jobs must be over."""

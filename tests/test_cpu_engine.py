@@ -86,6 +86,8 @@ CUT_UP = [
     Case("prewitt", "each", "uint8", "abs", shape=(75, 1500), padding=70, border="reflect101"),
     Case("sobel", "mix", "uint8", "raw", shape=(75, 1500)),
     Case("kirsch", "luma", "uint16", "clip", shape=(75, 1500), stride=2),
+    Case("robinson", "luma", "uint8", "abs", shape=(75, 1500)),
+    Case("kirsch", "each", "uint8", "abs", shape=(75, 1500), stride=5),
     Case(RANDOM, "mix", "float32", "raw", shape=(75, 1500), stride=3, border="reflect"),
     Case(RANDOM, "mix", "float16", "abs", shape=(75, 1500), padding=4, border="replicate"),
     Case(RANDOM, "mix", "uint8", "abs", shape=(75, 1500)),
@@ -130,22 +132,39 @@ def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
             assert_right(run_on_host(SLIDING.prepare(problem, Options(threads=2)), image, problem))
 
 
-@pytest.mark.parametrize("filters", [0, 4, 10])
-@pytest.mark.parametrize("offset_bytes", [0, 4, 16, 60])
-def test_streaming_stores_suit_any_alignment_of_the_output(offset_bytes, filters, monkeypatch):
-    """Also where several outputs are put together."""
+@pytest.mark.parametrize("offset", [0, 1, 31, 63])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("kirsch", "each", "uint8", "abs", shape=(5, 333)),
+        Case("robinson", "each", "uint8", "abs", shape=(5, 333)),
+        Case("kirsch", "luma", "uint8", "abs", shape=(5, 333)),
+        Case("robinson", "mix", "float32", "abs", shape=(5, 333)),
+        Case("sobel", "mix", "uint16", "abs", shape=(5, 333), stride=4),
+        Case("laplacian8", "each", "uint8", "abs", shape=(5, 333), stride=5),
+        Case("kirsch", "each", "uint8", "abs", shape=(5, 333), stride=6),
+        Case(RANDOM, "mix", "float32", "raw", shape=(5, 333), filters=4),
+        Case(RANDOM, "mix", "float32", "raw", shape=(5, 333), filters=10),
+    ],
+    ids=str,
+)
+def test_nothing_is_written_outside_the_output_and_no_sample_outside_the_picture_matters(case, offset, monkeypatch):
+    """Views that begin at any sample, with other values all around them, past the caches."""
     monkeypatch.setattr(native, "STREAMING_BYTES", 0)
-    problem = Case(RANDOM, "mix", "float32", "raw", shape=(5, 1111), filters=filters).problem()
-    image = random_image(5, 1111, "float32")
-    plan = SLIDING.prepare(problem, Options())
-    expected = run_on_host(plan, image, problem).out
-    memory = jit.aligned_zeros(problem.output_bytes + 128)
-    memory[:] = 0x5A
-    out = memory[offset_bytes : offset_bytes + problem.output_bytes].view(np.float32).reshape(problem.output_shape)
-    plan.run(image, out)
-    assert np.array_equal(out, expected)
-    assert (memory[:offset_bytes] == 0x5A).all()
-    assert (memory[offset_bytes + problem.output_bytes :] == 0x5A).all()
+    problem = case.problem()
+    samples = image_of(problem)
+    plan = SLIDING.prepare(problem, Options(threads=2))
+    expected = run_on_host(plan, samples, problem).out
+    for around in (0, 1):
+        memory = np.full(samples.size + 256, around, samples.dtype)
+        image = memory[offset : offset + samples.size].reshape(samples.shape)
+        image[...] = samples
+        memory = np.full(expected.size + 256, 7, expected.dtype)
+        out = memory[offset : offset + expected.size].reshape(expected.shape)
+        plan.run(image, out)
+        assert np.array_equal(out, expected)
+        assert (memory[:offset] == 7).all()
+        assert (memory[offset + expected.size :] == 7).all()
 
 
 @pytest.mark.parametrize(

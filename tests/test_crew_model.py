@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from crew_model import Broken, Model, ModelJob
 
@@ -36,11 +34,6 @@ ALONE = ModelJob(units=1, threads=1)
 def test_every_order_of_steps_does_every_unit_once(callers: list[list[ModelJob]], sleepers: int) -> None:
     visited = Model(callers, 1, sleepers).explore(MOST_STATES)
     assert visited > 500  # the model has not stopped at its first step
-
-
-def test_random_orders_of_two_callers_and_two_helpers() -> None:
-    callers = [[ModelJob(2, 3), ModelJob(3, 2)], [TWO, ModelJob(1, 3)]]
-    Model(callers, helpers=2).wander(random.Random(1), walks=20)
 
 
 def every_helper_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
