@@ -33,6 +33,9 @@ FormName = Literal[
 ]
 
 
+NO_MORE_ROUNDINGS = "within the bound of the plain sum: no term is rounded more often"
+
+
 @dataclass(frozen=True)
 class Form:
     """A line of the table, in words."""
@@ -40,17 +43,14 @@ class Form:
     name: FormName
     computes: str
     condition: str
-    error: str
+    error: str = f"none in integers; else {NO_MORE_ROUNDINGS}"
 
-
-NO_MORE_ROUNDINGS = "within the bound of the plain sum: no term is rounded more often"
 
 FORMS: tuple[Form, ...] = (
     Form(
         "channel sum",
         "the input channels are added, then filtered once",
         "every output's kernels are equal for all input channels, bit for bit",
-        f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
         "weighted channel",
@@ -77,21 +77,18 @@ FORMS: tuple[Form, ...] = (
         "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 "
         "in the centre; the picture is of whole numbers (an infinity less itself is no number), or, on a GPU, of "
         "floats: outputs that are not finite are computed again by the plain sum",
-        f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
         "ring of differences",
         "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
         "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact "
         "integers, or, on a GPU, any: there outputs of floats that are not finite are computed again by the plain sum",
-        f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
         "equal taps",
         "samples whose weights are equal up to their sign are added first, and multiplied once",
         "in every direction and output the same samples, with the same signs; it saves operations; the picture is of "
         "whole numbers",
-        f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
         "gradient",
@@ -99,7 +96,6 @@ FORMS: tuple[Form, ...] = (
         "last) + b · middle of three of them across it",
         "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers, "
         "or, on a GPU, of floats: outputs that are not finite are computed again by the plain sum",
-        f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
 )
 
