@@ -71,18 +71,25 @@ def replace_outputs(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, np.n
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
 
 
-def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
-    picture: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("filters", "row", "channel"), [(None, 20, 1), (["sobel-x", "sobel-y", "laplacian8"], 100, 2)], ids=["one", "bank"]
+)
+def test_a_method_that_errs_in_one_sample_is_found(
+    picture: Path, monkeypatch: pytest.MonkeyPatch, filters: list[str] | None, row: int, channel: int
 ) -> None:
+    """Of a bank in the last filter, which stands below the others."""
+
     def err(method: str, out: np.ndarray) -> None:
         if method == "opencv":
-            out[20, 30, 1] = out[20, 30, 1] + 2 if out[20, 30, 1] < 200 else out[20, 30, 1] - 2
+            out[20, 30, channel] ^= 8
 
     replace_outputs(monkeypatch, err)
-    done = methods.run(str(picture), make_request(), Options(), results.Wanted())
+    request = make_request() if filters is None else make_request(filter_bank(filters))
+    done = methods.run(str(picture), request, Options(), results.Wanted())
     assert done.exit_code == 1
     (found,) = done.record.comparisons
-    assert (found.worst.x, found.worst.y, found.worst.channel) == (30, 20, "G")
+    assert (found.worst.x, found.worst.y) == (30, row)
+    assert filters or found.worst.channel == "G"
     assert "WRONG, 1 beyond their error bounds" in done.text
     assert "opencv on CPU: no time, as its output is wrong" in done.text
     assert done.record.methods[1].kernel is None
@@ -160,22 +167,6 @@ def test_a_bank_is_compared_filter_below_filter(picture: Path, words: str, chann
     assert (done.code, found["same"]) == (0, True)
     assert found["reference"]["layout"] == f"{width}×{3 * height}×{1 if channels == 'mix' else 3} uint8"
     assert {method["name"] for method in found["methods"]} >= {"reference", "opencv", "sliding", "im2col"}
-
-
-def test_a_wrong_filter_of_a_bank_is_found(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last of three, in one method alone."""
-
-    def err(method: str, out: np.ndarray) -> None:
-        if method == "opencv":
-            out[5, 7, 2] ^= 8
-
-    replace_outputs(monkeypatch, err)
-    request = make_request(filter_bank(["sobel-x", "sobel-y", "laplacian8"]))
-    done = methods.run(str(picture), request, Options(), results.Wanted())
-    assert done.exit_code == 1
-    height = read_image(picture).pixels.shape[0]
-    (found,) = done.record.comparisons
-    assert (found.worst.y, found.worst.x) == (2 * height + 5, 7)
 
 
 def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(

@@ -14,8 +14,6 @@ from diff_page import Shown
 from jsonschema import Draft202012Validator
 from picture_files import smooth_image
 
-from edgeconv.difference.figures import Allowance, Box, of_pair
-from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.image import write_image
 
@@ -32,14 +30,6 @@ def pair() -> tuple[np.ndarray, np.ndarray]:
     for y, x in SPOTS:
         other[y : y + 10, x : x + 10] += 9
     return reference, other
-
-
-def test_what_cannot_be_ignored_is_refused() -> None:
-    for box in (Box(0, 0, WIDTH, 5), Box(5, 0, 4, 5), Box(0, HEIGHT, 1, HEIGHT)):
-        with pytest.raises(UsageError, match=r"--ignore: the region x .* is not within 320×200 pixels"):
-            of_pair(*pair(), Allowance(ignored_regions=(box,)))
-    with pytest.raises(UsageError, match="leaves no pixel to judge"):
-        of_pair(*pair(), Allowance(ignored_regions=(Box(0, 0, 199, HEIGHT - 1), Box(150, 0, WIDTH - 1, HEIGHT - 1))))
 
 
 def region(y: int, x: int, **more: str) -> dict[str, object]:

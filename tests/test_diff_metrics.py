@@ -235,8 +235,15 @@ def test_what_is_allowed_decides(allowance: Allowance, same: bool) -> None:
     assert of_pair(*hand_made(), allowance).same is same
 
 
+BEYOND = [Box(0, 0, 8, 1), Box(5, 0, 4, 1), Box(0, 6, 1, 6), Box(0, 0, 7, 5)]
+
+
 @pytest.mark.parametrize(
-    "allowance", [Allowance(atol=-1), Allowance(rtol=math.nan), Allowance(ulp=1), Allowance(ignore_border=3)]
+    "allowance",
+    [
+        *(Allowance(atol=-1), Allowance(rtol=math.nan), Allowance(ulp=1), Allowance(ignore_border=3)),
+        *(Allowance(ignored_regions=(box,)) for box in BEYOND),
+    ],
 )
 def test_an_allowance_without_meaning_is_refused(allowance: Allowance) -> None:
     with pytest.raises(UsageError):

@@ -115,17 +115,6 @@ def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selector", ["#zoom-in", "#mode-swipe", "summary", "body", ".skip"])
-def test_keys_work_wherever_the_focus_is(shown: Shown, selector: str) -> None:
-    shown.browser.run(f"(document.querySelector({selector!r}) ?? document.body).focus()")
-    before = zoom(shown)
-    shown.browser.key("+")
-    assert zoom(shown) == pytest.approx(2 * before, rel=0.01)
-    shown.browser.key("h")
-    assert shown.browser.run("document.getElementById('mode-heat').checked")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("selector", ["#input", "#mix"])
 def test_keys_in_fields_are_the_fields_own(shown: Shown, selector: str) -> None:
     shown.keys("s" if selector == "#mix" else "b")

@@ -22,7 +22,6 @@ from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
 from edgeconv.io.image import read_image, write_image
 
-POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, devices and pipes")
 SIGPIPE_EXIT = 141
 
 PRINTING = {
@@ -64,7 +63,6 @@ def test_the_table_of_what_commands_print_is_complete() -> None:
     assert PRINTING.keys() == COMMANDS.keys()
 
 
-@POSIX
 @pytest.mark.parametrize(
     "words", [*(f"{name} --help" for name in COMMANDS), *(words for each in PRINTING.values() for words in each)]
 )
@@ -77,7 +75,6 @@ def test_a_closed_pipe_ends_every_command_quietly(folder: Path, monkeypatch: pyt
     assert (done.code, done.err) == (SIGPIPE_EXIT, "")
 
 
-@POSIX
 @pytest.mark.parametrize(("words", "errors"), [("nonsense", subprocess.STDOUT), ("filters", subprocess.PIPE)])
 def test_a_closed_pipe_ends_the_process_itself_quietly(folder: Path, words: str, errors: int) -> None:
     with closed_pipe() as pipe:
@@ -86,7 +83,6 @@ def test_a_closed_pipe_ends_the_process_itself_quietly(folder: Path, words: str,
     assert (done.returncode, done.stderr or b"") == (SIGPIPE_EXIT, b"")
 
 
-@POSIX
 def test_a_pipe_that_is_named_and_closed_ends_the_command_quietly(folder: Path) -> None:
     os.mkfifo("pipe")
     opened = threading.Thread(target=lambda: os.close(os.open("pipe", os.O_RDONLY)))
@@ -97,7 +93,6 @@ def test_a_pipe_that_is_named_and_closed_ends_the_command_quietly(folder: Path) 
     assert (done.code, done.err) == (SIGPIPE_EXIT, "")
 
 
-@POSIX
 def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
     done = shell('"$0" -m edgeconv nonsense 2>&-', folder)
     assert (done.code, done.out) == (2, b"")
@@ -105,7 +100,6 @@ def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
     assert done.code == 0
 
 
-@POSIX
 @pytest.mark.parametrize(
     "module", ["typer", "edgeconv.cli", "edgeconv.options", "edgeconv.cli.run", "edgeconv.run.whole", "numpy", "cv2"]
 )
@@ -127,7 +121,6 @@ def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module:
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
 
 
-@POSIX
 @pytest.mark.parametrize("moment", ["swallowed", "at the end of an object", "after the end"])
 def test_an_interrupt_that_python_or_a_library_would_lose_still_ends_the_command(folder: Path, moment: str) -> None:
     kill = f"import os; os.kill(os.getpid(), {int(signal.SIGINT)})"
@@ -155,7 +148,6 @@ def test_the_installed_command_listens_before_it_loads() -> None:
 QUICK = ("-m", "opencv", "--samples", "0", "--check", "none")
 
 
-@POSIX
 @pytest.mark.parametrize("options", [(), ("--json",), ("--overwrite",)])
 def test_a_device_takes_the_picture_alone(folder: Path, options: tuple[str, ...]) -> None:
     done = edgeconv("run", "photo.png", *QUICK, "-o", os.devnull, *options)
@@ -166,7 +158,6 @@ def test_a_device_takes_the_picture_alone(folder: Path, options: tuple[str, ...]
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
 
 
-@POSIX
 def test_a_pipe_takes_the_picture_alone(folder: Path) -> None:
     os.mkfifo("pipe.png")
     taken: list[bytes] = []
@@ -180,7 +171,6 @@ def test_a_pipe_takes_the_picture_alone(folder: Path) -> None:
     assert not Path("pipe.json").exists()
 
 
-@POSIX
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
 @pytest.mark.parametrize(
     ("words", "says"),
