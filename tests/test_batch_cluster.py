@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import signal
+import socket
+import ssl
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,8 @@ import pytest
 from batch_folders import ROW, RULES, contents, draw_photos, held_batch, run_here, settings_for
 from command import edgeconv
 from distributed import LocalCluster
-from meet import wait_until
+from distributed.security import Security
+from meet import patience, wait_until
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -38,7 +42,6 @@ from edgeconv.options import Workers
 PICTURES = 24
 TWO_WORKERS = [Seat(1), Seat(1)]
 TWO_PROCESSES = ("--scheduler", "local", "--jobs", "2")
-POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 
 @pytest.fixture
@@ -115,10 +118,12 @@ def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: 
     assert inputs_in_ledger(out) == once_each(photos)
 
 
-class DiesOnce(PictureProcessor):
-    """Ends its process without a word after the output of one picture is written and before anybody is told."""
+class Mortal(PictureProcessor):
+    """Ends every process that takes one certain picture, and once after the output of another is written."""
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
+        if tasks[0].stem == "007":
+            os._exit(9)
         results = super().process(tasks)
         mark = Path(tasks[0].source).parent.parent / "died"
         if tasks[0].stem == "013" and not mark.exists():
@@ -128,49 +133,26 @@ class DiesOnce(PictureProcessor):
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
+def test_a_picture_that_ends_every_worker_fails_alone_and_a_worker_that_dies_costs_nothing(photos: Path) -> None:
+    """Also where no worker starts again as soon as Dask would have it."""
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
-    work, tasks = work_of(DiesOnce, photos, out)
-    settled: list[PictureResult] = []
-    with local_cluster(TWO_WORKERS, 60.0, print) as engine:
-        seen = list(engine.run(work, tasks, lambda: False, settled.append))
+    work, tasks = work_of(Mortal, photos, out)
+    recorded: list[PictureResult] = []
+    impatient = {"distributed.scheduler.allowed-failures": 2, "distributed.deploy.lost-worker-timeout": 0}
+    with dask.config.set(impatient), local_cluster(TWO_WORKERS, 60.0, print) as engine:
+        seen = list(engine.run(work, tasks, lambda: False, recorded.append))
     assert (photos.parent / "died").exists()
-    assert seen == settled
-    assert [outcome.error for outcome in settled if outcome.state != "done"] == []
-    assert Counter(Path(outcome.source).name for outcome in settled) == once_each(photos)
-    assert contents(out) == contents(expected)
-
-
-class Deadly(PictureProcessor):
-    """Ends every process that takes one certain picture."""
-
-    def process(self, tasks: list[Task]) -> list[PictureResult]:
-        if tasks[0].stem == "007":
-            os._exit(9)
-        return super().process(tasks)
-
-
-@pytest.mark.slow
-def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
-    """Also where no worker starts again as soon as Dask would have it."""
-    work, tasks = work_of(Deadly, photos, photos.parent / "out")
-    settled: list[PictureResult] = []
-    impatient = {"distributed.scheduler.allowed-failures": 1, "distributed.deploy.lost-worker-timeout": 0}
-    with (
-        dask.config.set(impatient),
-        local_cluster(TWO_WORKERS, 60.0, print) as engine,
-    ):
-        list(engine.run(work, tasks, lambda: False, settled.append))
-    (failed,) = (outcome for outcome in settled if outcome.state == "failed")
+    assert seen == recorded
+    assert Counter(Path(result.source).name for result in recorded) == once_each(photos)
+    (failed,) = (result for result in recorded if result.state != "done")
     assert "007.png: every worker that had this picture terminated" in str(failed.error)
     assert failed.row is not None
     assert failed.row.input_realpath == os.path.realpath(photos / "007.png")
-    assert len(settled) == PICTURES
+    assert contents(out) == {name: data for name, data in contents(expected).items() if not name.startswith("007")}
 
 
 @pytest.mark.slow
-@POSIX_SIGNALS
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, number: signal.Signals) -> None:
     """It comes when the first picture is done: two workers have two each by then."""
@@ -191,7 +173,6 @@ def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, numb
 
 
 @pytest.mark.slow
-@POSIX_SIGNALS
 def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None:
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
@@ -205,17 +186,6 @@ def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None
     assert edgeconv("batch", photos, "-o", out, *RULES, "--resume").code == 0
     assert contents(out) == contents(expected)
     assert edgeconv("verify", out).code == 0
-
-
-@pytest.mark.slow
-def test_a_limit_of_failures_stops_a_cluster_too(photos: Path) -> None:
-    for path in photos.iterdir():
-        path.write_bytes(b"no picture")
-    with local_cluster(TWO_WORKERS, 60.0, print) as engine:
-        summary = run_here([photos], photos.parent / "out", engine=engine, max_failures=1)
-    assert summary.stopped_because == "1 failed"
-    assert summary.failed < PICTURES
-    assert summary.failed == sum(inputs_in_ledger(photos.parent / "out").values())
 
 
 @pytest.mark.slow
@@ -377,7 +347,6 @@ def test_a_batch_without_workers_ends_with_one_line_and_a_resume_goes_on(photos:
 
 
 @pytest.mark.slow
-@POSIX_SIGNALS
 def test_one_interrupt_ends_a_batch_whose_workers_are_gone(photos: Path, running: Any) -> None:
     out = photos.parent / "out"
     with held_batch(photos, out, "--scheduler", running.scheduler_address, point=ROW) as child:
@@ -390,3 +359,110 @@ def test_one_interrupt_ends_a_batch_whose_workers_are_gone(photos: Path, running
         assert child.process.wait() == 128 + signal.SIGINT
         assert "once more" in child.errors()
     assert len(ledger.read(out).rows) in (1, 2)
+
+
+# --- who gets at the workers: nobody but the batch; and TLS -------------
+
+
+LISTENING = "0A"
+"""The state of a socket in /proc/net/tcp. Source: the kernel's include/net/tcp_states.h."""
+LOOPBACK_HEX = "0100007F"
+"""127.0.0.1 as /proc/net/tcp of a little-endian machine has it."""
+PARTS_OF_TLS = {"ca-file": "tls_ca_file", "client.cert": "tls_client_cert", "client.key": "tls_client_key"}
+
+
+def listening(process: int) -> Iterator[tuple[str, int]]:
+    """Address, as the kernel writes it, and port of every socket on which a process listens for TCP."""
+    links = []
+    for entry in os.scandir(f"/proc/{process}/fd"):
+        try:
+            links.append(os.readlink(entry.path))
+        except OSError:  # closed meanwhile
+            continue
+    own = {found[1] for found in (re.match(r"socket:\[(\d+)\]", link) for link in links) if found}
+    for kind in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{kind}").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENING and fields[9] in own:
+                address, _, port = fields[1].partition(":")
+                yield address, int(port, 16)
+
+
+def answers(port: int, context: ssl.SSLContext | None) -> bytes:
+    """What somebody is told who connects as Dask's own client does, or asks over HTTP, until the other end closes.
+
+    Whoever is neither told anything nor sent away is a failure here: that is a time that runs out.
+    """
+    told = b""
+    for question in (b"\x0c\0\0\0\0\0\0\0" + b"\0" * 12, b"GET /info/main/workers.html HTTP/1.0\r\n\r\n"):
+        with (
+            suppress(ConnectionError, ssl.SSLError),
+            socket.create_connection(("127.0.0.1", port), patience()) as plain,
+            context.wrap_socket(plain) if context else plain as stream,
+        ):
+            stream.sendall(question)
+            told += stream.recv(1000)
+    return told
+
+
+@pytest.mark.slow
+def test_nobody_but_the_batch_gets_at_its_workers() -> None:
+    """One worker as `--scheduler local` makes it, one as `--devices` does."""
+    with_another_key = Security.temporary().get_connection_args("client")["ssl_context"]
+    without_a_key = ssl._create_unverified_context()
+    with local_cluster([Seat(1), Seat(1, {VISIBLE: "0"})], 60.0, print) as engine:
+        workers = engine.client.run(os.getpid)
+        sockets = {process: list(listening(process)) for process in (os.getpid(), *workers.values())}
+        assert all(sockets.values()), "no process was seen to listen, so nothing was tested"
+        assert {address for found in sockets.values() for address, _ in found} == {LOOPBACK_HEX}
+        ports = {port for found in sockets.values() for _, port in found}
+        parts = (engine.client.scheduler.address, *workers)
+        assert all(part.startswith("tls://127.0.0.1:") for part in parts)
+        assert {int(part.rpartition(":")[2]) for part in parts} <= ports
+        own_key = engine.client.security.get_connection_args("client")["ssl_context"]
+        for port in ports:
+            assert b"HTTP/" not in answers(port, own_key)
+            assert len(answers(port, own_key)) > 0
+            for context in (None, without_a_key, with_another_key):
+                assert answers(port, context) == b""
+
+
+def test_without_the_library_that_makes_keys_no_cluster_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    photos = draw_photos(tmp_path / "photos")
+    done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", "local")
+    assert (done.code, len(done.error_lines)) == (4, 1), done.err
+    assert "cryptography" in done.err
+    assert "pip install '.[dask]'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def configuration(folder: Path, security: Security) -> dict[str, str]:
+    """Dask's configuration with the certificates as files."""
+    files = {}
+    for key, name in PARTS_OF_TLS.items():
+        path = folder / f"{name}.pem"
+        path.write_text(getattr(security, name), encoding="ascii")
+        files[f"distributed.comm.tls.{key}"] = str(path)
+    return files
+
+
+@pytest.mark.slow
+def test_a_cluster_with_tls_is_reached_by_dasks_own_configuration(tmp_path: Path) -> None:
+    photos = draw_photos(tmp_path / "photos")
+    security = Security.temporary()
+    with existing_cluster(n_workers=1, protocol="tls://", security=security) as address:
+        with dask.config.set(configuration(tmp_path, security)):
+            done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", address)
+        assert (done.code, done.err) == (0, "")
+        for settings, says in (
+            ({}, "distributed.comm.tls"),
+            (configuration(tmp_path, Security.temporary()), "does not answer"),
+        ):
+            with dask.config.set(settings):
+                refused = edgeconv("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address)
+            assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
+            assert says in refused.err
+    assert not (tmp_path / "none").exists()

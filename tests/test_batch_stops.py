@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 
-POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 PICTURES = 9
 TWO_JOBS = ("--resume", "--jobs", "2")
 
@@ -35,7 +33,6 @@ def several(tmp_path: Path) -> Path:
     return folder
 
 
-@POSIX_SIGNALS
 def test_a_batch_that_is_killed_again_and_again_resumes_to_the_same_bytes(several: Path) -> None:
     """Before a picture; before an output has its name; before its row; and once more when those have got their rows."""
     whole, broken = several.parent / "whole", several.parent / "broken"
@@ -51,37 +48,27 @@ def test_a_batch_that_is_killed_again_and_again_resumes_to_the_same_bytes(severa
     assert edgeconv("verify", broken).code == 0
 
 
-@POSIX_SIGNALS
+@pytest.mark.parametrize("is_second", [False, True], ids=["once", "twice"])
 @pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
-def test_a_polite_stop_finishes_what_is_in_hand(several: Path, number: signal.Signals) -> None:
-    """The signal comes when two of nine are done and two are begun."""
+def test_one_signal_finishes_what_is_in_hand_and_a_second_one_ends_it(
+    several: Path, number: signal.Signals, is_second: bool
+) -> None:
+    """It comes when two of nine are done and two begun; or one is done, and two outputs are whole without a name."""
     out = several.parent / "out"
-    with held_batch(several, out, *TWO_JOBS, at=3) as child:
+    with held_batch(several, out, *TWO_JOBS, point=OUTPUT if is_second else PICTURE, at=2 if is_second else 3) as child:
         child.arrived(2)
         child.process.send_signal(number)
         assert "once more" in child.line()
-        child.let_go()
+        if is_second:
+            child.process.send_signal(number)
+        else:
+            child.let_go()
         assert child.process.wait() == 128 + number
+        assert ("stopped at once" in child.errors()) == is_second
     rows = ledger.read(out).rows
-    assert len(rows) == 4
+    assert len(rows) == (1 if is_second else 4)
     assert set(contents(out)) == {row.output for row in rows}
     assert edgeconv("verify", out).code == 0
-
-
-@POSIX_SIGNALS
-@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
-def test_a_second_signal_ends_the_batch_at_once(several: Path, number: signal.Signals) -> None:
-    """Two outputs are whole by then, and have no name yet."""
-    out = several.parent / "out"
-    with held_batch(several, out, *TWO_JOBS, point=OUTPUT, at=2) as child:
-        child.arrived(2)
-        child.process.send_signal(number)
-        assert "once more" in child.line()
-        child.process.send_signal(number)
-        assert child.process.wait() == 128 + number
-        assert "stopped at once" in child.errors()
-    assert len(contents(out)) == 1
-    assert {row.output for row in ledger.read(out).rows} == set(contents(out))
 
 
 def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path, out: Path) -> None:
