@@ -15,7 +15,7 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 import edgeconv as package
-from edgeconv.api.check import check_chain
+from edgeconv.api.check import check
 from edgeconv.core import chains
 from edgeconv.core.canny import STRONG, WEAK, CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
@@ -338,14 +338,14 @@ def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, sampl
     thresholds = {"low": 60.0, "high": 120.0} if make_chain(stages).has_hysteresis else {}
     problem = make_request(make_chain(stages, **thresholds)).picture_problem(picture.shape, picture.dtype)
     right = chains.compute(picture, problem)
-    found = check_chain(picture, right, problem, samples)
+    found = check(picture, right, problem, max_samples=samples)
     assert found.passed
     assert found.exact
     assert (found.checked_share == 1) == (samples is None)
     for y in (0, 1, 199):
         wrong = right.copy()
         wrong[y, 30, 0] = 255 if wrong[y, 30, 0] != 255 else 0
-        found = check_chain(picture, wrong, problem, samples)
+        found = check(picture, wrong, problem, max_samples=samples)
         assert not found.passed, y
         assert found.worst is not None
         assert abs(found.worst.y - y) <= 1
@@ -365,4 +365,4 @@ def test_the_check_of_rows_knows_weak_and_strong_ones() -> None:
         wrong = right.copy()
         y, x = (int(place) for place in np.argwhere(places[:7])[0])
         wrong[y, x] = value
-        assert not check_chain(picture, wrong, problem, 2400).passed, fault
+        assert not check(picture, wrong, problem, max_samples=2400).passed, fault

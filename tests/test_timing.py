@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from edgeconv.bench.turns import Sampler, interleave
 from edgeconv.core.timing import (
-    LEAST_SAMPLES,
+    MIN_SAMPLES,
     PATIENCE,
     Budget,
-    Sampler,
     Stopwatch,
     collect,
-    interleave,
     noise,
     percentile,
-    summarize,
+    series_of,
 )
 
 
@@ -34,14 +33,14 @@ class FakeClock:
 
 def test_summary_of_eleven_samples() -> None:
     samples = [float(value) for value in (5, 3, 1, 2, 4, 11, 10, 9, 8, 7, 6)]
-    summary = summarize(samples)
+    summary = series_of(samples, "time limit")
     assert (summary.median_seconds, summary.p10_seconds, summary.p90_seconds) == (6.0, 2.0, 10.0)
     assert (summary.min_seconds, summary.n) == (1.0, 11)
     assert noise(samples) == pytest.approx(8 / 6)
 
 
 def test_few_samples_have_no_p10_and_p90() -> None:
-    few, enough = summarize([1.0, 2.0, 3.0, 4.0]), summarize([1.0, 2.0, 3.0, 4.0, 5.0])
+    few, enough = (series_of([1.0, 2.0, 3.0, 4.0, 5.0][:count], "time limit") for count in (4, 5))
     assert (few.median_seconds, few.min_seconds, few.p10_seconds, few.p90_seconds) == (2.5, 1.0, None, None)
     assert (enough.p10_seconds, enough.p90_seconds) == (pytest.approx(1.4), pytest.approx(4.6))
 
@@ -67,12 +66,12 @@ def test_zeros_have_no_noise() -> None:
 
 def test_a_budget_that_nobody_named() -> None:
     assert Budget() == Budget(min_samples=5, max_samples=200, time_limit_seconds=0.15, noise_target=0.02, turns=1)
-    assert (LEAST_SAMPLES, PATIENCE) == (5, 10)
+    assert (MIN_SAMPLES, PATIENCE) == (5, 10)
 
 
 def test_no_samples_have_no_summary() -> None:
     with pytest.raises(ValueError, match="no samples"):
-        summarize([])
+        series_of([], "time limit")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_interleaved_series_take_turns_and_settle_before_each() -> None:
     interleave([(quick, lambda: events.append("settle")), (slow, lambda: events.append("settle"))])
     turn = ["settle", "quick", "quick", "settle", "slow"]
     assert events == turn * 3 + ["settle", "quick", "quick", "settle", "slow", "settle", "slow"]
-    assert quick.series.samples_seconds == (1.0,) * 8
+    assert quick.series.samples_seconds == [1.0] * 8
     assert slow.series.stopped_because == "time limit"
 
 

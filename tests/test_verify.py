@@ -238,7 +238,7 @@ def test_the_largest_operand_spoils_nothing_and_what_is_above_does(sample: float
     image = np.ones((5, 6, 3), np.float32)
     image[2, 3, 1] = sample
     _, problem = laplacian(image)
-    spoilt = verify._Spoilt(image, problem, HALF)
+    spoilt = verify._Nonfinite(image, problem, HALF)
     assert (spoilt.clean[2, 3, 1] == 0) == is_spoilt
     assert spoilt.may_reach(0, 5).any() == is_spoilt
 

@@ -162,7 +162,7 @@ def cut_blocks(blocks: list[tuple[int, int]], row_sums: int) -> list[tuple[int, 
 def check(
     image: NDArray[Any],
     out: NDArray[Any],
-    problem: Problem,
+    problem: Problem | ChainProblem,
     arithmetic: Arithmetic | None = None,
     max_samples: int | None = None,
     tolerance: float = 0.0,
@@ -174,60 +174,87 @@ def check(
     `arithmetic` is that of the plan (None: what `exactness.own_arithmetic` gives). `tolerance` allows a peer, whose
     arithmetic is not known, errors of that share of max |oracle| as well.
     """
-    arithmetic = exactness.own_arithmetic(problem) if arithmetic is None else arithmetic
     if out.shape != problem.output_shape or out.dtype != problem.output_dtype:
         raise ValueError(
             f"output is {out.shape} {out.dtype}, the problem's is {problem.output_shape} {problem.output_dtype}"
         )
-    spoilt = _Spoilt(image, problem, arithmetic)
     row_samples = problem.output_width * problem.output_channels
-    if blocks is None:
-        blocks = rows_to_check(problem.output_height, row_samples, max_samples)
-    oracle = _Oracle(spoilt.clean, problem, arithmetic, cut_blocks(blocks, row_samples * problem.directions))
-    largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
+    if isinstance(problem, ChainProblem):
+        found = list(_chain_parts(image, out, problem, max_samples))
+    else:
+        if blocks is None:
+            blocks = rows_to_check(problem.output_height, row_samples, max_samples)
+        blocks = cut_blocks(blocks, row_samples * problem.directions)
+        arithmetic = exactness.own_arithmetic(problem) if arithmetic is None else arithmetic
+        found = list(_filter_parts(image, out, problem, arithmetic, tolerance, blocks))
+    return joined(found, problem.output_height * row_samples)
 
-    worst: CheckedSample | None = None
-    worst_error, worst_is_wrong = 0.0, False
-    max_error, differing, unexplained, checked, allowed = 0.0, 0, 0, 0, 0.0
+
+def _filter_parts(
+    image: NDArray[Any],
+    out: NDArray[Any],
+    problem: Problem,
+    arithmetic: Arithmetic,
+    tolerance: float,
+    blocks: list[tuple[int, int]],
+) -> Iterator[Check]:
+    nonfinite = _Nonfinite(image, problem, arithmetic)
+    oracle = _Oracle(nonfinite.clean, problem, arithmetic, blocks)
+    largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
+    bounds = [*map(finite, exactness.bound(problem, arithmetic, magnitude(finite_range(nonfinite.clean))))]
+    compare = _integer_errors if problem.output_dtype.kind == "u" else _float_errors
     for (start, stop), expected, bound in oracle:
         limit = np.maximum(bound, tolerance * largest)
         got = out[start:stop].astype(np.float64)
-        if problem.output_dtype.kind == "u":
-            error, beyond = _integer_errors(got, expected, problem, limit)
-        else:
-            error, beyond = _float_errors(got, expected, problem, limit)
-        compared = ~spoilt.may_reach(start, stop)
-        lost = spoilt.must_reach(start, stop) & np.isfinite(got)
+        error, beyond = compare(got, expected, problem, limit)
+        compared = ~nonfinite.may_reach(start, stop)
+        lost = nonfinite.must_reach(start, stop) & np.isfinite(got)
         error[~compared] = 0
         beyond = beyond & compared | lost
-        differing += int(np.count_nonzero(error) if problem.output_dtype.kind == "u" else np.count_nonzero(beyond))
-        checked += int(np.count_nonzero(compared))
-        limits = limit[compared & np.isfinite(limit)]
-        allowed = max(allowed, float(limits.max(initial=0.0)))
-        max_error = max(max_error, float(error.max()))
-        wrong = bool(beyond.any())
-        if wrong or not unexplained:  # where some samples are wrong, the worst of those is shown
-            candidates = np.where(lost, np.inf, np.where(beyond, error, 0)) if wrong else error
-            size = float(candidates.max())
-            if size > (worst_error if wrong == worst_is_wrong else 0.0):
-                worst_error, worst_is_wrong = size, wrong
-                y, x, channel = (int(i) for i in np.unravel_index(int(candidates.argmax()), error.shape))
-                values = (finite(float(each[y, x, channel])) for each in (got, expected))
-                worst = CheckedSample(start + y, x, channel, *values)
-        unexplained += int(np.count_nonzero(beyond))
+        allowed = float(limit[compared & np.isfinite(limit)].max(initial=0.0))
+        part = _part(got, expected, np.where(lost, np.inf, error), beyond, largest, (start, 0))
+        yield structs.replace(
+            part,
+            tolerance=allowed / largest if largest else 0.0,
+            max_abs_error=finite(float(error.max())),
+            relative_error=relative_error(float(error.max()), largest),
+            differing_samples=int(np.count_nonzero(error if problem.output_dtype.kind == "u" else beyond)),
+            checked_samples=int(np.count_nonzero(compared)),
+            exact=exactness.is_exact(problem, arithmetic),
+            arithmetic=arithmetic.name,
+            bound_by_channel=bounds,
+        )
+
+
+def _part(
+    got: NDArray[Any],
+    expected: NDArray[Any],
+    error: NDArray[np.float64],
+    beyond: NDArray[np.bool_],
+    largest: float,
+    at: tuple[int, int],
+) -> Check:
+    """What was found in a part of an output that begins at row and column `at`; of an exact one as it stands."""
+    worst = None
+    if error.any():
+        candidates = np.where(beyond, error, 0) if beyond.any() else error
+        y, x, channel = (int(place) for place in np.unravel_index(int(candidates.argmax()), error.shape))
+        values = (finite(float(each[y, x, channel])) for each in (got, expected))
+        worst = CheckedSample(at[0] + y, at[1] + x, channel, *values)
+    wrong, max_error = int(np.count_nonzero(beyond)), float(error.max(initial=0))
     return Check(
-        passed=unexplained == 0,
-        tolerance=allowed / largest if largest else 0.0,
+        passed=wrong == 0,
+        tolerance=0.0,
         max_abs_error=finite(max_error),
         relative_error=relative_error(max_error, largest),
-        differing_samples=differing,
-        unexplained_samples=unexplained,
-        checked_samples=checked,
-        checked_share=checked / (problem.output_height * row_samples),
+        differing_samples=wrong,
+        unexplained_samples=wrong,
+        checked_samples=error.size,
+        checked_share=1.0,
         worst=worst,
-        exact=exactness.is_exact(problem, arithmetic),
-        arithmetic=arithmetic.name,
-        bound_by_channel=[*map(finite, exactness.bound(problem, arithmetic, magnitude(finite_range(spoilt.clean))))],
+        exact=True,
+        arithmetic=WHOLE.name,
+        bound_by_channel=[0.0] * error.shape[2],
     )
 
 
@@ -307,7 +334,7 @@ def _float_errors(
     return error, (error > limit) & ~np.isinf(limit)
 
 
-class _Spoilt:
+class _Nonfinite:
     """Samples that are not finite: which outputs they may affect, and which they must."""
 
     def __init__(self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic) -> None:
@@ -361,59 +388,22 @@ def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.floa
 # --- chains --------------------------------------------------------------------------------------------------------
 
 
-def check_output(
-    image: NDArray[Any],
-    out: NDArray[Any],
-    problem: Problem | ChainProblem,
-    arithmetic: Arithmetic,
-    max_samples: int | None = None,
-) -> Check:
-    """`check` of a convolution or of a chain."""
-    if isinstance(problem, ChainProblem):
-        return check_chain(image, out, problem, max_samples)
-    return check(image, out, problem, arithmetic, max_samples)
-
-
-def check_chain(image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, max_samples: int | None = None) -> Check:
-    """Compare `out` with the oracle's result for `image` (host arrays, HWC), whole or as far as `max_samples` says."""
-    if out.shape != problem.output_shape or out.dtype != problem.output_dtype:
-        raise ValueError(
-            f"output is {out.shape} {out.dtype}, the problem's is {problem.output_shape} {problem.output_dtype}"
-        )
+def _chain_parts(
+    image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, max_samples: int | None
+) -> Iterator[Check]:
     row_samples = problem.output_width * problem.output_channels
-    whole = max_samples is None or problem.output_height * row_samples <= max_samples
-    blocks = [(0, problem.output_height)] if whole else rows_to_check(problem.output_height, row_samples, max_samples)
-    found = []
-    for start, stop in blocks:
-        expected = chains.compute(image, problem) if whole else _expected_rows(image, out, problem, start, stop)
-        found.append(equality(out[start:stop], expected, start))
-    return joined(found, problem.output_height * row_samples)
+    if max_samples is None or problem.output_height * row_samples <= max_samples:
+        yield equality(out, chains.compute(image, problem))
+        return
+    for start, stop in rows_to_check(problem.output_height, row_samples, max_samples):
+        yield equality(out[start:stop], _expected_rows(image, out, problem, start, stop), start)
 
 
 def equality(got: NDArray[Any], expected: NDArray[Any], first_row: int = 0, first_column: int = 0) -> Check:
     """The comparison of a part of an output (HWC) that begins at a row and a column with what it must be equal to."""
     error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-    differing, largest = int(np.count_nonzero(error)), float(np.abs(expected).max(initial=0))
-    max_error = float(error.max(initial=0))
-    worst = None
-    if differing:
-        y, x, channel = (int(place) for place in np.unravel_index(int(error.argmax()), error.shape))
-        values = float(got[y, x, channel]), float(expected[y, x, channel])
-        worst = CheckedSample(first_row + y, first_column + x, channel, *values)
-    return Check(
-        passed=differing == 0,
-        tolerance=0.0,
-        max_abs_error=max_error,
-        relative_error=relative_error(max_error, largest),
-        differing_samples=differing,
-        unexplained_samples=differing,
-        checked_samples=error.size,
-        checked_share=1.0,
-        worst=worst,
-        exact=True,
-        arithmetic=WHOLE.name,
-        bound_by_channel=[0.0] * expected.shape[2],
-    )
+    largest = float(np.abs(expected).max(initial=0))
+    return _part(got, expected, error, error > 0, largest, (first_row, first_column))
 
 
 def _expected_rows(

@@ -7,7 +7,6 @@ of fewest bytes / copy bandwidth and useful FLOPs / FMA rate.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +21,7 @@ from edgeconv.core.filters import Combine, Filter
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive
 from edgeconv.core.request import Request
-from edgeconv.core.timing import LEAST_SAMPLES, Series, StopReason
+from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2State, Roof
 from edgeconv.methods import find
 from edgeconv.methods.base import Plan
@@ -124,29 +123,6 @@ class RunDevice(DeviceFacts, omit_defaults=True, kw_only=True):
     kind: DeviceName
 
 
-SAMPLE_DIGITS = 4
-"""Significant digits of a sample in a record: finer than a sample is like the next. Medians have all of theirs."""
-
-
-class SeriesPart(Part):
-    """Statistics of a series, every sample, and why the sampling stopped."""
-
-    median_seconds: Amount
-    p10_seconds: Annotated[Amount | None, Meta(description="null of fewer than 5 samples, as p90_seconds")]
-    p90_seconds: Amount | None
-    min_seconds: Amount
-    n: Positive
-    stopped_because: StopReason
-    samples_seconds: Annotated[list[Amount], Meta(min_length=1)]
-
-    @property
-    def spread_seconds(self) -> tuple[float, float] | None:
-        """p10 and p90; None of fewer than `LEAST_SAMPLES`, of which older records have them too."""
-        if self.p10_seconds is None or self.p90_seconds is None or self.n < LEAST_SAMPLES:
-            return None
-        return self.p10_seconds, self.p90_seconds
-
-
 class TimingPart(Part):
     """Cold and warm times of the plan."""
 
@@ -162,9 +138,9 @@ class TimingPart(Part):
     ]
     l2_state: L2State
     cold_seconds: Annotated[Amount, Meta(description="first run of the plan")]
-    kernel: Annotated[SeriesPart | None, Meta(description="by tiles: those of the full size after the first")]
+    kernel: Annotated[Series | None, Meta(description="by tiles: those of the full size after the first")]
     end_to_end: Annotated[
-        SeriesPart | None,
+        Series | None,
         Meta(description="host array in, host array out; null on the CPU, where it is the kernel's own time"),
     ]
 
@@ -274,13 +250,6 @@ def left_out(request: Request, dtype: np.dtype[Any]) -> LeftOut | None:
     return "threshold" if masks else None
 
 
-def describe_series(series: Series) -> SeriesPart:
-    """Statistics, every sample, and why sampling stopped."""
-    found = asdict(series.statistics)
-    samples = [float(f"{seconds:.{SAMPLE_DIGITS}g}") for seconds in series.samples_seconds]
-    return SeriesPart(**found, stopped_because=series.stopped_because, samples_seconds=samples)
-
-
 def share_of_limit(share: float | None) -> float | None:
     """The share of a limit that a run reached; None above 1, where it was no limit of this run."""
     return None if share is None or share > 1 else share
@@ -290,7 +259,7 @@ def rates(
     problem: Problem | ChainProblem, counts: Counts, kernel: Series, end_to_end: Series, roof: Roof | None
 ) -> tuple[Speed | None, Throughput | None]:
     """Speed of a convolution, or throughput of a chain."""
-    times = kernel.statistics.median_seconds, end_to_end.statistics.median_seconds
+    times = kernel.median_seconds, end_to_end.median_seconds
     if isinstance(problem, ChainProblem):
         return None, throughput(problem, counts, *times, roof)
     return speed(counts, *times, roof), None

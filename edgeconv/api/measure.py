@@ -129,7 +129,7 @@ def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None 
         roof = roofs[plan.device]
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
-        checked = verify.check_output(pixels, filtered.raw, plan.problem, plan.method_plan.arithmetic, limit)
+        checked = verify.check(pixels, filtered.raw, plan.problem, plan.method_plan.arithmetic, limit)
     return replace(filtered, kernel=kernel, end_to_end=end_to_end, roof=roof, check=checked)
 
 
@@ -173,8 +173,8 @@ def describe(filtered: Filtered, peak_bytes: int | None) -> figures.RunFigures:
             leaves_out=figures.left_out(filtered.request, problem.dtype),
             l2_state=device.l2_state,
             cold_seconds=filtered.cold_seconds,
-            kernel=None if kernel is None else figures.describe_series(kernel),
-            end_to_end=None if end_to_end is None or not device.moves_data else figures.describe_series(end_to_end),
+            kernel=kernel,
+            end_to_end=end_to_end if device.moves_data else None,
         ),
         counts=counts,
         speed=speed,

@@ -2,7 +2,7 @@
 
     ratio      median(new) / median(base)
     interval   the middle `CONFIDENCE` of the ratios of `RESAMPLES` pairs of resamples (with replacement, each as long
-               as its series), percentile method; of fewer than `LEAST_SAMPLES` (core/timing.py) nothing is known
+               as its series), percentile method; of fewer than `MIN_SAMPLES` (core/timing.py) nothing is known
     lead       who is how much faster is said only of enough samples and an interval of at most `WIDEST` (`doubt`)
 
 The samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can show: an
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgeconv.core.timing import LEAST_SAMPLES
+from edgeconv.core.timing import MIN_SAMPLES
 from edgeconv.core.units import counted, digits_text
 
 SEED = 20_261_121
@@ -58,7 +58,7 @@ class Ratio:
     @property
     def doubt(self) -> str:
         """Why this gives no verdict on who is how much faster; empty where it is one."""
-        if self.samples < LEAST_SAMPLES:
+        if self.samples < MIN_SAMPLES:
             return counted(self.samples, "sample")
         return f"interval {self.interval}" if self.high - self.low > WIDEST * self.ratio else ""
 
@@ -66,7 +66,7 @@ class Ratio:
 def ratio_interval(base: Sequence[float], new: Sequence[float]) -> Ratio:
     """The ratio of the medians of two series of times, with its interval."""
     ratio, samples = float(np.median(new) / np.median(base)), min(len(base), len(new))
-    if samples < LEAST_SAMPLES:
+    if samples < MIN_SAMPLES:
         return Ratio(ratio, 0.0, float("inf"), samples)
     rng = np.random.default_rng(SEED)
     medians = []

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api import check as verify
-from edgeconv.api.figures import describe_series, sha256_of
+from edgeconv.api.figures import sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
@@ -30,13 +30,14 @@ from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, Tra
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
+from edgeconv.bench.turns import Sampler
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import count
 from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
-from edgeconv.core.timing import Budget, Sampler, Series, collect
+from edgeconv.core.timing import Budget, Series, collect
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.device import L2State, Roof
 from edgeconv.io.resize import resize
@@ -350,7 +351,7 @@ def rows_of(
                 cold_seconds=outcome.cold_seconds,
                 clock="CUDA events" if bench.device.moves_data and ready.synchronize is None else "monotonic",
                 lead_l2_state=bench.device.l2_state if bench.device.l2_state in own else next(iter(own)),
-                timings={state: describe_series(found) for state, found in own.items()},
+                timings=own,
                 metrics={
                     state: metrics_of(counts, _median(found), floors.get(state), roof, ready.moved_bytes)
                     for state, found in own.items()
@@ -380,7 +381,7 @@ def describe_case(case: Case, bench: Bench) -> CasePart:
 
 
 def _median(series: Series) -> float:
-    return series.statistics.median_seconds
+    return series.median_seconds
 
 
 def _seconds(call: Callable[..., Any], *arguments: Any) -> float:

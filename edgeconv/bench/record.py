@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype, SeriesPart
+from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype
 from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import OLDER, Watched
@@ -31,6 +31,7 @@ from edgeconv.core.records import (
     keyed_by,
     plain,
 )
+from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2_STATES, L2State, Roof
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
@@ -148,7 +149,7 @@ class BenchRow(Part, kw_only=True):
     cold_seconds: Amount | None = None
     clock: Literal["CUDA events", "monotonic"] | None = None
     lead_l2_state: L2State | None = None
-    timings: Annotated[dict[L2State, SeriesPart], keyed_by(L2_STATES)] = field(default_factory=dict)
+    timings: Annotated[dict[L2State, Series], keyed_by(L2_STATES)] = field(default_factory=dict)
     metrics: Annotated[
         dict[L2State, Metrics],
         keyed_by(L2_STATES),
@@ -159,7 +160,7 @@ class BenchRow(Part, kw_only=True):
     bus: BusPart | None = None
     machine: Watched
     fault: Annotated[str | None, Meta(description="what the referee found, where it did: see docs/bench.md")] = None
-    end_to_end: Annotated[SeriesPart | None, OLDER] = None
+    end_to_end: Annotated[Series | None, OLDER] = None
     restored: Annotated[list[str], OLDER] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -170,7 +171,7 @@ class BenchRow(Part, kw_only=True):
             raise ValueError("timings and accounts are of other states of the L2")
 
     @property
-    def lead_series(self) -> SeriesPart | None:
+    def lead_series(self) -> Series | None:
         """The timing that the row leads with, None where it was not timed."""
         return None if self.lead_l2_state is None else self.timings[self.lead_l2_state]
 

@@ -227,8 +227,8 @@ def has_floor(problem: Problem) -> bool:
 
 def expect_possible(series: Series, floor: Series) -> None:
     """Raises FaultError where even the fast samples (p10) of the floor, in the same turns, take `CLEARLY` as long."""
-    if series.statistics.median_seconds * CLEARLY < percentile(sorted(floor.samples_seconds), 0.1):
-        taken, least = (seconds_text(each.statistics.median_seconds) for each in (series, floor))
+    if series.median_seconds * CLEARLY < percentile(sorted(floor.samples_seconds), 0.1):
+        taken, least = (seconds_text(each.median_seconds) for each in (series, floor))
         raise FaultError("impossible time", f"{taken}, and reading and writing the bytes alone takes {least}")
 
 

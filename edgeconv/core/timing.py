@@ -1,7 +1,7 @@
 """Timing samples and their statistics, independent of devices: a caller provides a function that times one run.
 
     cold   the first run of a plan: the cost for a single picture
-    warm   the median of many, with the least and the count, and from `LEAST_SAMPLES` on with p10 and p90
+    warm   the median of many, with the least and the count, and from `MIN_SAMPLES` on with p10 and p90
 
 Percentiles are linear between closest ranks (NumPy's default). Noise is (p90 − p10) / median.
 """
@@ -10,45 +10,64 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from edgeconv.core.records import Amount, Meta, Part, Positive
 
 Clock = Callable[[], float]
 
 StopReason = Literal["noise target", "time limit", "sample limit", "every tile of the full size was taken"]
 
-
-@dataclass(frozen=True)
-class Statistics:
-    """Order statistics of a series, in seconds; p10 and p90 are None of fewer than `LEAST_SAMPLES`."""
-
-    median_seconds: float
-    p10_seconds: float | None
-    p90_seconds: float | None
-    min_seconds: float
-    n: int
+MIN_SAMPLES = 5
+"""Of fewer there are no p10 and p90, and no verdict on a ratio (bench/intervals.py)."""
+PATIENCE = 10
+SAMPLE_DIGITS = 4
+"""Significant digits of a sample: finer than a sample is like the next. Medians are of all digits."""
 
 
-@dataclass(frozen=True)
-class Series:
-    """Every sample in the order taken, in seconds, and why the sampling stopped."""
+class Series(Part):
+    """Statistics of a series, every sample in the order taken, and why the sampling stopped."""
 
-    samples_seconds: tuple[float, ...]
+    median_seconds: Amount
+    p10_seconds: Annotated[Amount | None, Meta(description="null of fewer than 5 samples, as p90_seconds")]
+    p90_seconds: Amount | None
+    min_seconds: Amount
+    n: Positive
     stopped_because: StopReason
+    samples_seconds: Annotated[list[Amount], Meta(min_length=1)]
 
     @property
-    def statistics(self) -> Statistics:
-        """The summary of the samples."""
-        return summarize(self.samples_seconds)
+    def spread_seconds(self) -> tuple[float, float] | None:
+        """p10 and p90; None of fewer than `MIN_SAMPLES`, of which older records have them too."""
+        if self.p10_seconds is None or self.p90_seconds is None or self.n < MIN_SAMPLES:
+            return None
+        return self.p10_seconds, self.p90_seconds
+
+
+def series_of(samples: Sequence[float], stopped_because: StopReason) -> Series:
+    """The series of one or more samples."""
+    if not samples:
+        raise ValueError("no samples")
+    ordered = sorted(samples)
+    has_spread = len(ordered) >= MIN_SAMPLES
+    return Series(
+        median_seconds=percentile(ordered, 0.5),
+        p10_seconds=percentile(ordered, 0.1) if has_spread else None,
+        p90_seconds=percentile(ordered, 0.9) if has_spread else None,
+        min_seconds=ordered[0],
+        n=len(ordered),
+        stopped_because=stopped_because,
+        samples_seconds=[float(f"{seconds:.{SAMPLE_DIGITS}g}") for seconds in samples],
+    )
 
 
 @dataclass(frozen=True)
 class Budget:
     """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`.
 
-    The time limit waits for `LEAST_SAMPLES`, since fewer show no spread, but no longer than `PATIENCE` limits.
-    Interleaved series divide the budget: a turn ends with its part of the samples or of the time, or with its part of
-    `min_samples` where their noise is low, and no series counts as low in noise before it had all its `turns`.
+    The time limit waits for `MIN_SAMPLES`, since fewer show no spread, but no longer than `PATIENCE` limits.
+    Of interleaved series (bench/turns.py) each has `turns`.
     """
 
     min_samples: int = 5
@@ -57,10 +76,16 @@ class Budget:
     noise_target: float = 0.02
     turns: int = 1
 
-
-LEAST_SAMPLES = 5
-"""Of fewer there are no p10 and p90, and no verdict on a ratio (bench/intervals.py)."""
-PATIENCE = 10
+    def why_to_stop(self, samples: Sequence[float], spent_seconds: float, quiet_ends: bool = True) -> StopReason | None:
+        """Why a series that took so long so far is complete; None where it goes on."""
+        if len(samples) >= self.max_samples:
+            return "sample limit"
+        limits_over = spent_seconds / self.time_limit_seconds if self.time_limit_seconds > 0 else PATIENCE
+        if limits_over >= (1 if len(samples) >= MIN_SAMPLES else PATIENCE):
+            return "time limit"
+        if quiet_ends and len(samples) >= self.min_samples and noise(samples) <= self.noise_target:
+            return "noise target"
+        return None
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -71,21 +96,6 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
 
 
-def summarize(samples: Sequence[float]) -> Statistics:
-    """Order statistics of one or more samples."""
-    if not samples:
-        raise ValueError("no samples")
-    ordered = sorted(samples)
-    has_spread = len(ordered) >= LEAST_SAMPLES
-    return Statistics(
-        median_seconds=percentile(ordered, 0.5),
-        p10_seconds=percentile(ordered, 0.1) if has_spread else None,
-        p90_seconds=percentile(ordered, 0.9) if has_spread else None,
-        min_seconds=ordered[0],
-        n=len(ordered),
-    )
-
-
 def noise(samples: Sequence[float]) -> float:
     """(p90 − p10) / median of one or more samples, 0 for a median of 0."""
     ordered = sorted(samples)
@@ -93,76 +103,16 @@ def noise(samples: Sequence[float]) -> float:
     return (percentile(ordered, 0.9) - percentile(ordered, 0.1)) / median if median > 0 else 0.0
 
 
-class Sampler:
-    """A series while it is sampled. `time_once` returns the seconds of one run."""
-
-    def __init__(self, time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> None:
-        self._time_once, self._budget, self._clock = time_once, budget, clock
-        self._samples: list[float] = []
-        self._spent_seconds = 0.0
-        self._turn = 0
-        self.stopped_because: StopReason | None = None
-
-    def take_turn(self) -> None:
-        """Take samples, at least one, until this turn's part of the budget is used up, or all of it."""
-        budget = self._budget
-        self._turn += 1
-        before, until = len(self._samples), self._spent_seconds + budget.time_limit_seconds / budget.turns
-        while self.stopped_because is None:
-            self._take()
-            taken = len(self._samples) - before
-            quiet = taken * budget.turns >= budget.min_samples and self._is_quiet()
-            if quiet or taken * budget.turns >= budget.max_samples or self._spent_seconds >= until:
-                return
-
-    @property
-    def series(self) -> Series:
-        """The complete series; only once the budget is used up."""
-        if self.stopped_because is None:
-            raise ValueError("the series is not complete")
-        return Series(tuple(self._samples), self.stopped_because)
-
-    def _take(self) -> None:
-        """Take one sample, and check whether the budget is used up."""
-        started = self._clock()
-        self._samples.append(self._time_once())
-        self._spent_seconds += self._clock() - started
-        self.stopped_because = self._why_to_stop()
-
-    def _why_to_stop(self) -> StopReason | None:
-        budget, n = self._budget, len(self._samples)
-        if n >= budget.max_samples:
-            return "sample limit"
-        limit = budget.time_limit_seconds
-        limits_over = self._spent_seconds / limit if limit > 0 else PATIENCE
-        if limits_over >= (1 if n >= LEAST_SAMPLES else PATIENCE):
-            return "time limit"
-        if self._turn >= budget.turns and n >= budget.min_samples and self._is_quiet():
-            return "noise target"
-        return None
-
-    def _is_quiet(self) -> bool:
-        return noise(self._samples) <= self._budget.noise_target
-
-
 def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:
     """Call `time_once` (it returns the seconds of one run) until the budget is used up; at least once."""
-    sampler = Sampler(time_once, replace(budget, turns=1), clock)
-    while sampler.stopped_because is None:
-        sampler.take_turn()
-    return sampler.series
-
-
-def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]]) -> None:
-    """Interleave several series, so that a machine that slows down affects all of them alike.
-
-    Each sampler comes with a function that is called, untimed, before its turn: a run that restores what the others
-    evicted from the caches.
-    """
-    while pending := [turn for turn in turns if turn[0].stopped_because is None]:
-        for sampler, settle in pending:
-            settle()
-            sampler.take_turn()
+    samples: list[float] = []
+    spent_seconds, why = 0.0, None
+    while why is None:
+        started = clock()
+        samples.append(time_once())
+        spent_seconds += clock() - started
+        why = budget.why_to_stop(samples, spent_seconds)
+    return series_of(samples, why)
 
 
 class Stopwatch:

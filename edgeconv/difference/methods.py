@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice, runnable
-from edgeconv.api.check import check_output
-from edgeconv.api.figures import ProblemPart, SeriesPart
+from edgeconv.api.figures import ProblemPart
 from edgeconv.api.measure import time_kernel
 from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core import exactness
@@ -61,7 +60,7 @@ class CheckedMethod(Part):
     name: str
     device: DeviceName
     check: verify.Check | None
-    kernel: Annotated[SeriesPart | None, Meta(description="null where the check failed: what is wrong gets no time")]
+    kernel: Annotated[Series | None, Meta(description="null where the check failed: what is wrong gets no time")]
 
 
 class CompareRecord(Compared):
@@ -146,12 +145,7 @@ def run(
         input=InputPart(file=source, format=picture.format, notes=list(picture.notes), **described_input),
         problem=problem_record,
         versions=installed_versions(),
-        methods=[
-            CheckedMethod(
-                one.method, one.device, one.check, figures.describe_series(one.kernel) if one.kernel else None
-            )
-            for one in ran
-        ],
+        methods=[CheckedMethod(one.method, one.device, one.check, one.kernel) for one in ran],
         left_out=left_out,
     )
     right = all(one.check.passed for one in ran)
@@ -177,7 +171,7 @@ def run_all(
             choice = Choice(name, device, "compared")
             plan = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, own)
             raw = plan.run(pixels)
-            checked = check_output(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
+            checked = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
             kernel = time_kernel(plan, pixels, Budget()) if checked.passed else None
         except Exception as error:  # a method of another package may raise anything
             if not entry.package and not isinstance(error, UnavailableError):
@@ -254,5 +248,5 @@ def _check_text(ran: MethodRun, reference: MethodRun) -> str:
 def _time_text(ran: MethodRun) -> str:
     if ran.kernel is None:
         return f"{ran.label}: no time, as its output is wrong"
-    found = ran.kernel.statistics
+    found = ran.kernel
     return f"{ran.label}: {seconds_text(found.median_seconds)}, median of {counted(found.n, 'run')}"

@@ -15,13 +15,13 @@ from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from edgeconv.api.figures import SeriesPart
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import groups, median, winners
 from edgeconv.bench.surface import Share, shares, worst
 from edgeconv.core.safe_text import visible
+from edgeconv.core.timing import Series
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 
 NOTHING = "–"
@@ -113,7 +113,7 @@ def times(ratio: float) -> str:
     return f"{ratio:.2f} ×" if ratio < 100 else f"{ratio:,.0f} ×"
 
 
-def median_and_spread(series: SeriesPart) -> str:
+def median_and_spread(series: Series) -> str:
     """`30.5 µs ± 0.4`: the median and half of what lies between p10 and p90, in its unit; alone of few samples."""
     text, spread = seconds_text(series.median_seconds), series.spread_seconds
     if spread is None:

@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.api.figures import DeviceFacts, SeriesPart, describe_series
+from edgeconv.api.figures import DeviceFacts
+from edgeconv.bench.turns import Sampler, interleave
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, fields_of, finite, header
-from edgeconv.core.timing import Budget, Sampler, interleave
+from edgeconv.core.timing import Budget, Series
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.device import Device, Roof
 from edgeconv.hardware.versions import installed_versions
@@ -39,7 +40,7 @@ class StepRow(Part):
     right: Annotated[bool, Meta(description="whether the result is the oracle's")]
     relative_error: Annotated[Amount | None, Meta(description="null where it is infinite")]
     l2_state: Literal["cold"]
-    timing: SeriesPart | None
+    timing: Series | None
     allowed_error: Amount
     size: Annotated[Positive, Meta(description="the side")]
     gflops: Amount | None
@@ -144,7 +145,7 @@ class LadderTable:
         interleave([(sampler, watch.look) for _, _, (right, _, _), sampler in rungs if right])
         seen = watch.report()
         for step, block, (right, error, allowed), sampler in rungs:
-            timing = describe_series(sampler.series) if right else None
+            timing = sampler.series if right else None
             row = StepRow(
                 step=step.name,
                 idea=step.idea,

@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, one_line
 from edgeconv.hardware import clocks
 from edgeconv.hardware.cuda import limits
@@ -217,7 +217,7 @@ class CudaDevice(Device):
 
     def _median(self, call: Callable[[], Any]) -> float:
         self.time_once(call)
-        return summarize([self.time_once(call) for _ in range(ROOF_REPEATS)]).median_seconds
+        return median(self.time_once(call) for _ in range(ROOF_REPEATS))
 
 
 class _Flush:

@@ -19,7 +19,7 @@ from edgeconv.core import cost
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import header
-from edgeconv.core.timing import Series, StopReason
+from edgeconv.core.timing import StopReason, series_of
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
@@ -101,7 +101,7 @@ class TiledRecord:
         of_tile = self.checks.plan.problem
         taken = (samples[of_tile.input_shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
         # Of the tiles of the full size, the first left out where there are others.
-        kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
+        kernel, end_to_end = (series_of(samples[1:] or samples, EVERY_TILE) for samples in taken)
         speed, throughput = figures.rates(of_tile, cost.count_any(of_tile), kernel, end_to_end, self.checks.roof)
         return RunReport(
             **header(),
@@ -119,8 +119,8 @@ class TiledRecord:
                 leaves_out=figures.left_out(self.job.request, self.settled.layout.dtype),
                 l2_state="warm",
                 cold_seconds=next(iter(self.clock.kernel_samples.values()))[0],
-                kernel=figures.describe_series(kernel),
-                end_to_end=figures.describe_series(end_to_end) if device.moves_data else None,
+                kernel=kernel,
+                end_to_end=end_to_end if device.moves_data else None,
             ),
             counts=cost.count_any(self.settled.problem),
             speed=None if self.settled.normalizes else speed,  # no tile's time covers the second pass
