@@ -19,7 +19,6 @@ from itertools import cycle, product
 
 from cpu_problems import DIRECTED, NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
 from kernel_work import (
-    BANDED,
     CONV_STEP,
     CUDNN,
     FLAT_ROWS,
@@ -124,7 +123,7 @@ def few_of(cases: Sequence[Case]) -> list[Case]:
     return [cases[number] for number in sorted(covering(rows, together=1))]
 
 
-MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
+MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, IMPLICIT)
 
 # --- what only some paddings, alignments and sizes select ----------------------------------------------------------
 

@@ -256,7 +256,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert sliding_arithmetic.has_strips(problem)
         assert sliding_arithmetic.arithmetic_for(problem) == ("fma64" if wide else "fma")
         assert implicit.shape_of(problem, 1).columns_per_thread == (1 if wide else 4)
-        assert im2col.banded_shape(problem).pixels_per_thread == (1 if wide else 4)
+        assert im2col.resident_shape(problem, 0).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 

@@ -28,7 +28,7 @@ from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.methods import method_names, require
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.methods.cuda.im2col import banded_plan, banded_shape
+from edgeconv.methods.cuda.im2col import BAND_STEP, cublas_plan
 from edgeconv.methods.cuda.kernel_args import depth_of
 from edgeconv.methods.cuda.sliding import plan_for_large
 from edgeconv.methods.options import BLOCKS, MATHS, Gemm, Options
@@ -59,8 +59,8 @@ class Way(NamedTuple):
 
 
 def in_bands(problem: Problem, options: Options) -> Plan:
-    """im2col by launches of a few tiles each, which end inside rows."""
-    return banded_plan(problem, options, band_bytes=3 * banded_shape(problem).tile * depth_of(problem) * 4)
+    """cuBLAS in bands that end inside rows."""
+    return cublas_plan(problem, options, band_bytes=BAND_STEP * depth_of(problem) * 4)
 
 
 WAYS = {
@@ -68,7 +68,7 @@ WAYS = {
     "sliding of large pictures": Way("sliding", made=lambda problem, options: plan_for_large(problem)),
     **{f"textbook by {block}": Way("textbook", Options(block=block)) for block in BLOCKS},
     **{f"im2col by {gemm}": Way("im2col", Options(gemm=gemm)) for gemm in GEMMS},
-    **{f"im2col by {gemm} in bands": Way("im2col", Options(gemm=gemm), in_bands) for gemm in GEMMS},
+    "im2col by cublas in bands": Way("im2col", Options(gemm="cublas"), in_bands),
     "implicit": Way("implicit"),
     **{f"cudnn in {math}": Way("cudnn", Options(math=math)) for math in MATHS},
 }

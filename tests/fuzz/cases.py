@@ -18,9 +18,9 @@ GROUP = {"cpu": 24, "cuda": 64}
 
 METHODS = {
     "cpu": ("reference", "opencv", "opencv", "sliding", "sliding", "im2col", "im2col", "auto"),
-    "cuda": ("sliding", "strips", "strips", "textbook", "im2col", "banded", "implicit", "cudnn", "auto"),
+    "cuda": ("sliding", "strips", "strips", "textbook", "im2col", "implicit", "cudnn", "auto"),
 }
-"""As often as they are drawn. `strips` and `banded` are what `sliding` and `im2col` do with larger pictures."""
+"""As often as they are drawn. `strips` are what `sliding` does with larger pictures."""
 
 TYPES = ("uint8", "uint16", "float16", "float32")
 BORDERS = ("zero", "replicate", "reflect", "reflect101")
@@ -159,9 +159,9 @@ def draw(device: str, seed: int, index: int) -> FuzzCase:
     if device == "cpu" and own.random() < 0.1:
         padding = max(shape) + 2 if max(shape) < 60 else padding
     least = 3 - 2 * {"same": 1, "valid": 0}.get(padding, padding)  # type: ignore[call-overload, operator]
-    door = "plan" if method in ("strips", "banded") or (method != "auto" and own.random() < 0.6) else "call"
+    door = "plan" if method == "strips" or (method != "auto" and own.random() < 0.6) else "call"
     if mode == "normalize":
-        door = "call" if method not in ("strips", "banded") else door
+        door = "call" if method != "strips" else door
         mode = None if door == "plan" else mode
     on_device = device == "cuda" and door == "call" and bool(own.random() < 0.6)
     layout = _pick(own, DEVICE_LAYOUTS if on_device else LAYOUTS) if door == "call" else "contiguous"

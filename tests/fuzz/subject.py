@@ -142,11 +142,6 @@ def _prepare(case: FuzzCase, problem: Problem) -> Plan:
         from edgeconv.methods.cuda.sliding_arithmetic import has_strips
 
         return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
-    if case.method == "banded":
-        from edgeconv.methods.cuda.im2col import banded_plan
-
-        require("im2col", "cuda", options)
-        return banded_plan(problem, options)
     return require(case.method, case.device, options).prepare(problem, options)  # type: ignore[arg-type]
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 PATTERN = draw("cuda", 0, 2)
 RUNS_TWICE = 1
 
-METHODS = ("sliding", "strips", "textbook", "im2col", "banded", "implicit", "cudnn")
+METHODS = ("sliding", "strips", "textbook", "im2col", "implicit", "cudnn")
 
 
 def case_of(number: int, method: str, dtype: str, kernel: str, samples: str, **rules: Any) -> FuzzCase:

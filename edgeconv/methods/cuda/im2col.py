@@ -5,8 +5,6 @@
     cublas   bands of output rows as runs of pixels: im2col.cu, then cuBLAS SGEMM, then join and store (epilogue.cu)
              where the GEMM's result is not the output already.
 
-`banded_plan` runs the project's GEMM in such bands too: with bands larger than the L2 it is the textbook method,
-whose bytes are the columns written and read once, and what the benchmark compares the other two with.
 Columns have the picture's type with the project's GEMM and are float32 with the vendor's, or float64. The project's
 GEMM sums in float32, or in float64 where float32 does not hold the sums (exactness.py); cuBLAS in the columns' type.
 The project's GEMM holds all rows in registers, so a filter bank of more takes several launches, each with its columns.
@@ -21,7 +19,7 @@ import numpy as np
 
 from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
 from edgeconv.core.exactness import FLOAT64 as FLOAT64_SUMS
-from edgeconv.core.exactness import Arithmetic, own_arithmetic, sums_for
+from edgeconv.core.exactness import own_arithmetic, sums_for
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.errors import one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
@@ -30,12 +28,10 @@ from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cuda.kernel_args import (
     MOST_RESPONSES,
     BankPart,
-    Defines,
     Pitches,
     depth_of,
     outputs_within,
     parts_of,
-    pitches_of,
     problem_defines,
     response_count,
     round_up,
@@ -43,9 +39,11 @@ from edgeconv.methods.cuda.kernel_args import (
     strided_geometry,
     unique,
 )
-from edgeconv.methods.options import Gemm, Options
+from edgeconv.methods.options import Options
 
-EPILOGUE_THREADS = 256
+COLUMNS_THREADS, EPILOGUE_THREADS = 256, 256
+BAND_STEP = 1024
+"""Pixels that a band of cuBLAS is a multiple of."""
 L2_SHARE = 0.5
 """Share of the L2 that columns may take: the picture and the output pass through it too."""
 
@@ -83,11 +81,6 @@ def _pixels_per_thread(problem: Problem) -> int:
     return 4 if response_count(problem) <= MANY_RESPONSES else 2
 
 
-def banded_shape(problem: Problem) -> Im2colShape:
-    """Of the kernels that take one band per launch."""
-    return Im2colShape(threads=256, pixels_per_thread=_pixels_per_thread(problem))
-
-
 def resident_shape(problem: Problem, multiprocessors: int) -> Im2colShape:
     """Of the kernel whose blocks have bands each: small blocks and short waits for small pictures."""
     pixels = problem.output_height * problem.output_width
@@ -105,30 +98,24 @@ def gemm_parts(problem: Problem) -> tuple[BankPart, ...]:
     return parts_of(problem, outputs_within(problem, MOST_RESPONSES))
 
 
-def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape, pitches: Pitches | None = None) -> Defines:
-    return (
-        *problem_defines(problem, column, pitches=pitches),
-        ("COLUMN", column.name),
-        ("THREADS", shape.threads),
-        ("PIXELS_PER_THREAD", shape.pixels_per_thread),
-    )
-
-
 def resident_variant(problem: Problem, shape: Im2colShape, pitches: Pitches | None = None) -> KernelVariant:
     """im2col and GEMM in one launch."""
-    tiles = (("TILE", shape.tile), ("BLOCKS_PER_MULTIPROCESSOR", shape.blocks_per_multiprocessor))
-    defines = _defines(problem, problem.dtype, shape, pitches)
-    return KernelVariant("methods/cuda/im2col_gemm.cu", "im2col_gemm", (*defines, *tiles))
+    cut = (
+        ("COLUMN", problem.dtype.name),
+        ("THREADS", shape.threads),
+        ("PIXELS_PER_THREAD", shape.pixels_per_thread),
+        ("TILE", shape.tile),
+        ("BLOCKS_PER_MULTIPROCESSOR", shape.blocks_per_multiprocessor),
+    )
+    defines = (*problem_defines(problem, problem.dtype, pitches=pitches), *cut)
+    return KernelVariant("methods/cuda/im2col_gemm.cu", "im2col_gemm", defines)
 
 
-def columns_variant(problem: Problem, column: np.dtype[Any], pitches: Pitches | None = None) -> KernelVariant:
-    """im2col of a band."""
-    return KernelVariant("methods/cuda/im2col.cu", "im2col", _defines(problem, column, banded_shape(problem), pitches))
-
-
-def gemm_variant(problem: Problem, column: np.dtype[Any], pitches: Pitches | None = None) -> KernelVariant:
-    """The project's GEMM over a band, with join and store."""
-    return KernelVariant("methods/cuda/gemm.cu", "gemm", _defines(problem, column, banded_shape(problem), pitches))
+def columns_variant(problem: Problem) -> KernelVariant:
+    """im2col of a band, for cuBLAS."""
+    column = problem.weights.dtype
+    defines = (*problem_defines(problem, column), ("COLUMN", column.name), ("THREADS", COLUMNS_THREADS))
+    return KernelVariant("methods/cuda/im2col.cu", "im2col", defines)
 
 
 def epilogue_variant(problem: Problem) -> KernelVariant:
@@ -147,14 +134,10 @@ def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
     listed = []
     for problem in sample_problems():
-        listed += [columns_variant(problem, problem.weights.dtype), epilogue_variant(problem)]
+        listed += [columns_variant(problem), epilogue_variant(problem)]
         for part in gemm_parts(problem):
             shapes = [resident_shape(part.problem, multiprocessors) for multiprocessors in (1 << 20, 1, 0)]
             listed += [resident_variant(part.problem, shape, part.pitches) for shape in shapes]
-            listed += [
-                columns_variant(part.problem, problem.dtype, part.pitches),
-                gemm_variant(part.problem, problem.dtype, part.pitches),
-            ]
     return unique(listed)
 
 
@@ -217,65 +200,51 @@ class ResidentPlan(Plan):
 
 @dataclass(frozen=True)
 class Band:
-    """A run of output pixels and its launches: the columns, and what ends it (the project's GEMM, or the epilogue)."""
+    """A run of output pixels and its launches: the columns, and join and store."""
 
-    part: BankPart
     first: int
     count: int
     im2col: Any
-    last: Any
+    epilogue: Any
 
 
-class BandedPlan(Plan):
-    """One launch for the columns and one or two for the GEMM, band after band."""
+class CublasPlan(Plan):
+    """Band after band: one launch for the columns, cuBLAS, and join and store where its result is not the output."""
 
-    def __init__(self, problem: Problem, gemm: Gemm, band_pixels: int) -> None:
+    def __init__(self, problem: Problem, band_pixels: int) -> None:
         import cupy
 
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
-        own = gemm == "own"
-        parts = gemm_parts(problem) if own else (BankPart(problem, pitches_of(problem)),)
-        shape = banded_shape(parts[0].problem)
         pixels = problem.output_height * problem.output_width
-        leading = round_up(min(band_pixels, pixels), shape.tile)
-        column = problem.dtype if own else problem.weights.dtype
-        rows, depth = response_count(problem), depth_of(parts[0].problem)
-        self._direct = gemm == "cublas" and problem.directions == 1 and self._stores_responses(problem)
-        self._gemm = gemm
+        leading = round_up(min(band_pixels, pixels), BAND_STEP)
+        column = problem.weights.dtype
+        rows, depth = response_count(problem), depth_of(problem)
+        stores_responses = problem.output_dtype == column and problem.output_mode == "raw"
+        self._direct = problem.directions == 1 and stores_responses
         self._columns = cupy.empty((depth, leading), column)
-        self._responses: Any = None
-        if gemm == "cublas":
-            self._weights = cupy.asarray(problem.dense_weights().reshape(rows, depth))
-            if not self._direct:
-                self._responses = cupy.empty((leading, rows), column)
-        geometry = strided_geometry(problem)
+        self._weights = cupy.asarray(problem.dense_weights().reshape(rows, depth))
+        self._responses: Any = None if self._direct else cupy.empty((leading, rows), column)
+        im2col, epilogue = load(columns_variant(problem)), load(epilogue_variant(problem))
         self._bands = []
-        for part in parts:
-            im2col = load(columns_variant(part.problem, column, part.pitches))
-            last_kernel = load(gemm_variant(part.problem, column, part.pitches) if own else epilogue_variant(problem))
-            for first in range(0, pixels, leading):
-                count = min(leading, pixels - first)
-                place = (np.int64(first), np.int32(count), np.int64(leading))
-                fill = PackedLaunch(im2col, -(-count // shape.threads), (shape.threads, 1), geometry, *place)
-                if own:
-                    blocks, threads = -(-count // shape.tile), (shape.threads, 1)
-                    last = PackedLaunch(last_kernel, blocks, threads, part.problem.weights, *place)
-                else:
-                    blocks = -(-count * problem.output_channels // EPILOGUE_THREADS)
-                    last = PackedLaunch(last_kernel, blocks, (EPILOGUE_THREADS, 1), np.int32(count))
-                self._bands.append(Band(part, first, count, fill, last))
-        columns_bytes = len(parts) * depth * pixels * column.itemsize
-        responses_bytes = 0 if self._responses is None else rows * pixels * column.itemsize
-        launches_per_band = 2 if self._responses is None else 3
+        for first in range(0, pixels, leading):
+            count = min(leading, pixels - first)
+            place = (np.int64(first), np.int32(count), np.int64(leading))
+            blocks, threads = -(-count // COLUMNS_THREADS), (COLUMNS_THREADS, 1)
+            fill = PackedLaunch(im2col, blocks, threads, strided_geometry(problem), *place)
+            blocks, threads = -(-count * problem.output_channels // EPILOGUE_THREADS), (EPILOGUE_THREADS, 1)
+            self._bands.append(Band(first, count, fill, PackedLaunch(epilogue, blocks, threads, np.int32(count))))
+        responses_bytes = 0 if self._direct else rows * pixels * column.itemsize
         super().__init__(
             problem=problem,
             workspace_bytes=int(self._columns.nbytes + (0 if self._responses is None else self._responses.nbytes)),
-            moved_bytes=len(parts) * problem.input_bytes + 2 * (columns_bytes + responses_bytes) + problem.output_bytes,
-            launches=launches_per_band * len(self._bands),
-            arithmetic=own_arithmetic(problem) if own else replace(_sums_of(column), multiplies_zeros=True),
+            moved_bytes=problem.input_bytes
+            + 2 * (depth * pixels * column.itemsize + responses_bytes)
+            + problem.output_bytes,
+            launches=(2 if self._direct else 3) * len(self._bands),
+            arithmetic=replace(FLOAT64_SUMS if column == np.float64 else FLOAT32_SUMS, multiplies_zeros=True),
             choice={
-                "gemm": gemm,
+                "gemm": "cublas",
                 "math": "fma",
                 "schedule": "bands of output pixels, separate launches for columns and GEMM",
                 "bands": len(self._bands),
@@ -286,23 +255,15 @@ class BandedPlan(Plan):
             },
         )
 
-    @staticmethod
-    def _stores_responses(problem: Problem) -> bool:
-        """Is the output nothing but the responses themselves?"""
-        return problem.output_dtype == problem.weights.dtype and problem.output_mode == "raw"
-
     def run(self, image: Any, out: Any) -> None:
         flat = out.reshape(-1)
         channels = self.problem.output_channels
         for band in self._bands:
-            band.im2col.at(image.data.ptr + band.part.image_offset_bytes, self._columns.data.ptr)
-            if self._gemm == "own":
-                band.last.at(self._columns.data.ptr, out.data.ptr + band.part.out_offset_bytes)
-                continue
+            band.im2col.at(image.data.ptr, self._columns.data.ptr)
             here = flat[band.first * channels : (band.first + band.count) * channels]
             self._sgemm(band.count, here if self._direct else self._responses)
             if not self._direct:
-                band.last(self._responses, here)
+                band.epilogue(self._responses, here)
 
     def _sgemm(self, count: int, responses: Any) -> None:
         """responses[pixel][response] = Σ over k of weights[response][k] · columns[k][pixel], by cuBLAS.
@@ -337,24 +298,17 @@ class BandedPlan(Plan):
         )
 
 
-def _sums_of(column: np.dtype[Any]) -> Arithmetic:
-    return FLOAT64_SUMS if column == np.float64 else FLOAT32_SUMS
-
-
-def banded_plan(problem: Problem, options: Options, band_bytes: int | None = None) -> Plan:
+def cublas_plan(problem: Problem, options: Options, band_bytes: int | None = None) -> Plan:
     """A plan in bands whose columns take about `band_bytes` (None: their share of the L2), within the limit."""
     import cupy
 
-    own = options.gemm == "own"
-    part = gemm_parts(problem)[0].problem if own else problem
-    itemsize = (problem if own else problem.weights).dtype.itemsize
-    bytes_per_pixel = depth_of(part) * itemsize + (0 if own else response_count(problem) * itemsize)
-    block = banded_shape(part).tile
-    check_workspace("im2col", block * bytes_per_pixel, options)
+    itemsize = problem.weights.dtype.itemsize
+    bytes_per_pixel = (depth_of(problem) + response_count(problem)) * itemsize
+    check_workspace("im2col", BAND_STEP * bytes_per_pixel, options)
     if band_bytes is None:
         band_bytes = int(L2_SHARE * int(cupy.cuda.Device().attributes["L2CacheSize"]))
-    most = min(band_bytes // (depth_of(part) * itemsize), options.workspace_limit_bytes // bytes_per_pixel)
-    return BandedPlan(problem, options.gemm, max(block, most // block * block))
+    most = min(band_bytes // (depth_of(problem) * itemsize), options.workspace_limit_bytes // bytes_per_pixel)
+    return CublasPlan(problem, max(BAND_STEP, most // BAND_STEP * BAND_STEP))
 
 
 class CudaIm2col(Method):
@@ -370,7 +324,7 @@ class CudaIm2col(Method):
         return super().reason(problem, options)
 
     def prepare(self, problem: Problem, options: Options, pictures: int = 1) -> Plan:
-        return ResidentPlan(problem, options) if options.gemm == "own" else banded_plan(problem, options)
+        return ResidentPlan(problem, options) if options.gemm == "own" else cublas_plan(problem, options)
 
 
 def cublas_unavailable_reason() -> str | None:
