@@ -69,8 +69,6 @@ class Layer:
     """One side, or the map of differences, ready to be drawn."""
 
     label: str
-    name: str
-    """The same in few words."""
     pyramid: pyramid.Pyramid
     pixels: NDArray[Any]
     """HWC with 1 or 3 channels, any type; of a map its classes, H×W."""
@@ -351,10 +349,9 @@ class RenderService(QObject):
         pixels, label = self._pixels(request, source)
         other = pixels if beside is None or beside.pixels.dtype != pixels.dtype else beside.pixels
         low, high = maps.display_range(other)
-        name = label if source.kind == "file" else source.label
 
         def make() -> Layer:
-            return Layer(label, name, pyramid.of_picture(pixels, low, high), pixels)
+            return Layer(label, pyramid.of_picture(pixels, low, high), pixels)
 
         layer: Layer = self._cache.get((id(pixels), label, low, high), make)  # the layer holds on to the pixels
         return layer
@@ -398,9 +395,8 @@ def _difference(left: Layer, right: Layer) -> tuple[Layer, Any]:
     found = compare(ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)])
     counts = found.comparisons[0].judged.histogram
     classes = tuple(index for index, count in enumerate(counts) if count)
-    label = f"{right.label} − {left.label}"
     seen = maps.class_map(left.pixels, right.pixels)
-    return Layer(label, label, pyramid.of_classes(seen, found.scale), seen, classes), found
+    return Layer(f"{right.label} − {left.label}", pyramid.of_classes(seen, found.scale), seen, classes), found
 
 
 def _unreadable(error: EdgeconvError, request: ViewRequest) -> str | None:

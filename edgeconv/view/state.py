@@ -80,7 +80,7 @@ def labels(sources: Iterable[ViewSource]) -> dict[ViewSource, str]:
     return {source: names[source] for source in every}
 
 
-MODES = ("single", "split", "side", "blink", "difference")
+MODES = ("single", "split", "side", "difference")
 """Ways to look; the first shows the right side alone, the others both."""
 
 
@@ -172,11 +172,6 @@ class Model:
         gone = ViewSource("file", path)
         self.left = INPUT if self.left == gone else self.left
         self.right = OUTPUT if self.right == gone else self.right
-
-    def inputs(self) -> list[str]:
-        """Every file that is open here, which nothing may replace."""
-        kernel_file = self.parameters.kernel_file
-        return [*self.pictures, *([] if kernel_file is None else [kernel_file])]
 
     # --- parameters and what is shown ---------------------------------------------------------------------------
 

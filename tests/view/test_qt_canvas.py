@@ -25,7 +25,7 @@ CLEAR = 60
 
 
 def layer(pixels: np.ndarray) -> Layer:
-    return Layer("", "", pyramid.of_picture(pixels, *maps.display_range(pixels)), pixels)
+    return Layer("", pyramid.of_picture(pixels, *maps.display_range(pixels)), pixels)
 
 
 def plain(value: int) -> Layer:
@@ -127,25 +127,13 @@ def test_side_by_side_shows_the_same_place_twice(canvas: Canvas) -> None:
         assert np.array_equal(part, pixels[:, :visible])
 
 
-def test_blink_takes_turns(canvas: Canvas, qtbot: QtBot) -> None:
-    canvas.show_parts(mode="blink")
-    canvas.show_parts(left=plain(40), right=plain(200))
-    seen: set[int] = set()
-
-    def both() -> bool:
-        seen.add(int(drawn(canvas)[240, 320, 0]))
-        return seen == {40, 200}
-
-    qtbot.waitUntil(both, timeout=PATIENCE_MILLISECONDS)
-
-
 def test_a_difference_is_seen_in_the_colours_of_its_class(canvas: Canvas) -> None:
     classes = np.zeros((HEIGHT, WIDTH), np.uint8)
     classes[200:300, 300:400] = 3
     scale = scale_for("uint8")
     canvas.show_parts(mode="difference")
     canvas.show_parts(left=plain(1), right=plain(2))
-    canvas.show_parts(heat=Layer("", "", pyramid.of_classes(classes, scale), classes, (0, 3)))
+    canvas.show_parts(heat=Layer("", pyramid.of_classes(classes, scale), classes, (0, 3)))
     seen = drawn(canvas)
     assert tuple(seen[250, 350]) == scale.colours[3]
     assert tuple(seen[250, 200]) == scale.colours[0]

@@ -569,7 +569,7 @@ def test_the_values_of_both_sides_are_read_under_the_pointer(qtbot: QtBot, pictu
     window.canvas.hovered.emit((7, 9))
     output = convolve(PIXELS, "sobel", channels="each")
     inside = " ".join(map(str, PIXELS[9, 7])), " ".join(map(str, output[9, 7]))
-    assert window.values_label.text() == f"x 7  y 9    input {inside[0]}    output {inside[1]}"
+    assert window.values_label.text() == f"x 7  y 9    input {inside[0]}    sobel by sliding on CPU {inside[1]}"
     window.canvas.hovered.emit(None)
     assert window.values_label.text() == ""
 

@@ -39,8 +39,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("single", "&Single", ("1",)),
     Command("split", "S&plit", ("2",)),
     Command("side", "Side &by side", ("3",)),
-    Command("blink", "B&link", ("4",)),
-    Command("difference", "&Difference", ("5",)),
+    Command("difference", "&Difference", ("4",)),
     Command("swap", "S&wap sides", ("Ctrl+Shift+X", "X")),
     Command("bar-left", "Bar to the left", ("[",)),
     Command("bar-right", "Bar to the right", ("]",)),
@@ -60,15 +59,13 @@ MENUS: tuple[tuple[str, str], ...] = (
     ("&Edit", "undo redo reset load-kernel - copy-picture copy-command"),
     (
         "&View",
-        "single split side blink difference - swap bar-left bar-right - zoom-in zoom-out fit actual - "
+        "single split side difference - swap bar-left bar-right - zoom-in zoom-out fit actual - "
         "panel focus-picture focus-controls focus-figures - stop",
     ),
 )
 """`-` is a separator."""
 
-TOOL_BAR = (
-    "open save copy-command - undo redo - single split side blink difference - left swap right gap zoom-out zoom "
-)
+TOOL_BAR = "open save copy-command - undo redo - single split side difference - left swap right gap zoom-out zoom "
 TOOL_BAR += "zoom-in fit actual"
 """`left` and `right` are lists of what is shown, `zoom` is the zoom factor between the two buttons."""
 

@@ -1,4 +1,4 @@
-"""The picture area: one of five views of one or two layers, which share zoom and position.
+"""The picture area: one of four views of one or two layers, which share zoom and position.
 
 A QGraphicsView, whose scene is the screen's area in logical pixels and holds an item for each layer (layer.py); what
 lies over them is in overlays.py. Zoom and place are in physical pixels, so that 1:1 is 1:1 on a screen of any density.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, QSizeF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
@@ -27,7 +27,6 @@ from edgeconv.view.qt.layer import LayerItem
 from edgeconv.view.render import Layer
 from edgeconv.view.state import MODES
 
-BLINK_MILLISECONDS = 500
 BAR_REACH = 7
 """Distance from the bar, in logical pixels, within which it can be grabbed."""
 BAR_STEP = 0.02
@@ -72,8 +71,6 @@ class Canvas(QGraphicsView):
         self.note = ""
         """What is awaited, while there is no picture."""
         self.bar = 0.5
-        self.shows_left = True
-        """Of the blink view: which of the two is displayed now."""
         self._items = LayerItem(), LayerItem()
         scene = QGraphicsScene(self)
         for item in self._items:
@@ -82,9 +79,6 @@ class Canvas(QGraphicsView):
         self._held: QPointF | None = None
         self._pointer: QPointF | None = None
         self._holds_bar = False
-        self._blink = QTimer(self)
-        self._blink.setInterval(BLINK_MILLISECONDS)
-        self._blink.timeout.connect(self._turn)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -102,9 +96,6 @@ class Canvas(QGraphicsView):
         """Replace `mode`, `left`, `right`, `heat` or `note`."""
         for name, part in parts.items():
             setattr(self, name, part)
-        if "mode" in parts:
-            self.shows_left = True
-            self._blink.start() if self.mode == "blink" else self._blink.stop()
         self._follow_frame()
 
     @property
@@ -310,10 +301,6 @@ class Canvas(QGraphicsView):
     def _over_bar(self, place: QPointF) -> bool:
         return self.mode == "split" and abs(place.x() - self.bar * self.width()) <= BAR_REACH
 
-    def _turn(self) -> None:
-        self.shows_left = not self.shows_left
-        self._changed()
-
     # --- painting -----------------------------------------------------------------------------------------------
 
     def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:
@@ -331,8 +318,6 @@ class Canvas(QGraphicsView):
         edges = [(0, width)]
         if name == "difference":
             sides = [self.heat]
-        elif name == "blink":
-            sides = [(self.left if self.shows_left else None) or self.right]
         elif name in ("split", "side") and self.left is not None:
             sides = [self.left, self.right]
             cut = round(self.bar * width) if name == "split" else round(self._area_width() * density)

@@ -128,13 +128,10 @@ class Controls(QWidget):
         more.setVisible(False)
         self.advanced.setText("More")
         self.advanced.setCheckable(True)
-        self.advanced.setArrowType(Qt.ArrowType.RightArrow)
+        self.advanced.setArrowType(Qt.ArrowType.DownArrow)
         self.advanced.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.advanced.setAutoRaise(True)
         self.advanced.toggled.connect(more.setVisible)
-        self.advanced.toggled.connect(
-            lambda opened: self.advanced.setArrowType(Qt.ArrowType.DownArrow if opened else Qt.ArrowType.RightArrow)
-        )
         column.addWidget(plain_label("heading", "Filter"))
         for widget in (self.filter, self.kernel, self.note, plain_label("heading", "Convolution")):
             column.addWidget(widget)

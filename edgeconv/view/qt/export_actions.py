@@ -100,7 +100,7 @@ class ExportActions:
 
     def _write(self, write: Callable[[bool], str], *outputs: str, overwrite: bool = False) -> None:
         """Let a command write; `write` takes whether it may replace files, and returns what to say of it."""
-        inputs = self._model.inputs()
+        inputs = [*self._model.pictures, *filter(None, [self._model.parameters.kernel_file])]
 
         def work() -> After:
             for path in inputs:

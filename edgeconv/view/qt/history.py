@@ -23,6 +23,7 @@ class HistoryPanel(QTreeWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self._shown: list[int] = []
         self.setHeaderLabels(COLUMNS)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setRootIsDecorated(False)
@@ -35,20 +36,19 @@ class HistoryPanel(QTreeWidget):
         self.itemActivated.connect(lambda item: self.chosen.emit(item.data(0, Qt.ItemDataRole.UserRole)))
 
     def show_runs(self, runs: Sequence[MeasuredRun]) -> None:
-        """Show the runs, the newest last; those that are shown keep their rows."""
-        newest = self.topLevelItem(0)
-        shown = 0 if newest is None else newest.data(0, Qt.ItemDataRole.UserRole).number
+        """Show the runs, which come with the newest last."""
+        if [run.number for run in runs] == self._shown:
+            return
+        self._shown = [run.number for run in runs]
+        self.clear()
         for run in runs:
-            if run.number > shown:
-                item = QTreeWidgetItem(_cells(run))
-                item.setData(0, Qt.ItemDataRole.UserRole, run)
-                for column in range(len(COLUMNS)):
-                    item.setToolTip(column, tip(f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}"))
-                for column in NUMBERS:
-                    item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
-                self.insertTopLevelItem(0, item)
-        while self.topLevelItemCount() > len(runs):
-            self.takeTopLevelItem(len(runs))
+            item = QTreeWidgetItem(_cells(run))
+            item.setData(0, Qt.ItemDataRole.UserRole, run)
+            for column in range(len(COLUMNS)):
+                item.setToolTip(column, tip(f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}"))
+            for column in NUMBERS:
+                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            self.insertTopLevelItem(0, item)
 
 
 def _cells(run: MeasuredRun) -> list[str]:

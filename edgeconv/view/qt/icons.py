@@ -17,8 +17,6 @@ PATHS: dict[str, str] = {
     "split": '<rect x="4" y="5" width="16" height="14" rx="1.5"/><path d="M12 3v18"/>'
     '<path d="M4 12h8v7H4z" fill="FILL" stroke="none"/><path d="M4 5h8v8H4z" fill="FILL" stroke="none"/>',
     "side": '<rect x="3" y="5" width="8" height="14" rx="1.5"/><rect x="13" y="5" width="8" height="14" rx="1.5"/>',
-    "blink": '<rect x="3" y="4" width="13" height="11" rx="1.5" stroke-dasharray="2.5 2"/>'
-    '<rect x="8" y="9" width="13" height="11" rx="1.5" fill="FILL"/>',
     "difference": '<rect x="4" y="5" width="16" height="14" rx="1.5"/><path d="M12 8v5M9.5 10.5h5M9.5 16h5"/>',
     "swap": '<path d="M4 9h15M15.5 5.5L19 9l-3.5 3.5"/><path d="M20 16H5M8.5 12.5L5 16l3.5 3.5"/>',
     "fit": '<path d="M4 9V5h4M16 5h4v4M20 15v4h-4M8 19H4v-4"/><rect x="8" y="9" width="8" height="6" rx="1"/>',

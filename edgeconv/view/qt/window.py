@@ -324,7 +324,7 @@ class ViewWindow(Frame):
     def _show_figures(self, found: DiffRecord | None) -> None:
         """The figures of `edgeconv diff`; for None, how to get them."""
         if found is None:
-            self.difference.show_rows([], line="Press 5 to compare the two sides.")
+            self.difference.show_rows([], line="Press 4 to compare the two sides.")
         else:
             names = zip(("reference", "other"), found.labels, strict=True)
             self.difference.show_rows([*names, *rows(found, 0)])
@@ -364,7 +364,7 @@ class ViewWindow(Frame):
                 if layer is not None:
                     height, width = layer.pixels.shape[:2]
                     values = layer.pixels[y * height // frame.height, x * width // frame.width].tolist()
-                    words.append(f"{layer.name} {' '.join(number(value) for value in values)}")
+                    words.append(f"{layer.label} {' '.join(number(value) for value in values)}")
         self.values_label.setText("    ".join(words))
 
     # --- the beginning and the end ------------------------------------------------------------------------------
