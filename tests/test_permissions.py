@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,9 +11,6 @@ from fault_jobs import JOBS, FaultJob, draw
 
 from edgeconv.batch.ledger import LEDGER_NAME
 from edgeconv.io import files
-from edgeconv.io.resize import resize_file
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -45,14 +40,6 @@ def test_what_is_replaced_keeps_its_permissions(each: FaultJob, tmp_path: Path) 
     }
     for kept in tmp_path.glob("out.before-*"):
         assert set(modes(kept).values()) == {0o600}
-
-
-def test_a_size_that_is_made_anew_keeps_its_permissions(tmp_path: Path) -> None:
-    draw(tmp_path)
-    shutil.copy(tmp_path / "photos" / "a.png", tmp_path / "out" / "a_5.png")
-    before = make_private(tmp_path / "out")
-    resize_file(tmp_path / "photos" / "a.png", (5,), folder=tmp_path / "out", overwrite=True)
-    assert modes(tmp_path / "out") == before
 
 
 def test_any_permissions_are_kept_and_new_files_have_the_usual_ones(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ ENDED_PROCESS = 2**22 + 1
 """Above every process id of Linux: one that ended might be given to another process meanwhile."""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no harmless way to ask whether a process lives")
 def test_the_file_of_a_process_that_ended_is_left_over_and_that_of_a_living_one_is_not(
     tmp_path: Path,
 ) -> None:
