@@ -14,7 +14,6 @@ import re
 import struct
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
 from edgeconv.io.formats.byte_source import ByteSource
@@ -56,9 +55,6 @@ ADOBE_TRANSFORM, YCBCR = 11, 1
 """Offset of the colour transform in Adobe's segment, and its code for YCbCr (0: none)."""
 RGB_NAMES = b"RGB"
 """Names of components by which libjpeg knows colours that were not turned into YCbCr."""
-
-Codes = NDArray[np.uint8]
-"""Second bytes of markers, in the order of the file."""
 
 
 def read_header(feed: ByteSource) -> Header:
@@ -107,7 +103,7 @@ def read_header(feed: ByteSource) -> Header:
             position = _end_of_scan(feed, stop, BYTES_A_SAMPLE * samples + SCAN_BYTES)
             if interval and blocks_frame:
                 expected = max(0, -(-_units(blocks_frame, scan) // interval) - 1)
-                _check_restarts(_restarts(feed.data, stop, position), expected)
+                _check_restarts(feed.data[stop:position], expected)
         else:
             position = stop
     if frame is None:
@@ -157,16 +153,11 @@ def _end_of_scan(feed: ByteSource, start: int, most_bytes: int) -> int:
             raise cut_short("no end-of-image marker")
 
 
-def _restarts(data: bytes | bytearray, start: int, stop: int) -> Codes:
-    """The codes of the restart markers in compressed data."""
-    codes = np.frombuffer(data[start:stop], np.uint8)
-    following: Codes = codes[1:][codes[:-1] == MARKER]
-    restarts: Codes = following[(following >= RESTART_FIRST) & (following <= RESTART_LAST)]
-    return restarts
-
-
-def _check_restarts(restarts: Codes, expected: int) -> None:
-    """Raise BadPicture where a scan lacks one of its restart markers. More than needed do no harm."""
+def _check_restarts(data: bytes | bytearray, expected: int) -> None:
+    """Raise BadPicture where compressed data lacks one of its restart markers. More than needed do no harm."""
+    codes = np.frombuffer(data, np.uint8)
+    following = codes[1:][codes[:-1] == MARKER]
+    restarts = following[(following >= RESTART_FIRST) & (following <= RESTART_LAST)]
     if len(restarts) < expected:
         raise BadPicture(
             f"its compressed data is damaged ({len(restarts):,} of {expected:,} restart markers are there)"

@@ -1,17 +1,13 @@
 """Warnings of decoders: libjpeg, libpng and libtiff print warnings about damage and continue with invented pixels.
 
 They print to the C library's `stderr`, bypassing Python. While a picture is decoded, the descriptor that this stream
-writes to is that of a pipe whose other end is read here. The file descriptor 2 is left alone, and with it everything
-else that writes there: Python, its loggers, other processes. The variable `stderr` is left alone too: a library may
-hold its value for as long as it works, and compare it at the end to know whether the stream is its own to close. (NVRTC
-does: with another stream in the variable, in one thread, a compilation in another ended the process.)
-
-The descriptor's place in the stream of the GNU C library is confirmed by what `fileno` says before and after it is
-changed. Where that fails, or the C library is another, warnings are not captured and go to the screen.
+writes to is that of a pipe whose other end is read here. Descriptor 2 is left alone, to which Python and other
+processes write, and so is the variable `stderr`, which a library may remember and compare (NVRTC does). The place in
+the stream of the GNU C library is confirmed by what `fileno` says before and after the change; where that fails, or
+the C library is another, warnings are not captured and go to the screen.
 
 The stream is global to the process, so a warning that arrives while several threads decode may belong to any of them.
-Those threads then decode once more, one at a time, which attributes each warning to its picture: correct with any
-number of threads, and slow for damaged pictures only.
+Those threads then decode once more, one at a time: correct with any number of threads, slow for damaged pictures only.
 """
 
 from __future__ import annotations
@@ -19,7 +15,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,8 +35,9 @@ class _Turn:
     """One call of `decode`."""
 
     was_alone: bool = True
-    printed: bool = False
-    """Whether anything was printed meanwhile."""
+    disturbed: bool = False
+    """Whether anything was printed meanwhile, by whichever thread."""
+    printed: bytes = b""
 
 
 class DecoderMessages:
@@ -55,21 +53,16 @@ class DecoderMessages:
     def during(self, decode: Callable[[], Result]) -> tuple[Result, tuple[str, ...]]:
         """What `decode` returns, and the lines that were printed. It may be called twice, and must not wait for
         another thread's `during`."""
-        result, printed, turn = self._take_turn(decode, alone=False)
-        if turn.printed and not turn.was_alone:
-            del result  # two at once would be twice the memory
-            result, printed, _ = self._take_turn(decode, alone=True)
-        return result, _shown(printed)
-
-    def _take_turn(self, decode: Callable[[], Result], alone: bool) -> tuple[Result, bytes, _Turn]:
-        turn = self._begin(alone)
-        try:
+        with self._turn(alone=False) as turn:
             result = decode()
-        finally:
-            printed = self._end(turn, alone)
-        return result, printed, turn
+        if turn.disturbed and not turn.was_alone:
+            del result  # two at once would be twice the memory
+            with self._turn(alone=True) as turn:
+                result = decode()
+        return result, _shown(turn.printed)
 
-    def _begin(self, alone: bool) -> _Turn:
+    @contextmanager
+    def _turn(self, alone: bool) -> Iterator[_Turn]:
         turn = _Turn()
         with self._changed:
             self._alone_or_about_to_be += alone
@@ -78,24 +71,23 @@ class DecoderMessages:
             if len(self._decoding) > 1:
                 for each in self._decoding:
                     each.was_alone = False
-                return turn
-            if not self._tried:
+            elif not self._tried:
                 self._tried, self._stream = True, _CStream.make()
             if self._stream is not None:
                 self._stream.take_over()
-        return turn
-
-    def _end(self, turn: _Turn, alone: bool) -> bytes:
-        with self._changed:
-            printed = b"" if self._stream is None else self._stream.read()
-            for each in self._decoding:
-                each.printed |= bool(printed)
-            self._decoding.remove(turn)
-            self._alone_or_about_to_be -= alone
-            if not self._decoding and self._stream is not None:
-                self._stream.restore()
-            self._changed.notify_all()
-        return printed
+        try:
+            yield turn
+        finally:
+            with self._changed:
+                if self._stream is not None:
+                    turn.printed = self._stream.read()
+                for each in self._decoding:
+                    each.disturbed |= bool(turn.printed)
+                self._decoding.remove(turn)
+                self._alone_or_about_to_be -= alone
+                if not self._decoding and self._stream is not None:
+                    self._stream.restore()
+                self._changed.notify_all()
 
     def forget(self) -> None:
         """Start afresh in a forked process: the decoding threads do not exist there, and the pipe is the parent's."""
@@ -118,16 +110,15 @@ class _CStream:
         """None where there is no C library whose stream is known, or no descriptor is left."""
         try:
             library = ctypes.CDLL(None)
-            _ = library.gnu_get_libc_version
             stream = ctypes.c_void_p.in_dll(library, "stderr")
             library.fileno.argtypes = (ctypes.c_void_p,)
-            if not stream.value or library.fileno(stream) < 0:
+            if not hasattr(library, "gnu_get_libc_version") or not stream.value:
                 return None
             field = ctypes.c_int.from_address(stream.value + DESCRIPTOR_PLACE)
-            if field.value != library.fileno(stream):
+            if not 0 <= field.value == library.fileno(stream):
                 return None
             made = cls(field)
-        except (OSError, TypeError, AttributeError):
+        except (OSError, TypeError, ValueError, AttributeError):
             return None
         made.take_over()
         follows = library.fileno(stream) == made._writing_end
@@ -135,8 +126,9 @@ class _CStream:
         return made if follows else None
 
     def take_over(self) -> None:
-        """Redirect what C code prints to `stderr` to the pipe."""
-        self._before, self._field.value = self._field.value, self._writing_end
+        """Redirect what C code prints to `stderr` to the pipe, unless that was done."""
+        if self._field.value != self._writing_end:
+            self._before, self._field.value = self._field.value, self._writing_end
 
     def restore(self) -> None:
         """Undo `take_over`."""

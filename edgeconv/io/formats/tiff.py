@@ -68,10 +68,8 @@ MOST_EXTRA = 8
 UNCOMPRESSED = 1
 DEFLATES = (8, 32946)
 """Compressions by zlib: Adobe's number, and the older one of PKZIP."""
-INFLATE_BYTES = 2**20
-"""Inflated at once while a checksum is compared, so that memory is bounded whatever a strip claims."""
 DEFLATED_BYTES = 2**16
-"""Given to zlib at once."""
+"""Given to zlib at once, which makes at most a thousand times as much of it, whatever a strip claims."""
 SEPARATE_PLANES = 2
 
 COMMON_COMPRESSIONS = (UNCOMPRESSED, 2, 3, 4, 5, 6, 7, 32773, *DEFLATES)
@@ -333,19 +331,12 @@ def _inflates(stored: memoryview, most_bytes: int) -> bool:
 
     One that gives more than its strip holds is not followed to its end: libtiff does not either.
     """
-    stream = zlib.decompressobj()
-    given = position = 0
-    rest: bytes | memoryview = b""
+    stream, given = zlib.decompressobj(), 0
     try:
-        while not stream.eof and given <= most_bytes:
-            if not rest:
-                rest = stored[position : position + DEFLATED_BYTES]  # what zlib has no room for yet is copied each time
-                position += DEFLATED_BYTES
-            if not rest:
-                stream.flush()
-                return stream.eof
-            given += len(stream.decompress(rest, min(INFLATE_BYTES, most_bytes - given + 1)))
-            rest = stream.unconsumed_tail
+        for position in range(0, len(stored), DEFLATED_BYTES):
+            given += len(stream.decompress(stored[position : position + DEFLATED_BYTES]))
+            if stream.eof or given > most_bytes:
+                return True
     except zlib.error:
-        return False
-    return True
+        pass
+    return False
