@@ -156,15 +156,6 @@ def test_an_npy_of_another_shape_or_type_is_no_picture(shape: tuple[int, ...]) -
         npy.read_header(ByteSource(npy_file((3, 5, 3), "int32")))
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("kept", [0, 8, 11, 12, 60])
-def test_an_npy_whose_header_is_cut_or_too_long_is_damaged(kept: int, version: int) -> None:
-    with pytest.raises(BadPicture, match="NPY header is damaged"):
-        npy.read_header(ByteSource(npy_file((3, 5, 3), "uint8", version)[:kept]))
-    with pytest.raises(BadPicture, match="NPY header is damaged"):
-        npy.read_header(ByteSource(npy_file((3, 5, 3), "uint8", 2, padding=npy.MOST_HEADER_BYTES)))
-
-
 # --- PNG -------------------------------------------------------------------------------------------------------------
 
 
@@ -367,17 +358,3 @@ def test_a_file_without_its_other_tags_is_the_file_with_another_directory_behind
     assert tiff.read_header(ByteSource(light)) == replace(PLAIN_TIFF, orientation=6)
     small = tiff_of(24, t700=(BYTES, (1, 2, 3)))
     assert tiff.for_opencv(small) is small
-
-
-def test_the_tags_that_pixels_depend_on_by_their_names() -> None:
-    """So named by another library. One that was left out would be cut from files for a decoder."""
-    names = pytest.importorskip("tifffile").TIFF.TAGS
-    assert {names.get(tag, tag) for tag in tiff.DECODED_BY} == {
-        *("ImageWidth", "ImageLength", "BitsPerSample", "Compression", "PhotometricInterpretation", "FillOrder"),
-        *("StripOffsets", "Orientation", "SamplesPerPixel", "RowsPerStrip", "StripByteCounts", "PlanarConfiguration"),
-        *("TileWidth", "TileLength", "TileOffsets", "TileByteCounts", "ExtraSamples", "SampleFormat"),
-        *("T4Options", "T6Options", "Predictor", "ColorMap", "InkSet", "JPEGTables", "JPEGProc"),
-        *("JPEGInterchangeFormat", "JPEGInterchangeFormatLength", "JPEGRestartInterval", "JPEGLosslessPredictors"),
-        *("JPEGPointTransforms", "JPEGQTables", "JPEGDCTables", "JPEGACTables", "YCbCrCoefficients"),
-        *("YCbCrSubSampling", "YCbCrPositioning", "ReferenceBlackWhite", "LercParameters", 516),
-    }

@@ -16,16 +16,14 @@ from PIL import Image, ImageCms
 from problems import random_image
 
 from edgeconv.errors import ImageWriteError, MemoryLimitError
-from edgeconv.io import files
-from edgeconv.io.files import refuse_overwrite, write_bytes_atomically
-from edgeconv.io.formats import FORMATS, WRITTEN
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.formats import FORMATS
 from edgeconv.io.image import (
     DEPTH_NOTE,
     GREY_NOTE,
     Picture,
     decode_image,
     encode_image,
-    longest_side,
     read_image,
     write_image,
 )
@@ -83,20 +81,6 @@ def test_the_byte_order_of_an_array_is_of_no_account(tmp_path: Path, suffix: str
     assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
 
 
-@pytest.mark.parametrize("suffix", WRITTEN)
-@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (HEIGHT, WIDTH)])
-def test_the_longest_side_is_in_the_header(tmp_path: Path, suffix: str, shape: tuple[int, int]) -> None:
-    path = tmp_path / f"picture{suffix}"
-    write_image(random_image(*shape, "uint8"), path)
-    assert longest_side(path) == max(shape)
-
-
-def test_what_has_no_header_has_no_longest_side(tmp_path: Path) -> None:
-    for data in (b"", b"text", b"\x89PNG\r\n\x1a\n"):
-        (tmp_path / "a.png").write_bytes(data)
-        assert longest_side(tmp_path / "a.png") is None
-
-
 @pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
 def test_one_channel_is_written_as_grey_and_read_as_one(tmp_path: Path, suffix: str, dtype: str) -> None:
     """Or as three equal ones, where that is asked for and said."""
@@ -116,14 +100,6 @@ def test_lossy_formats_keep_colours_in_their_places(tmp_path: Path, suffix: str)
     picture = read_image(tmp_path / f"photo{suffix}")
     assert picture.pixels.dtype == np.uint8
     assert np.abs(picture.pixels.astype(int) - pixels).max() <= 12
-
-
-@pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
-def test_files_of_another_writer_are_read_alike(tmp_path: Path, format: str) -> None:
-    picture = read(tmp_path, "other", saved(noisy(), format))
-    assert picture.format == format
-    assert picture.notes == ()
-    assert_same(picture, noisy())
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
@@ -180,16 +156,6 @@ def test_grey_of_another_writer_stays_grey(tmp_path: Path, make, dtype: str) -> 
     assert GREY_NOTE in spread.notes
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_alpha_of_grey_is_dropped_and_said(tmp_path: Path, dtype: str) -> None:
-    pixels = random_image(HEIGHT, WIDTH, dtype)[:, :, :2]
-    makers = {"a.png": png, **({"b.tif": tiff} if dtype == "uint8" else {})}
-    for name, make in makers.items():
-        picture = read(tmp_path, name, make(pixels))
-        assert_same(picture, np.ascontiguousarray(pixels[:, :, :1]))
-        assert "alpha channel dropped" in picture.notes
-
-
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_grey_of_few_bits(tmp_path: Path, bits: int) -> None:
     """PNG, rows of 8 samples: black is 0, white 255, and between them equal steps."""
@@ -217,22 +183,18 @@ def test_alpha_of_a_tiff_is_dropped_and_colours_stay_as_stored(tmp_path: Path, d
     assert "alpha channel dropped" in picture.notes
 
 
-def test_a_damaged_tiff_with_straight_alpha_is_refused(tmp_path: Path) -> None:
-    whole = saved(noisy(), "TIFF", mode="RGBA", compression="tiff_lzw")
-    with pytest.raises(files.ImageReadError, match="it cannot be decoded"):
-        read(tmp_path, "alpha.tif", whole[:8] + b"\xff" * (len(whole) // 2) + whole[8 + len(whole) // 2 :])
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_alpha_of_a_png_is_dropped_and_said(tmp_path: Path, dtype: str) -> None:
-    rgb = random_image(HEIGHT, WIDTH, dtype)
-    transparent = np.zeros_like(rgb[:, :, :1])
-    picture = read(tmp_path, "alpha.png", png(np.concatenate([rgb, transparent], axis=2)))
-    assert_same(picture, rgb)
-    assert "alpha channel dropped" in picture.notes
-    keyed = read(tmp_path, "key.png", png(rgb, extra=png_chunk(b"tRNS", bytes(6))))
-    assert_same(keyed, rgb)
-    assert "alpha channel dropped" in keyed.notes
+@pytest.mark.parametrize("colours", [1, 3])
+def test_alpha_is_dropped_and_said(tmp_path: Path, colours: int, dtype: str) -> None:
+    stored = random_image(HEIGHT, WIDTH, dtype)[:, :, :colours]
+    pixels = np.concatenate([stored, np.zeros_like(stored[:, :, :1])], axis=2)
+    files = [png(pixels), png(stored, extra=png_chunk(b"tRNS", bytes(2 * colours)))]
+    if (colours, dtype) != (1, "uint16"):
+        files += [tiff(pixels), tiff(pixels, extra_samples=2)]
+    for data in files:
+        picture = read(tmp_path, "alpha", data)
+        assert_same(picture, np.ascontiguousarray(stored))
+        assert "alpha channel dropped" in picture.notes
 
 
 def test_alpha_of_a_webp_is_said(tmp_path: Path) -> None:
@@ -243,10 +205,6 @@ def test_alpha_of_a_webp_is_said(tmp_path: Path) -> None:
         assert "alpha channel dropped" in read(tmp_path, "half.webp", saved(half, "WEBP", **options)).notes
 
 
-def test_a_lossless_webp_is_exact(tmp_path: Path) -> None:
-    assert_same(read(tmp_path, "exact.webp", saved(noisy(), "WEBP", lossless=True)), noisy())
-
-
 def test_16_bits_stay_16_bits_and_are_said(tmp_path: Path) -> None:
     deep = random_image(HEIGHT, WIDTH, "uint16")
     for name, data in (("deep.png", png(deep)), ("deep.tif", tiff(deep)), ("big.tif", tiff(deep, order=">", big=True))):
@@ -255,16 +213,14 @@ def test_16_bits_stay_16_bits_and_are_said(tmp_path: Path) -> None:
         assert picture.notes == ("kept at 16 bits per sample",)
 
 
-def test_8_bit_tiff_in_planes(tmp_path: Path) -> None:
-    assert_same(read(tmp_path, "planes.tif", tiff(noisy(), planar=2)), noisy())
-
-
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_orientation_is_applied_to_lossless_files(tmp_path: Path, orientation: int, dtype: str, channels: int) -> None:
     stored = np.ascontiguousarray(random_image(5, 8, dtype)[:, :, :channels])
     makers = [lambda pixels: tiff(pixels, orientation=orientation)]
+    if (dtype, channels) == ("uint8", 3):  # straight alpha, which Pillow decodes
+        makers.append(lambda rgb: tiff(np.dstack([rgb, rgb[:, :, 0]]), extra_samples=2, orientation=orientation))
     if np.dtype(dtype).kind == "u":
         makers.append(lambda pixels: png(pixels, extra=png_chunk(b"eXIf", exif(orientation).removeprefix(b"Exif\0\0"))))
     for make in makers:
@@ -281,13 +237,6 @@ def test_orientation_is_applied_to_lossy_files(tmp_path: Path, orientation: int,
     upright = ORIENTATIONS[orientation](stored)
     assert picture.pixels.shape == upright.shape
     assert np.abs(picture.pixels.astype(int) - upright).max() <= 12
-
-
-def test_straight_alpha_tiff_is_turned_too(tmp_path: Path) -> None:
-    rgba = np.concatenate([noisy(5, 8), noisy(5, 8)[:, :, :1]], axis=2)
-    for orientation, turn in ORIENTATIONS.items():
-        picture = read(tmp_path, "turned.tif", tiff(rgba, extra_samples=2, orientation=orientation))
-        np.testing.assert_array_equal(picture.pixels, turn(rgba[:, :, :3]))
 
 
 def test_an_orientation_that_makes_no_sense_is_ignored(tmp_path: Path) -> None:
@@ -310,11 +259,6 @@ def test_a_cmyk_jpeg_becomes_rgb_and_is_said(tmp_path: Path) -> None:
     picture = read(tmp_path, "print.jpg", saved(smooth_image(24, 40), "JPEG", mode="CMYK", quality=98))
     assert np.abs(picture.pixels.astype(int) - smooth_image(24, 40)).max() <= 12
     assert picture.notes == ("CMYK converted to RGB",)
-
-
-def test_a_progressive_jpeg_is_whole(tmp_path: Path) -> None:
-    picture = read(tmp_path, "slow.jpg", saved(smooth_image(64, 64), "JPEG", progressive=True, quality=98))
-    assert np.abs(picture.pixels.astype(int) - smooth_image(64, 64)).max() <= 12
 
 
 @pytest.mark.parametrize("progressive", [False, True])
@@ -382,12 +326,6 @@ def test_standard_input_and_output(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(picture, pixels)
 
 
-def test_standard_output_in_a_named_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", Piped())
-    write_image(noisy(), "-", format="tiff")
-    assert sys.stdout.buffer.getvalue()[:2] == b"II"
-
-
 def test_standard_output_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.BytesIO):
         def write(self, data: object) -> int:
@@ -433,32 +371,22 @@ def test_what_is_no_array_is_not_written(tmp_path: Path, thing: object) -> None:
         write_image(thing, tmp_path / "a.png")
 
 
-def test_an_encoder_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_encoder_raises_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     import cv2
 
-    monkeypatch.setattr(cv2, "imencode", lambda *arguments: (False, None))
-    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded: use another format"):
-        encode_image(noisy(), "a.jpg")
-
-    def fail(*arguments: object) -> None:
-        raise cv2.error("no")
-
-    monkeypatch.setattr(cv2, "imencode", fail)
-    with pytest.raises(ImageWriteError, match=r"it cannot be encoded \(no\): use another format"):
-        encode_image(noisy(), "a.jpg")
-
-
-def test_an_encoder_without_memory_says_how_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    import cv2
-
-    def exhausted(*arguments: object) -> None:
-        error = cv2.error("Insufficient memory")
-        error.code = cv2.Error.StsNoMem
+    def fail(code: int) -> None:
+        error = cv2.error("no")
+        error.code = code
         raise error
 
-    monkeypatch.setattr(cv2, "imencode", exhausted)
-    with pytest.raises(MemoryLimitError, match=r"a\.jpg: JPEG: not enough memory for 60×40 pixels \(7,200 bytes"):
-        encode_image(noisy(40, 60), "a.jpg")
+    for encode, says in (
+        (lambda *_: (False, None), r"a\.jpg: JPEG: it cannot be encoded: use another format"),
+        (lambda *_: fail(0), r"it cannot be encoded \(no\): use another format"),
+        (lambda *_: fail(cv2.Error.StsNoMem), r"a\.jpg: JPEG: not enough memory for 60×40 pixels \(7,200 bytes"),
+    ):
+        monkeypatch.setattr(cv2, "imencode", encode)
+        with pytest.raises((ImageWriteError, MemoryLimitError), match=says):
+            encode_image(noisy(40, 60), "a.jpg")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
@@ -480,39 +408,11 @@ def test_a_place_where_no_file_can_be(tmp_path: Path) -> None:
         ("nowhere/a.png", "does not exist: create it first"),
         ("file/a.png", "is not a folder: choose another place"),
         ("a.png", "is a folder: name a file in it"),
+        ("x" * 300 + ".png", r"cannot be written \(.*\): choose another place"),
+        ("a\0b.png", r"cannot be written \(.*\): choose another place"),
     ):
         with pytest.raises(ImageWriteError, match=says):
             write_image(noisy(), tmp_path / place)
-
-
-def test_the_input_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    write_image(noisy(), path)
-    (tmp_path / "folder").mkdir()
-    for other in (path, tmp_path / "folder" / ".." / "a.png"):
-        with pytest.raises(ImageWriteError, match="is the input itself: choose another name"):
-            refuse_overwrite(path, other)
-    refuse_overwrite(path, tmp_path / "b.png")
-    refuse_overwrite("-", path)
-    refuse_overwrite(path, "-")
-
-
-def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.png"
-    write_image(noisy(), path)
-    for name in ("x" * 300 + ".png", "a\0b.png"):
-        with pytest.raises(ImageWriteError, match=r"cannot be written \(.*\): choose another place"):
-            refuse_overwrite(path, tmp_path / name)
-        with pytest.raises(ImageWriteError, match=r"cannot be written \(.*\): choose another place"):
-            write_image(noisy(), tmp_path / name)
-    refuse_overwrite(path, path / "below.png")  # no folder there: for the writer to say
-
-    def refuse(first: Path, second: Path) -> bool:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os.path, "samefile", refuse)
-    with pytest.raises(ImageWriteError, match=r"secret\.png: cannot be written \(Permission denied\)"):
-        refuse_overwrite(path, tmp_path / "secret.png")
 
 
 def test_the_commands_start_from_the_same_limit() -> None:
