@@ -27,7 +27,7 @@ Amount = Annotated[float, Meta(ge=0)]
 """Seconds, rates, shares, errors: no negative number, and no NaN."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d", extra_json_schema={"format": "date-time"})]
 
 T = TypeVar("T")
 
