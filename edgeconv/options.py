@@ -399,7 +399,7 @@ class Workers:
         None, "Let a Dask cluster do it: its address, or local for one started on this machine."
     )
     worker_timeout: float = option(
-        60, "Seconds to wait when a cluster has no worker left; what is left then fails.", least=0
+        60, "Seconds to wait when a cluster has no worker left; then the batch ends.", least=0
     )
     devices: str | None = option(None, "Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
 

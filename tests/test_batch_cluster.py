@@ -259,11 +259,16 @@ def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path
         assert run_here([photos], photos.parent / "out", engine=engine).done == PICTURES
 
 
-def test_a_call_that_is_made_twice_in_one_worker_is_done_twice(photos: Path) -> None:
-    work, tasks = work_of(PictureProcessor, photos, photos.parent / "out")
+def test_a_list_that_is_processed_twice_in_one_worker_gives_the_same_files(photos: Path) -> None:
+    """As Dask repeats a call; the stages take the whole list, pictures of one shape among them."""
+    expected, out = photos.parent / "expected", photos.parent / "out"
+    write_image(random_image(120, 90, "uint8", 99), photos / "000 again.png")
+    run_here([photos], expected)
+    work, tasks = work_of(PictureProcessor, photos, out)
     results = [result for _ in range(2) for result in work.process(pickle.loads(pickle.dumps(tasks)))]
     assert [each.error for each in results if each.state != "done"] == []
-    assert len(results) == 2 * PICTURES
+    assert len(results) == 2 * (PICTURES + 1)
+    assert contents(out) == contents(expected)
 
 
 # --- no worker is left, or the scheduler no longer answers ----------------------------------------------------------

@@ -57,7 +57,7 @@ class PictureWork:
     data: bytes = b""
     picture: Picture | None = None
     output: Any = None
-    """The filtered pixels, HWC or HW, a NumPy or CuPy array; valid until this thread's next picture."""
+    """The filtered pixels, HWC or HW, a NumPy or CuPy array; of one picture alone, valid until this thread's next."""
     name: str = ""
     """Of the output, relative to the output folder."""
     encoded: bytes | memoryview = b""
@@ -152,6 +152,8 @@ class PictureProcessor:
             with work.stage():
                 assert work.picture is not None
                 output = self._filtered(work.picture.pixels, work.watch)
+                if len(works) > 1:  # the array is this thread's, and the next picture needs it
+                    output = output.copy()
                 request = self.settings.request
                 work.output = output.reshape(request.output_shape(work.picture.shape, output.shape))
 
