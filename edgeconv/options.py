@@ -341,14 +341,16 @@ class Tiling:
     memory_limit: str | None = option(
         None, "TIFF, Zarr: most memory of the whole process (1GiB, 512M); tiles are chosen to fit."
     )
-    verify_tiles: bool = option(
-        False, "With tiles: read the output back and compare it with the picture filtered as a whole."
-    )
 
     @property
     def asked(self) -> bool:
         """Whether any of them is given."""
-        return self.tile is not None or self.memory_limit is not None or self.verify_tiles
+        return self.tile is not None or self.memory_limit is not None
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """`memory_limit` as a number."""
+        return None if self.memory_limit is None else parse_bytes(self.memory_limit, "--memory-limit")
 
 
 # --- batch --------------------------------------------------------------------------------------------------------

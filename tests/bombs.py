@@ -6,16 +6,11 @@ ZARR_BOMBS    chunks that unpack to gigabytes, by the name of what packs them
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import json
-import lzma
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from damaged import JPEG, JPEG_2000, PNG, PROGRESSIVE, WEBP
@@ -223,92 +218,6 @@ BOMBS = (
     ),
     Bomb("text of 512 MiB", "a.txt", lambda: b"a" * 2**29, "is not a picture that edgeconv reads"),
 )
-
-
-# --- chunks of a Zarr ---------------------------------------------------------------------------------------------
-
-CHUNK = (16, 16, 3)
-
-
-def _zstd(data: bytes) -> bytes:
-    import numcodecs
-
-    return bytes(numcodecs.Zstd().encode(data))
-
-
-def _zstd_stream(data: bytes) -> bytes:
-    """One frame that does not state its size: repeated blocks of a zero (RFC 8878, 3.1.1.2, RLE_Block)."""
-    blocks = len(data) // 2**17
-    frame = struct.pack("<IBB", 0xFD2FB528, 0, 0x38)
-    for number in range(blocks):
-        head = (number == blocks - 1) | 1 << 1 | 2**17 << 3
-        frame += head.to_bytes(3, "little") + b"\0"
-    return frame
-
-
-def _blosc(data: bytes) -> bytes:
-    import numcodecs
-
-    return bytes(numcodecs.Blosc().encode(data))
-
-
-def _lz4(data: bytes) -> bytes:
-    import numcodecs
-
-    return bytes(numcodecs.LZ4().encode(data))
-
-
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": lambda data: gzip.compress(data, 9),
-    "gzip in two members": lambda data: gzip.compress(b"\0") + gzip.compress(data, 9),
-    "zlib": lambda data: zlib.compress(data, 9),
-    "bz2": bz2.compress,
-    "lzma": lzma.compress,
-    "zstd": _zstd,
-    "zstd without its size": _zstd_stream,
-    "blosc": _blosc,
-    "lz4": _lz4,
-}
-
-
-def zarr_bombs(folder: Path, unpacked: int) -> Iterator[tuple[str, Path]]:
-    """A Zarr of one chunk for each packer, and in Zarr 2 and 3 where both have it; it unpacks to `unpacked`."""
-    for what, pack in PACKERS.items():
-        name = what.split()[0]
-        packed = pack(bytes(unpacked))
-        two = folder / f"{what} 2.zarr"
-        _write_version_2(two, name, packed)
-        yield f"{what}, Zarr 2", two
-        if name in ("gzip", "zstd", "blosc"):
-            for sharded in (False, True):
-                three = folder / f"{what} 3 {sharded}.zarr"
-                _write_version_3(three, name, packed, sharded)
-                yield f"{what}, Zarr 3{', in a shard' * sharded}", three
-
-
-def _write_version_2(path: Path, name: str, packed: bytes) -> None:
-    path.mkdir()
-    array = {"zarr_format": 2, "shape": CHUNK, "chunks": CHUNK, "dtype": "|u1", "fill_value": 0, "order": "C"}
-    (path / ".zarray").write_text(json.dumps(array | {"filters": None, "compressor": {"id": name}}))
-    (path / "0.0.0").write_bytes(packed)
-
-
-def _write_version_3(path: Path, name: str, packed: bytes, sharded: bool) -> None:
-    settings = {"gzip": {"level": 5}, "zstd": {"level": 0, "checksum": False}}
-    blosc = {"typesize": 1, "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}
-    codecs = [{"name": "bytes"}, {"name": name, "configuration": settings.get(name, blosc)}]
-    if sharded:
-        index = [{"name": "bytes", "configuration": {"endian": "little"}}]
-        inner = {"chunk_shape": CHUNK, "codecs": codecs, "index_codecs": index, "index_location": "end"}
-        codecs = [{"name": "sharding_indexed", "configuration": inner}]
-        packed += struct.pack("<QQ", 0, len(packed))
-    grid = {"name": "regular", "configuration": {"chunk_shape": CHUNK}}
-    keys = {"name": "default", "configuration": {"separator": "/"}}
-    metadata = {"zarr_format": 3, "node_type": "array", "shape": CHUNK, "data_type": "uint8", "fill_value": 0}
-    metadata |= {"chunk_grid": grid, "chunk_key_encoding": keys, "codecs": codecs, "attributes": {}}
-    (path / "c" / "0" / "0").mkdir(parents=True)
-    (path / "zarr.json").write_text(json.dumps(metadata))
-    (path / "c" / "0" / "0" / "0").write_bytes(packed)
 
 
 class Endless(io.RawIOBase):

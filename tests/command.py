@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from types import ModuleType
 from typing import IO, Any
 
-from edgeconv.run.tiled import memory
+from edgeconv.run import tiles
 from edgeconv.signals import SIGNALS
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -83,7 +83,7 @@ def _borrowed(
     before = sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.unraisablehook
     environment, folder = dict(os.environ), Path.cwd()
     descriptors = [os.dup(number) for number in range(3)]
-    resident_bytes = memory.resident_bytes
+    resident_bytes = tiles.resident_bytes
     with TemporaryFile() as out, TemporaryFile() as err, _pipe_of(stdin) as pipe, warnings.catch_warnings():
         try:
             for number, source in enumerate((pipe, out.fileno(), err.fileno())):
@@ -93,12 +93,12 @@ def _borrowed(
             sys.stdout = stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
             warnings.showwarning = _print_warning
-            memory.resident_bytes = lambda: FRESH_BYTES
+            tiles.resident_bytes = lambda: FRESH_BYTES
             if cwd is not None:
                 os.chdir(cwd)
             yield out, err
         finally:
-            memory.resident_bytes = resident_bytes
+            tiles.resident_bytes = resident_bytes
             sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.unraisablehook = before
             for number, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, number)

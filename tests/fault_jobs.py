@@ -37,9 +37,9 @@ from edgeconv.errors import EdgeconvError
 from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 from edgeconv.io.resize import resize_file
-from edgeconv.run import whole as whole_run
 from edgeconv.run.job import Job
-from edgeconv.run.tiled import filtering
+from edgeconv.run.picture import run_picture
+from edgeconv.run.tiles import run_by_tiles
 
 FAILED = 1
 
@@ -92,19 +92,19 @@ def wanted_run(folder: Path, output: str) -> Job:
 
 
 def run(folder: Path) -> None:
-    whole_run.run(wanted_run(folder, "b.png"))
+    run_picture(wanted_run(folder, "b.png"))
 
 
 def run_a_bank(folder: Path) -> None:
     """Three pictures and their report."""
-    whole_run.run(replace(wanted_run(folder, "b.png"), request=make_request(["sobel-x", "sobel-y", "laplacian8"])))
+    run_picture(replace(wanted_run(folder, "b.png"), request=make_request(["sobel-x", "sobel-y", "laplacian8"])))
 
 
 def by_tiles_to(suffix: str) -> Callable[[Path], None]:
-    def run_by_tiles(folder: Path) -> None:
-        filtering.run(wanted_run(folder, f"b.{suffix}"), filtering.TileOptions(side=16))
+    def run_tiles(folder: Path) -> None:
+        run_by_tiles(replace(wanted_run(folder, f"b.{suffix}"), tile=16))
 
-    return run_by_tiles
+    return run_tiles
 
 
 def pictures_have_reports(folder: Path) -> None:

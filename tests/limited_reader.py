@@ -34,9 +34,11 @@ def read(path: Path, by_tiles: bool) -> int:
     """Read all of a picture, or the first of its pieces; how many samples."""
     if not by_tiles:
         return int(image.read_image(path).pixels.size)
-    from edgeconv.run.tiled.sources import open_source
+    from edgeconv.run.sources import open_source
 
-    return int(open_source(path).load(0, 0).size)
+    source = open_source(path)
+    rows, columns = (min(pair) for pair in zip(source.chunk, (source.height, source.width), strict=True))
+    return int(source.load(range(rows), range(columns)).size)
 
 
 def attempt(path: str, by_tiles: bool, most_bytes: int) -> tuple[str, str]:

@@ -25,8 +25,8 @@ from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
 from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.image import write_image
 from edgeconv.io.resize import resize_file
-from edgeconv.run import whole
 from edgeconv.run.job import Job
+from edgeconv.run.picture import run_picture
 
 OUTSIDE = (
     "../secret.png",
@@ -219,7 +219,7 @@ def test_a_run_waits_for_no_pipe_where_its_report_goes(tmp_path: Path, kind: str
         (tmp_path / "b.json").write_bytes(b"[" * 100_000)
     wanted = Job(str(tmp_path / "a.png"), make_request(), "reference", output=str(tmp_path / "b.png"), samples=0)
     with pytest.raises(ImageWriteError, match="exists"):
-        whole.run(wanted)
+        run_picture(wanted)
 
 
 def test_a_baseline_is_not_updated_through_a_link_that_leads_out(tmp_path: Path) -> None:

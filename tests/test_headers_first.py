@@ -26,7 +26,7 @@ from edgeconv.io.formats import FORMATS, format_of
 from edgeconv.io.image import longest_side, read_image, read_pages
 from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
-from edgeconv.run.whole import run
+from edgeconv.run.picture import run_picture
 
 FILE_BYTES = 600 * 2**20
 MOST_BYTES = 2**16
@@ -152,7 +152,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
     "read_image": read_image,
     "all pages": read_pages,
     "standard input": from_standard_input,
-    "run": lambda path: run(Job(str(path), make_request(), method="sliding", device="cpu")),
+    "run": lambda path: run_picture(Job(str(path), make_request(), method="sliding", device="cpu")),
     "batch": lambda path: store_of(str(path)).read(str(path)),
     "resize": lambda path: resize_file(path, (8,)),
     "diff": from_a_folder,

@@ -39,7 +39,7 @@ def test_explaining_every_command_does_not_load_numpy() -> None:
 
 def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
     code = (
-        "import numpy, edgeconv.run.whole, edgeconv; image = numpy.zeros((8, 8, 3), 'uint8');"
+        "import numpy, edgeconv.run.picture, edgeconv; image = numpy.zeros((8, 8, 3), 'uint8');"
         "edgeconv.convolve(image, 'sobel', 'opencv', device='cpu')"
     )
     loaded = modules_after(code)

@@ -101,7 +101,7 @@ def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["typer", "edgeconv.cli", "edgeconv.options", "edgeconv.cli.run", "edgeconv.run.whole", "numpy", "cv2"]
+    "module", ["typer", "edgeconv.cli", "edgeconv.options", "edgeconv.cli.run", "edgeconv.run.picture", "numpy", "cv2"]
 )
 @pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module: str, number: signal.Signals) -> None:

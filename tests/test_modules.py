@@ -16,7 +16,7 @@ from edgeconv.core.optional import import_problem
 from edgeconv.difference.compare import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.methods.options import Options
-from edgeconv.run.tiled import sources
+from edgeconv.run import sources
 
 NO_LIBRARY = "cannot load library 'libvips.so.42': no such file"
 FAILURES = {

@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from bombs import BOMBS, zarr_bombs
+from bombs import BOMBS
 from command import PROJECT, unmeasured
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the limits are set in a fork of one process")
 
 SPARE_BYTES = 512 * 2**20
 """Above what the picture itself needs."""
-UNPACKED = 2**25
 
 
 def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, str]]:
@@ -64,11 +63,3 @@ def test_no_bomb_does_harm_by_tiles(folder: Path) -> None:
     jobs = [(bomb.what, str(folder / bomb.name), True, bomb.need_bytes) for bomb in BOMBS]
     for what, (word, said) in run_limited(jobs).items():
         assert word in ("read", "refused"), (what, word, said)
-
-
-def test_no_chunk_of_a_zarr_unpacks_beyond_its_place(tmp_path: Path) -> None:
-    pytest.importorskip("zarr")
-    jobs = [(what, str(path), True, 0) for what, path in zarr_bombs(tmp_path, UNPACKED)]
-    assert len(jobs) > 10
-    for what, (word, said) in run_limited(jobs).items():
-        assert (word, " more than " in said) == ("refused", True), (what, word, said)

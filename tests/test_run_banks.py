@@ -268,10 +268,10 @@ def test_no_file_of_a_bank_replaces_the_input_or_the_kernel(folder: Path) -> Non
     assert (done.code, len(done.error_lines)) == (2, 1)
     np.save("m_k00.npy", np.ones((2, 1, 3, 3)))
     done = run("photo.png", "--kernel-file", "m_k00.npy", "-o", "m_k00.npy", "--overwrite")
-    assert "is the kernel file" in done.err
+    assert "is the input itself" in done.err
     (folder / "f_sobel-y.png").mkdir()
     done = run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "f.png", "--overwrite")
-    assert "f_sobel-y.png: is a folder" in done.err
+    assert "f_sobel-y.png' is a folder" in done.err
     assert not Path("f_sobel-x.png").exists()
 
 

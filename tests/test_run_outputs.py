@@ -17,9 +17,9 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.file_identity import file_identity
 from edgeconv.io.image import write_image
-from edgeconv.run import whole
 from edgeconv.run.job import Job
-from edgeconv.run.outputs import default_name, output_path
+from edgeconv.run.naming import default_name, output_path
+from edgeconv.run.picture import run_picture
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 
@@ -50,8 +50,8 @@ def test_a_name_that_is_not_given_says_what_was_done(folder: Path) -> None:
 
 
 def test_a_run_says_why_it_does_not_replace_a_file(folder: Path) -> None:
-    whole.run(job("o.png"))
-    whole.run(job("o.png"))  # its own result
+    run_picture(job("o.png"))
+    run_picture(job("o.png"))  # its own result
     for change, reason in (
         (lambda: None, "holds a result with other settings"),
         (
@@ -64,14 +64,14 @@ def test_a_run_says_why_it_does_not_replace_a_file(folder: Path) -> None:
         change()
         before = Path("o.png").read_bytes()
         with pytest.raises(ImageWriteError, match=rf"^Output 'o\.png' {reason}: pass --overwrite"):
-            whole.run(job("o.png", stride=2) if "settings" in reason else job("o.png"))
+            run_picture(job("o.png", stride=2) if "settings" in reason else job("o.png"))
         assert Path("o.png").read_bytes() == before
 
 
 def test_a_folder_is_not_replaced_by_a_picture(folder: Path) -> None:
     (folder / "made" / "a_laplacian8_reference_s1.png").mkdir(parents=True)
     with pytest.raises(ImageWriteError, match="is a folder: name a file in it"):
-        whole.run(job("made"))
+        run_picture(job("made"))
 
 
 @LINKS

@@ -43,7 +43,7 @@ main()
     "words",
     [
         "run a.png -o edges.png",
-        "run a.png -o edges.tif --tile 16 --verify-tiles",
+        "run a.png -o edges.tif --tile 16",
         "batch a.png -o out",
         "bench --sizes 32 --methods opencv --dtypes uint8 --strides 1 --samples 2 --formats json",
         "doctor",

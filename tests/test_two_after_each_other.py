@@ -35,7 +35,7 @@ from edgeconv.io.image import encode_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.options import Options
 from edgeconv.options import Workers
-from edgeconv.run.tiled.pipeline import Clock, WindowFilter
+from edgeconv.run.tiles import Clock, WindowFilter
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import INPUT, OUTPUT, ViewRequest
 
@@ -259,7 +259,7 @@ def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:
     filtering = WindowFilter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8), Clock())
     for height, width in (*SHAPES, *reversed(SHAPES)):
         window = random_image(height, width, "uint8")
-        expected = edgeconv.convolve(window, "sobel", "opencv", padding=0, device="cpu")
+        expected = edgeconv.convolve(window, "sobel", "opencv", device="cpu")
         assert np.array_equal(filtering.run(window), expected)
 
 

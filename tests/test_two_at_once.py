@@ -34,10 +34,9 @@ from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import read_image, write_image
 from edgeconv.options import LedgerPlace
-from edgeconv.run import outputs, whole
+from edgeconv.run import picture
 from edgeconv.run.job import Job
 from edgeconv.run.report import RunReport
-from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24
 
@@ -235,38 +234,16 @@ def test_two_resizes_into_one_folder(
 
 def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out.mkdir()
-    meeting(monkeypatch, outputs, "write_bytes_atomically", 2)
+    meeting(monkeypatch, picture, "to_json", 2)
     jobs = [
         Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
         for photos in (one, other)
     ]
-    ended = at_once(*(partial(whole.run, wanted) for wanted in jobs))
-    assert {type(end) for end in ended} == {RunReport, NameTakenError}
+    ended = at_once(*(partial(picture.run_picture, wanted) for wanted in jobs))
+    assert {type(end) for end in ended} == {RunReport, ImageWriteError}
     (record,) = (end for end in ended if isinstance(end, RunReport))
     assert record.output.file_sha256 == ledger.sha256_of((out / "a.png").read_bytes())
     assert json.loads((out / "a.json").read_bytes())["input"] == plain(record.input)
-
-
-@pytest.mark.parametrize("kind", ["tiff", "zarr"])
-def test_an_output_by_tiles_takes_no_name_that_somebody_has(tmp_path: Path, kind: str) -> None:
-    pytest.importorskip("tifffile" if kind == "tiff" else "zarr")
-    from edgeconv.run.tiled.sinks.tiff import TiffSink
-    from edgeconv.run.tiled.sinks.zarr import ZarrSink
-
-    target = tmp_path / f"a.{kind}"
-    sink = (TiffSink if kind == "tiff" else ZarrSink)(target, OutputShape(16, 16, 1, np.dtype(np.uint8)), 16)
-    sink.finish()
-    if kind == "tiff":
-        target.write_bytes(b"a person's own")
-    else:
-        target.mkdir()
-        (target / "own").write_bytes(b"a person's own")
-    before = contents(target) if kind == "zarr" else target.read_bytes()
-    with pytest.raises(NameTakenError):
-        sink.commit(replace=False)
-    sink.discard()
-    assert (contents(target) if kind == "zarr" else target.read_bytes()) == before
-    assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
 def test_of_many_writers_of_one_name_one_wins(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from edgeconv.core.records import Meta, Struct, as_type, fields_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
-from edgeconv.run.outputs import PreviousOutput, reason_to_keep
+from edgeconv.run.ownership import PreviousOutput, reason_to_keep
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
 OWN_FILES = "edgeconv-ledger."

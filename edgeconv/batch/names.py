@@ -22,7 +22,7 @@ from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.files import as_compared
 from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN
-from edgeconv.run.outputs import filter_word, rules_word
+from edgeconv.run.naming import filter_word, rules_word
 
 NAME_FIELDS = ("stem", "source_ext", "filter", "rules", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
@@ -50,7 +50,7 @@ class Names:
     method: str
     stride: int
     rules: str = ""
-    """Channels, output mode and threshold where they are not the default (run/outputs.py)."""
+    """Channels, output mode and threshold where they are not the default (run/naming.py)."""
 
     def __post_init__(self) -> None:
         try:

@@ -30,7 +30,7 @@ from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.files import is_standard_stream, read_bytes, utf8
 from edgeconv.io.formats import NAMES, SUFFIXES
 from edgeconv.io.skipped_files import suffix_counts_text
-from edgeconv.run.outputs import read_report
+from edgeconv.run.ownership import read_report
 from edgeconv.run.report import KIND
 
 MAX_LIST_BYTES = 2**30

@@ -19,10 +19,10 @@ Values = Mapping[str, Any]
 
 
 def _by_tiles(values: Values) -> Any:
-    from edgeconv.run.tiled.sources.zarr import is_zarr
+    from edgeconv.run.sources.zarr import is_zarr
 
     asked = values["tile"] is not None or values["memory_limit"] is not None
-    return asked or values.get("verify_tiles") or any(is_zarr(Path(picture)) for picture in values["pictures"])
+    return asked or any(is_zarr(Path(picture)) for picture in values["pictures"])
 
 
 def _has_kernel(values: Values) -> bool:
@@ -65,7 +65,7 @@ RULES: tuple[tuple[str, str, Callable[[Values], Any], str], ...] = (
         "is for timed runs, and --samples 0 asks for none: leave it out",
     ),
     ("samples", "run", lambda v: v["samples"] and _by_tiles(v), f"above 0 {BY_TILES}"),
-    ("time_limit max_pixels max_bytes strict format quality", "run", _by_tiles, BY_TILES),
+    ("time_limit max_bytes strict format quality", "run", _by_tiles, BY_TILES),
     ("max_failures", "batch", lambda v: v["fail_fast"], "does not go with --fail-fast: leave one of the two out"),
     ("worker_timeout", "batch", _has_no_cluster, "is for --scheduler and --devices: leave it out"),
     ("png_level", "batch", _writes_no_png, "is for PNG, and no output is a PNG: leave it out, or add --format png"),

@@ -27,7 +27,6 @@ from edgeconv.options import (
 if TYPE_CHECKING:
     from edgeconv.run.job import Job
     from edgeconv.run.report import RunReport
-    from edgeconv.run.tiled.filtering import TileOptions
 
 
 def run(
@@ -56,10 +55,10 @@ def run(
     from edgeconv.errors import EXIT_OK, EdgeconvError
     from edgeconv.hardware.system_files import seconds_since_process_start
     from edgeconv.methods import require
-    from edgeconv.run import whole
     from edgeconv.run.job import Job
-    from edgeconv.run.outputs import refuse_shared_output
-    from edgeconv.run.tiled.sources.zarr import is_zarr
+    from edgeconv.run.naming import refuse_shared_output
+    from edgeconv.run.picture import Roofs, run_picture
+    from edgeconv.run.sources.zarr import is_zarr
 
     started = seconds_since_process_start()
     printing.refuse_impossible()
@@ -79,19 +78,20 @@ def run(
         quality=quality,
         check=sampling.check,
         rules=reading.rules(),
+        tile=tiling.tile,
+        limit_bytes=tiling.limit_bytes,
     )
-    tiles = _tile_options(tiling) if tiling.asked else None
     if len(pictures) > 1 and choice.method != AUTO:  # what is wrong for all of them is said once
         found = choose(choice.method, choice.device)
         require(found.method, found.device, several.options)
-    roofs: whole.Roofs = {}
+    roofs: Roofs = {}
     records: list[RunReport] = []
     exit_code = EXIT_OK
     for picture in pictures:
         job, since = replace(several, source=picture), started if picture is pictures[0] else None
         by_tiles = tiling.asked or is_zarr(Path(picture))
         try:
-            record = _by_tiles(job, tiles or _tile_options(tiling), since) if by_tiles else whole.run(job, since, roofs)
+            record = _by_tiles(job, since) if by_tiles else run_picture(job, since, roofs)
         except EdgeconvError as error:
             if len(pictures) == 1:
                 raise
@@ -133,25 +133,13 @@ def _judge(record: RunReport) -> int:
     if record.check is not None and not record.check.passed:
         say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
         return EXIT_DIFFERENT
-    proof = None if record.tiles is None else record.tiles.proof
-    if proof is not None and not proof.passed:
-        say(f"edgeconv: the output is not that of {proof.against}; see 'proof' in the report.", err=True)
-        return EXIT_DIFFERENT
     return EXIT_OK
 
 
-def _tile_options(tiling: Tiling) -> TileOptions:
-    from edgeconv.core.units import parse_bytes
-    from edgeconv.run.tiled.filtering import TileOptions
-
-    limit_bytes = None if tiling.memory_limit is None else parse_bytes(tiling.memory_limit, "--memory-limit")
-    return TileOptions(tiling.tile, limit_bytes, tiling.verify_tiles)
-
-
-def _by_tiles(job: Job, options: TileOptions, started: float | None) -> RunReport:
-    """`whole.run` by tiles, with a line on standard error that says how far it is."""
+def _by_tiles(job: Job, started: float | None) -> RunReport:
+    """`run_by_tiles`, with a line on standard error that says how far it is."""
     from edgeconv.cli.progress import Progress
-    from edgeconv.run.tiled import filtering
+    from edgeconv.run.tiles import run_by_tiles
 
     with Progress("tiles") as line:
-        return filtering.run(job, options, started, line.update)
+        return run_by_tiles(job, started, line.update)

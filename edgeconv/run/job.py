@@ -12,6 +12,8 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
 
 MOST_SAMPLING_SECONDS = 0.15
+TILE_STEP = 16
+"""Sides of a TIFF's tiles are multiples of it."""
 
 
 def sampling_seconds(job_seconds: float) -> float:
@@ -21,7 +23,7 @@ def sampling_seconds(job_seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Job:
-    """One picture to filter and where its output goes. Raises UsageError for an unknown `check`."""
+    """One picture to filter and where its output goes. Raises UsageError for values that make no sense."""
 
     source: str
     request: Request
@@ -43,7 +45,19 @@ class Job:
     rules: ReadRules = DEFAULT_RULES
     check: str = "sample"
     """One of `CHECKS`."""
+    tile: int | None = None
+    """By tiles: their side in pixels; None chooses by the limit."""
+    limit_bytes: int | None = None
+    """By tiles: most memory of the process."""
 
     def __post_init__(self) -> None:
+        if self.tile is not None and (self.tile < TILE_STEP or self.tile % TILE_STEP):
+            below = max(TILE_STEP, self.tile // TILE_STEP * TILE_STEP)
+            raise UsageError(
+                f"--tile {self.tile} is not a multiple of {TILE_STEP}, as TIFF asks of its tiles: "
+                f"use {below} or {below + TILE_STEP}."
+            )
+        if self.limit_bytes is not None and self.limit_bytes < 1:
+            raise UsageError("--memory-limit 0 leaves no memory at all: write 1GiB, 512MiB or a number of bytes.")
         if self.check not in CHECKS:
             raise UsageError(f"--check '{self.check}' is not one of {', '.join(CHECKS)}.")

@@ -1,4 +1,4 @@
-"""The report of one run: its parts, and how each is filled from what a run found.
+"""The report of one run, which the JSON beside the picture is.
 
 Field names carry their units; None means not measured or not known here. `edgeconv report --schema run` is made of
 these classes; `schema_version` grows when a field changes its meaning or goes. Other records have some of its parts.
@@ -6,9 +6,9 @@ these classes; `schema_version` grows when a field changes its meaning or goes. 
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.figures import (
@@ -36,13 +36,12 @@ from edgeconv.core.records import (
     as_type,
     field,
 )
-from edgeconv.run.tiled.verify_output import OutputComparison
 
 KIND: Literal["run"] = "run"
 
 
 class InputPart(Part, omit_defaults=True):
-    """The picture that was filtered; by tiles with the identity of its file."""
+    """The picture that was filtered, and its file."""
 
     file: str
     format: str
@@ -86,27 +85,6 @@ class OutputPart(Part, omit_defaults=True):
     ] = field(default_factory=list)
 
 
-class DifferencePart(Part):
-    """The first sample that differs."""
-
-    y: Natural
-    x: Natural
-    channel: Natural
-    written: str
-    expected: str
-
-
-class ProofPart(Part):
-    """Of --verify-tiles: the output, read back from its file."""
-
-    against: Literal["whole picture", "other tiles"]
-    passed: bool
-    compared_samples: Natural
-    differing_samples: Natural
-    first: DifferencePart | None
-    seconds: Amount
-
-
 class TilesPart(Part):
     """Only of a picture that was filtered by tiles; then speed is that of a tile."""
 
@@ -127,7 +105,6 @@ class TilesPart(Part):
     whole_run_gflops: Annotated[
         Amount | None, Meta(description="nominal FLOPs / whole_run_seconds; null of a chain of stages")
     ]
-    proof: ProofPart | None
 
 
 class RunReport(RecordHead, omit_defaults=True):
@@ -166,26 +143,14 @@ class RunReport(RecordHead, omit_defaults=True):
     tiles: TilesPart | None = None
 
 
-# --- filled -------------------------------------------------------------------------------------------------------
+def describe_layout(shape: tuple[int, ...], dtype: np.dtype[Any], sha256: str | None = None) -> dict[str, Any]:
+    """Shape (HWC), type and hash: fields of `InputPart` and `OutputPart`."""
+    return {**dict(zip(("height", "width", "channels"), shape, strict=True)), "dtype": dtype.name, "sha256": sha256}
 
 
 def describe_pixels(pixels: NDArray[Any]) -> dict[str, Any]:
-    """Shape, type and hash of a picture: fields of `InputPart` and `OutputPart`."""
-    height, width, channels = pixels.shape
-    kind, digest = pixels.dtype.name, sha256_of(pixels)
-    return {"height": height, "width": width, "channels": channels, "dtype": kind, "sha256": digest}
-
-
-def describe_proof(proof: OutputComparison) -> ProofPart:
-    """The comparison of the file with a second computation."""
-    return ProofPart(
-        against=proof.against,
-        passed=proof.passed,
-        compared_samples=proof.compared_samples,
-        differing_samples=proof.differing_samples,
-        first=None if proof.first is None else DifferencePart(**asdict(proof.first)),
-        seconds=proof.seconds,
-    )
+    """The same of a picture in memory."""
+    return describe_layout(pixels.shape, pixels.dtype, sha256_of(pixels))
 
 
 def as_report(record: Any) -> RunReport:

@@ -32,9 +32,6 @@ def summary(report: RunReport) -> list[TextRow]:
     instead = f"; by {report.method.name}, as {why}" if "does not compute" in why else ""
     written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}{instead}"
     rows = [TextRow("wrote", written), TextRow("speed", _speed_text(report)), _verdict(report)]
-    if report.tiles is not None and report.tiles.proof is not None:
-        label, text = _proof_row(report)
-        rows.append(TextRow(label, text, "good" if report.tiles.proof.passed else "bad"))
     return rows + [TextRow("note", note, "note") for note in report.input.notes]
 
 
@@ -257,7 +254,7 @@ def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
     whole_run = "" if gflops is None else f", the whole run {digits_text(gflops, 4)} GFLOPS"
     peak = "not known here" if tiles.peak_bytes is None else _mebibytes(tiles.peak_bytes)
     limit = "no limit" if tiles.limit_bytes is None else f"limit {_mebibytes(tiles.limit_bytes)}"
-    rows = [
+    return [
         (
             "tiles",
             f"{tiles.count:,} of {tiles.columns}×{tiles.rows}, {tiles.passes} "
@@ -267,23 +264,6 @@ def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
         ),
         ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles.planned_bytes)}, {limit}"),
     ]
-    return rows if tiles.proof is None else [*rows, _proof_row(report)]
-
-
-def _proof_row(report: RunReport) -> tuple[str, str]:
-    """Of --verify-tiles."""
-    assert report.tiles is not None
-    assert report.tiles.proof is not None
-    proof = report.tiles.proof
-    first = proof.first
-    found = (
-        "the same, byte for byte"
-        if first is None
-        else f"DIFFERENT in {proof.differing_samples:,}, first (y {first.y}, x {first.x}, "
-        f"channel {first.channel}): {first.written} in the file, {first.expected} expected"
-    )
-    against = f"{proof.compared_samples:,} samples of the file against {proof.against}"
-    return "proof", f"{found}; {against} in {seconds_text(proof.seconds)}"
 
 
 def _times(count: float) -> str:

@@ -42,7 +42,7 @@ from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.run.job import Job
-from edgeconv.run.outputs import default_name
+from edgeconv.run.naming import default_name
 from edgeconv.view import pyramid
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import ViewRequest, ViewSource, labels

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,38 +10,29 @@ from edgeconv.api.auto import Choice
 from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
-from edgeconv.run.tiled.grid import Tile, WindowRules
-from edgeconv.run.tiled.pipeline import Clock, WindowFilter, for_each_tile
-from edgeconv.run.tiled.reader import Reader
-from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource
-
-THREADS = 2
+from edgeconv.run.rectangles import TilePlan
+from edgeconv.run.sources import open_source
+from edgeconv.run.sources.base import TileSource
+from edgeconv.run.tiles import Clock, Passes, Tile, WindowFilter
 
 
 class ArraySource(TileSource):
     """An array (HWC) as a source with the given chunks; counts what was loaded."""
 
-    def __init__(self, pixels: np.ndarray, row_cuts: tuple[int, ...], column_cuts: tuple[int, ...]) -> None:
-        super().__init__(Path("array"))
+    format = "array"
+
+    def __init__(self, pixels: np.ndarray, chunk: tuple[int, int] | None = None) -> None:
+        self.height, self.width, channels = pixels.shape
+        super().__init__(Path("array"), channels, pixels.dtype, channels, rgb=False)
+        self.chunk = chunk or pixels.shape[:2]
         self._pixels = pixels
-        self.loaded: list[tuple[int, int]] = []
-        height, width, channels = pixels.shape
-        self.layout = ChunkLayout(
-            height, width, channels, pixels.dtype, "array", (), row_cuts, column_cuts, pixels[0, 0].nbytes
-        )
+        self.loaded: list[tuple[range, range]] = []
 
-    def load(self, row: int, column: int) -> np.ndarray:
-        self.loaded.append((row, column))
-        rows, columns = self.span(row, column)
+    def load(self, rows: range, columns: range) -> np.ndarray:
+        self.loaded.append((rows, columns))
         return self._pixels[rows.start : rows.stop, columns.start : columns.stop].copy()
-
-    def close(self) -> None:
-        pass
-
-
-def in_one_chunk(pixels: np.ndarray) -> ArraySource:
-    return ArraySource(pixels, (0, pixels.shape[0]), (0, pixels.shape[1]))
 
 
 def by_whole(pixels: np.ndarray, request: Request, method: str, device: DeviceName = "cpu") -> np.ndarray:
@@ -59,29 +48,51 @@ def by_tiles(
     tile: tuple[int, int],
     method: str,
     device: DeviceName = "cpu",
-    shifted: bool = False,
-    keep_bytes: int = 2**20,
+    kept_bytes: int = 2**20,
 ) -> np.ndarray:
     """The same put together from tiles of `tile` (rows, columns of the output)."""
-    layout = source.layout
-    problem = request.picture_problem((layout.height, layout.width, layout.channels), layout.dtype)
-    reach = None if request.chain is None else request.chain.reach
-    rules = WindowRules(request.stride, request.padding, request.border, reach)
-    grid = rules.grid((layout.height, layout.width), tile, shifted)
+    problem = request.picture_problem((source.height, source.width, source.channels), source.dtype)
     out = np.zeros(problem.output_shape, problem.output_dtype)
     written = np.zeros(problem.output_shape[:2], int)
 
-    def handle(tile: Tile, padded: np.ndarray, raw: np.ndarray) -> None:
-        out[tile.rows.start : tile.rows.stop, tile.columns.start : tile.columns.stop] = raw
-        written[tile.rows.start : tile.rows.stop, tile.columns.start : tile.columns.stop] += 1
+    def handle(tile: Tile) -> None:
+        place = tuple(slice(span.start, span.stop) for span in tile.rectangle)
+        out[place] = tile.raw
+        written[place] += 1
 
     clock = Clock()
-    with ThreadPoolExecutor(THREADS) as pool:
-        reader = Reader(source, grid, keep_bytes, pool, THREADS)
-        work = WindowFilter(request, Choice(method, device, "a test"), Options(), layout.dtype, clock)
-        for_each_tile(grid, reader, work, handle, clock)
+    work = WindowFilter(request, Choice(method, device, "a test"), Options(), source.dtype, clock)
+    passes = Passes(source, problem, TilePlan(*tile, kept_bytes, 0), work, clock, 2)
+    with passes.pool:
+        passes.each("a test", handle)
     assert (written == 1).all(), "a sample was not written exactly once"
     return out
+
+
+def pixels_of(path: Path, rules: ReadRules = DEFAULT_RULES) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The picture in a file through its chunks, and its notes."""
+    source = open_source(path, rules)
+    down, across = (
+        range(0, size, step) for size, step in zip((source.height, source.width), source.chunk, strict=True)
+    )
+    try:
+        return np.concatenate(
+            [
+                np.concatenate(
+                    [
+                        source.load(
+                            range(y, min(y + source.chunk[0], source.height)),
+                            range(x, min(x + source.chunk[1], source.width)),
+                        )
+                        for x in across
+                    ],
+                    axis=1,
+                )
+                for y in down
+            ]
+        ), source.notes
+    finally:
+        source.close()
 
 
 def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
@@ -92,9 +103,3 @@ def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
     if len(differs):
         place = tuple(differs[0].tolist())
         raise AssertionError(f"{len(differs)} samples differ, first {place}: {got[place]} and not {expected[place]}")
-
-
-def random_cuts(rng: Any, size: int) -> tuple[int, ...]:
-    """Random cuts of `size`."""
-    inner = np.unique(rng.integers(1, size, rng.integers(0, 6))) if size > 1 else []
-    return (0, *(int(cut) for cut in inner), size)

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 from edgeconv.errors import ImageWriteError
 from edgeconv.io.files import is_same_file
 from edgeconv.io.formats import SUFFIXES, WRITTEN
-from edgeconv.run import whole
 from edgeconv.run.job import Job
+from edgeconv.run.picture import run_picture
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.render import After, RenderService, Tasks
@@ -63,7 +63,7 @@ class ExportActions:
                 options=parameters.options(),
                 rules=self._service.rules,
             )
-            return f"wrote {whole.run(job).output.file} and {os.path.basename(stem)}.json beside it"
+            return f"wrote {run_picture(job).output.file} and {os.path.basename(stem)}.json beside it"
 
         self._write(write, path, f"{stem}.json")
 

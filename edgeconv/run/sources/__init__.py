@@ -1,4 +1,4 @@
-"""Pictures that are read in chunks: one table of kinds. A new kind: a file and a line."""
+"""Pictures that are read in parts: one table of kinds. A new kind: a file and a line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from edgeconv.core.optional import import_problem, install
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
-from edgeconv.run.tiled.sources import vips
-from edgeconv.run.tiled.sources.base import TileSource
-from edgeconv.run.tiled.sources.orientation import Upright
-from edgeconv.run.tiled.sources.tiff import TiffSource, open_pages, open_tiff
-from edgeconv.run.tiled.sources.zarr import is_zarr, open_zarr
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.run.sources import vips
+from edgeconv.run.sources.base import TileSource
+from edgeconv.run.sources.tiff import TiffSource, open_tiff
+from edgeconv.run.sources.zarr import is_zarr, open_zarr
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class SourceKind:
     """What pip installs them by."""
     claims: Callable[[Path], bool]
     """Whether a file or folder is of this kind, by its content."""
-    open: Callable[[Path, bool], TileSource]
-    """Takes a path, and whether grey is given as three equal channels."""
+    open: Callable[[Path, ReadRules], TileSource]
     brings: str = ""
     """What else the extra brings."""
 
@@ -51,18 +50,19 @@ def _is_for_vips(path: Path) -> bool:
     return path.is_file() and import_problem("pyvips") is None and vips.format_of(path) is not None
 
 
+VIPS = SourceKind("PNG, JPEG or WebP", ("pyvips",), "vips", _is_for_vips, vips.open_vips, " (it brings libvips)")
 KINDS = (
-    SourceKind("TIFF", ("tifffile", "imagecodecs"), "large", _has_signature_of("TIFF"), open_tiff),
+    SourceKind("TIFF", ("tifffile", "imagecodecs", "zarr"), "large", _has_signature_of("TIFF"), open_tiff),
     SourceKind("Zarr", ("zarr",), "large", is_zarr, open_zarr),
-    SourceKind("PNG, JPEG or WebP", ("pyvips",), "vips", _is_for_vips, vips.open_vips, " (it brings libvips)"),
+    VIPS,
 )
 
 
-def open_source(path: Path, rgb: bool = False) -> TileSource:
-    """Open a picture by its content, upright; with `rgb` grey is given as three equal channels.
+def open_source(path: Path, rules: ReadRules = DEFAULT_RULES) -> TileSource:
+    """Open a picture by its content, upright; with `rules.rgb` grey is given as three equal channels.
 
-    Raises ImageReadError for what is missing, damaged or of another kind, UnavailableError where the package that
-    reads it is not installed or does not start.
+    Raises ImageReadError for what is missing, damaged, of another kind or decoded in parts above `rules.max_pixels`,
+    UnavailableError where the package that reads it is not installed or does not start.
     """
     try:
         kind = next((kind for kind in KINDS if kind.claims(path)), None)
@@ -81,22 +81,17 @@ def open_source(path: Path, rgb: bool = False) -> TileSource:
             f"{path}: is not a picture that can be read by tiles: convert it to TIFF, or leave the tile options out"
             f"{beyond}."
         )
-    require(kind)
-    source = kind.open(path, rgb)
+    _require(kind, f"{kind.name} by tiles")
+    source = kind.open(path, rules)
     if isinstance(source, TiffSource) and source.orientation != 1:
-        return Upright(source, source.orientation)
+        source.close()
+        _require(VIPS, f"{path}: a TIFF that is turned (orientation {source.orientation}) by tiles")
+        return vips.open_vips(path, rules)
     return source
 
 
-def open_output(path: Path, channels: int, pictures: int) -> TileSource:
-    """Open an output of so many channels in all its pictures. Raises as `open_source`."""
-    if pictures == 1:
-        return open_source(path)
-    return open_zarr(path, channels=channels) if is_zarr(path) else open_pages(path)
-
-
-def require(kind: SourceKind) -> None:
+def _require(kind: SourceKind, what: str) -> None:
     """Raise UnavailableError where a package that `kind` needs is not installed or does not start."""
     problems = [problem for problem in map(import_problem, kind.packages) if problem]
     if problems:
-        raise UnavailableError(f"{kind.name} by tiles: {' and '.join(problems)}: {install(kind.extra)}{kind.brings}.")
+        raise UnavailableError(f"{what}: {' and '.join(problems)}: {install(kind.extra)}{kind.brings}.")

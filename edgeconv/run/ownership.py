@@ -1,0 +1,156 @@
+"""May an existing output be replaced, and why not.
+
+What exists is replaced with --overwrite, or where a record shows that it is an unmodified earlier output of the same
+picture and settings. The record is the report beside the picture, or the row of a batch's ledger. An input is never
+replaced. `Outputs` (io/outputs.py) asks before any work, and again when the finished files get their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeconv.api.figures import ProblemPart
+from edgeconv.core.records import plain
+from edgeconv.errors import ImageWriteError
+from edgeconv.io.contained_paths import ForeignFileError, open_regular
+from edgeconv.io.file_identity import file_identity
+from edgeconv.io.files import STANDARD_STREAM, is_device, parse_json
+from edgeconv.io.outputs import Outputs
+from edgeconv.run.job import Job
+
+MOST_REPORT_BYTES = 2**26
+"""Of a file that may be the report of an earlier run: thousands of times what one takes."""
+
+
+@dataclass(frozen=True)
+class PreviousOutput:
+    """What a record says of an existing output, compared with the picture and settings that would replace it."""
+
+    input: str
+    same_input: bool
+    same_settings: bool
+    unchanged: bool
+    """The file holds what the record says, or was removed."""
+
+
+def reason_to_keep(previous: PreviousOutput | None, source: str) -> str | None:
+    """Why an existing file is not replaced without being asked, as a phrase after its name; None where it may be.
+
+    `previous` is None where no record describes the file; `source` is the input of the output to be written.
+    """
+    if previous is None:
+        return "exists"
+    if not previous.unchanged:
+        return "exists and was changed since edgeconv wrote it"
+    if not previous.same_settings:
+        return "holds a result with other settings"
+    if not previous.same_input:
+        is_source = previous.input == source
+        return f"holds the result of {'an earlier version of' if is_source else 'another picture,'} {previous.input}"
+    return None
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the outputs of a run are made from, as its report states it."""
+
+    problem: ProblemPart
+    in_channels: int
+    """1 where a grey picture is filtered as such, 3 where it is read as RGB."""
+    method: str
+    input_sha256: Callable[[], str]
+    """Of the input's file; asked only where an earlier output has the same settings."""
+
+
+def reserve(
+    job: Job,
+    made: Made,
+    pictures: tuple[Path, ...],
+    report: Path | None,
+    is_own_folder: Callable[[Path], bool] = lambda path: False,
+) -> Outputs:
+    """The outputs of a run, each of which may be written; raises ImageWriteError.
+
+    `report` is None for a stream or a device, which have nothing beside them. It gets its name first: a run that is
+    killed leaves no picture without its report.
+    """
+
+    def keep(path: Path) -> str | None:
+        if path == report and any(map(os.path.lexists, pictures)):
+            return None  # the answer is that for the pictures
+        assert report is not None
+        return reason_to_keep(_previous(report, path, pictures, made), job.source)
+
+    if report is not None and is_device(report):
+        raise ImageWriteError(f"Output '{report}' exists and is a pipe or a device: choose another name with -o.")
+    kernel = job.request.filter.file
+    inputs: list[Path | str] = [job.source] if kernel is None else [job.source, kernel]
+    outputs = Outputs(inputs, job.overwrite, keep, is_own_folder)
+    for path in (*([] if report is None else [report]), *(pictures or (Path(STANDARD_STREAM),))):
+        outputs.reserve(path)
+    return outputs
+
+
+def report_path(target: Path | None) -> Path | None:
+    """Where the report of an output goes, if it has one."""
+    return None if target is None or is_device(target) else target.with_suffix(".json")
+
+
+def _previous(report: Path, path: Path, pictures: tuple[Path, ...], made: Made) -> PreviousOutput | None:
+    """What the report says of the file `path`; None where it is no report, or cannot be read."""
+    try:
+        found = read_report(report)
+        recorded = found["output"].get("files") or [found["output"]]
+        same_settings = (
+            found["problem"] == plain(made.problem)
+            and found["input"]["channels"] == made.in_channels
+            and found["method"]["name"] == made.method
+            and len(recorded) == len(pictures)
+        )
+        # A run that was killed between the report and the pictures leaves some of them out.
+        unchanged = all(
+            is_unchanged(picture, file)
+            for picture, file in zip(pictures, recorded, strict=False)
+            if picture == path and os.path.lexists(picture)
+        )
+        return PreviousOutput(
+            input=str(found["input"]["file"]),
+            same_input=not same_settings or found["input"]["file_sha256"] == made.input_sha256(),
+            same_settings=same_settings,
+            unchanged=unchanged,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def read_report(path: Path) -> Any:
+    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there.
+
+    A link is never taken for a report: whoever made it must not choose what is replaced unasked.
+    """
+    try:
+        with open_regular(path) as stream:
+            return parse_json(stream.read(MOST_REPORT_BYTES).decode("utf-8"))
+    except (RecursionError, ForeignFileError) as error:
+        raise ValueError(str(error)) from None
+
+
+def is_unchanged(path: Path, recorded: dict[str, Any]) -> bool:
+    """Whether a file, or a folder that is one picture, still has the recorded length and hash; a link never has.
+
+    Raises OSError, ValueError.
+    """
+    if path.is_dir() and not path.is_symlink():
+        return all(recorded[name] == value for name, value in file_identity(path).items())
+    try:
+        with open_regular(path) as stream:
+            if os.fstat(stream.fileno()).st_size != recorded["file_bytes"]:
+                return False
+            return bool(hashlib.file_digest(stream, "sha256").hexdigest() == recorded["file_sha256"])
+    except ForeignFileError as error:
+        raise ValueError(str(error)) from None

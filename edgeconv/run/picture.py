@@ -1,0 +1,128 @@
+"""One picture, filtered as a whole: from a file to a file with a report beside it.
+
+A filter bank gives several pictures, each in a file of its own or all in one (naming.py).
+
+The order keeps the report honest: decode, set up, one cold run whose result is the one that is saved, encode; only then
+the samples, the roof and the check, so that none of them warms up what is called cold. Nothing has its final name
+before the end: a run that is stopped, whose input is damaged, or whose report cannot be written leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from edgeconv.api import figures
+from edgeconv.api.auto import choose
+from edgeconv.api.measure import Roofs as Roofs
+from edgeconv.api.measure import describe, filter_picture, measure
+from edgeconv.core.records import fields_of, header, to_json
+from edgeconv.core.request import Request
+from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.io.encoding import encode_bank, encode_image, pictures_of
+from edgeconv.io.files import STANDARD_STREAM, is_standard_stream
+from edgeconv.io.formats import FORMAT_OF_DTYPE
+from edgeconv.io.reading import STREAM_NAME, Picture, decode_image, read_picture_bytes
+from edgeconv.run import report
+from edgeconv.run.job import Job, sampling_seconds
+from edgeconv.run.naming import output_path, picture_paths
+from edgeconv.run.ownership import Made, report_path, reserve
+
+
+def run_picture(job: Job, process_seconds: float | None = None, roofs: Roofs | None = None) -> report.RunReport:
+    """Do the job and return its report, which is also written beside the picture.
+
+    `process_seconds` is how long the process had run before this call; `roofs` are those measured before, to which
+    this run adds. Raises EdgeconvError; then nothing is written.
+    """
+    began, watch = time.perf_counter() - (process_seconds or 0.0), Stopwatch()
+    if process_seconds is not None:
+        watch.phases_seconds["start"] = process_seconds
+    with watch.phase("decode"):
+        data = read_picture_bytes(job.source, job.rules)
+        picture = decode_image(data, STREAM_NAME if is_standard_stream(job.source) else job.source, job.rules)
+    with watch.phase("set_up"):
+        request = job.request.settled(picture.pixels)
+        problem = request.picture_problem(picture.pixels.shape, picture.pixels.dtype)
+        choice = choose(job.method, job.device, problem)
+        format = job.format or FORMAT_OF_DTYPE[request.output_dtype(picture.pixels.dtype).name]
+        target = output_path(job, choice.method, format)
+        paths = picture_paths(job, target, choice.method)
+    file_sha256 = hashlib.sha256(data).hexdigest()
+    made = Made(figures.describe_problem(request, problem), problem.in_channels, choice.method, lambda: file_sha256)
+    beside = report_path(target)
+    with reserve(job, made, paths, beside) as outputs:
+        filtered = filter_picture(picture, request, choice, job.options, watch, job.method)
+        with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
+            described = [
+                hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, filtered.finished)
+            ]
+            with watch.phase("encode"):
+                encoded = _encode(job, request, picture, filtered.finished, target, paths, format)
+            input_pixels, output_pixels = (future.result() for future in described)
+        peak_bytes = filtered.plan.processor.peak_bytes()
+        limit_seconds = job.time_limit_seconds or sampling_seconds(sum(watch.phases_seconds.values()))
+        filtered = measure(
+            filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check, roofs
+        )
+        with watch.phase("encode"):
+            for path, content in zip(paths or (Path(STANDARD_STREAM),), encoded, strict=True):
+                outputs.add(path, content)
+        digests = [hashlib.sha256(content).hexdigest() for content in encoded]
+        files = zip(request.filter.labels, paths, encoded, digests, strict=False)
+        record = report.RunReport(
+            **header(),
+            kind=report.KIND,
+            input=report.InputPart(
+                file=job.source,
+                format=picture.format,
+                notes=list(picture.notes),
+                file_bytes=len(data),
+                file_sha256=file_sha256,
+                **input_pixels,
+            ),
+            output=report.OutputPart(
+                file=STANDARD_STREAM if target is None else str(target),
+                file_bytes=sum(map(len, encoded)),
+                file_sha256=digests[0] if len(digests) == 1 else None,
+                files=[
+                    report.OutputFilePart(label, str(path), len(content), digest)
+                    for label, path, content, digest in files
+                    if len(digests) > 1
+                ],
+                **output_pixels,
+            ),
+            wall_seconds=time.perf_counter() - began,
+            **fields_of(describe(filtered, peak_bytes)),
+        )
+        if beside is not None:
+            outputs.add(beside, to_json(record))
+        outputs.put()
+    return record
+
+
+def _encode(
+    job: Job,
+    request: Request,
+    picture: Picture,
+    finished: NDArray[Any],
+    target: Path | None,
+    paths: tuple[Path, ...],
+    format: str,
+) -> list[bytes | memoryview]:
+    """The files of the output, in the order of `paths`; one of a stream."""
+    finished = finished.reshape(request.output_shape(picture.shape, finished.shape))
+    bank = request.filter
+    if len(paths) > 1:
+        pictures = pictures_of(finished, bank.filters)
+        return [encode_image(each, path, quality=job.quality) for each, path in zip(pictures, paths, strict=True)]
+    place = target or STANDARD_STREAM
+    named = target is not None and bool(target.suffix)
+    if bank.labels:
+        return [encode_bank(finished, bank.filters, place, format=None if named else "npy")]
+    return [encode_image(finished, place, format=None if named else format, quality=job.quality)]

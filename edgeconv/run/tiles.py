@@ -1,0 +1,508 @@
+"""A picture of any size, filtered rectangle by rectangle, with a limit on the memory of the process.
+
+    open ── plan the rectangles ── each: read its window, filter, check, write ── report ── put
+
+While a rectangle is filtered, the window of the next is read and the output of the one before is compressed and
+written. `normalize` takes two passes, the first for the range. In the report `speed` is that of a rectangle of the full
+size, the median of all but the first: the FLOPs and bytes of its window over its time. `counts` are of the whole
+picture.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.api import check, figures
+from edgeconv.api.auto import Choice, choose
+from edgeconv.api.check import Check
+from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.core import chains, cost, exactness
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
+from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
+from edgeconv.core.problem import Problem
+from edgeconv.core.records import header, to_json
+from edgeconv.core.request import Request
+from edgeconv.core.timing import StopReason, Stopwatch, series_of
+from edgeconv.errors import ImageReadError, UsageError
+from edgeconv.hardware.cpu.device import COPY_BYTES
+from edgeconv.hardware.device import Roof
+from edgeconv.hardware.devices import get_device
+from edgeconv.hardware.threads import resolve_threads
+from edgeconv.hardware.versions import installed_versions
+from edgeconv.io.file_identity import file_identity, file_state
+from edgeconv.io.files import is_device, is_standard_stream, pass_permissions_on, reporting_errors
+from edgeconv.methods.options import Options
+from edgeconv.run import report
+from edgeconv.run.job import Job
+from edgeconv.run.naming import output_path
+from edgeconv.run.ownership import Made, report_path, reserve
+from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, TilePlan, cut_chosen, cut_given, spans
+from edgeconv.run.sinks import OutputShape, Sink, kind_for
+from edgeconv.run.sources import open_source
+from edgeconv.run.sources.base import Reader, TileSource, in_order
+from edgeconv.run.sources.zarr import is_zarr
+
+DEFAULT_LIMIT_BYTES = 2**31
+"""Where neither a tile nor a limit is set."""
+UNKNOWN_RESIDENT_BYTES = 300 * MEBIBYTE
+"""Assumed where the system does not tell the memory of the process."""
+TRIAL_SIDE = 64
+"""Of the window that loads libraries and compiles before memory is measured."""
+TRIAL_CHUNK_BYTES = 64 * MEBIBYTE
+"""A chunk up to here is decoded once beforehand, so that the codec is loaded before memory is measured."""
+
+SAMPLED_SIDE, SAMPLED_PER_AXIS = 64, 5
+"""`--check sample` compares squares of the output on a grid, corners, edges and centre among them."""
+FULL_SIDE = 256
+
+ROUNDS_BY_PLACE = {"opencv": "sliding", "cudnn": "implicit"}
+"""Methods that add the terms of a pixel in an order that depends on its place in the array, and what does not: OpenCV
+uses vector code along a row and scalar code at its end; cuDNN chooses its algorithm by the shape."""
+
+EVERY_TILE: StopReason = "every tile of the full size was taken"
+
+Progress = Callable[[int, int, str], None]
+"""Tiles done, tiles in all, what is being done."""
+
+
+class Tile(NamedTuple):
+    """A rectangle with the pixels of its window and what the method gave for that."""
+
+    rectangle: Rectangle
+    window: NDArray[Any]
+    filtered: NDArray[Any]
+    inside: Rectangle
+    """Where the rectangle lies in `filtered`."""
+
+    @property
+    def raw(self) -> NDArray[Any]:
+        """The method's output of the rectangle."""
+        rows, columns = self.inside
+        return self.filtered[rows.start : rows.stop, columns.start : columns.stop]
+
+
+@dataclass
+class Clock:
+    """Time by stage. Stages overlap, so they add up to more than the time that passed."""
+
+    filtering: Stopwatch = field(default_factory=Stopwatch)
+    decode_seconds: float = 0.0
+    encode_seconds: float = 0.0
+    waited_for_decode_seconds: float = 0.0
+    waited_for_encode_seconds: float = 0.0
+
+
+class WindowFilter:
+    """Filters windows: one plan for each shape of window, so that a shape is set up once."""
+
+    def __init__(self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], clock: Clock) -> None:
+        self._request, self._choice, self._options, self._dtype = request.unfinished, choice, options, dtype
+        self._watch = clock.filtering
+        self._plans: dict[tuple[int, ...], PreparedFilter] = {}
+        self.samples: dict[tuple[int, ...], list[tuple[float, float]]] = {}
+        """By the shape of the window, in the order of the tiles: seconds of the method alone, and from host array to
+        host array."""
+
+    def plan(self, shape: tuple[int, ...]) -> PreparedFilter:
+        """The plan of windows of `shape` (HWC)."""
+        if shape not in self._plans:
+            with self._watch.phase("set_up"):
+                plan = PreparedFilter(self._request, shape, self._dtype, self._choice, self._options)
+            self._plans[shape] = plan
+        return self._plans[shape]
+
+    def run(self, window: NDArray[Any]) -> NDArray[Any]:
+        """The method's output for a window (HWC)."""
+        plan, phases = self.plan(window.shape), self._watch.phases_seconds
+        before, started = phases.get("convolve", 0.0), time.perf_counter()
+        filtered: NDArray[Any] = plan.run(window, watch=self._watch)
+        seconds = phases["convolve"] - before, time.perf_counter() - started
+        self.samples.setdefault(window.shape, []).append(seconds)
+        return filtered
+
+
+def run_by_tiles(
+    job: Job, process_seconds: float | None = None, progress: Progress = lambda *_: None
+) -> report.RunReport:
+    """Do the job and return its report, which is also written beside the output.
+
+    `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
+    """
+    _refuse_impossible(job)
+    began = time.perf_counter() - (process_seconds or 0.0)
+    path, request, threads, clock = Path(job.source), job.request, resolve_threads(job.options.threads), Clock()
+    state = file_state(path)  # before it is opened
+    with ExitStack() as resources:
+        source = open_source(path, job.rules)
+        resources.callback(source.close)
+        problem = request.picture_problem((source.height, source.width, source.channels), source.dtype)
+        choice = choose(job.method, job.device, problem)
+        finished_dtype = request.output_dtype(source.dtype)
+        fits_tiff = source.format == "TIFF" and finished_dtype != np.float16
+        target = output_path(job, choice.method, "tiff" if fits_tiff else "zarr", (".zarr",))
+        assert target is not None  # standard output was refused
+        kind = kind_for(target, finished_dtype.name)
+
+        stop = threading.Event()
+        hashing = resources.enter_context(ThreadPoolExecutor(1))
+        resources.callback(stop.set)
+        identity = hashing.submit(file_identity, path, stop)
+        described = figures.describe_problem(request, problem)
+        made = Made(described, problem.in_channels, choice.method, lambda: _identity(path, identity)["file_sha256"])
+        beside = report_path(target)
+        outputs = resources.enter_context(reserve(job, made, (target,), beside, is_zarr))
+
+        normalizes = request.mode_for(source.dtype) == "normalize"
+        filter = WindowFilter(request, choice, job.options, source.dtype, clock)
+        _load_everything(source, WindowFilter(request, choice, job.options, source.dtype, Clock()), problem, choice)
+        demand = Demand(
+            source=source,
+            problem=problem,
+            finished_dtype=finished_dtype,
+            finishes=normalizes or request.threshold is not None,
+            method=choice.method,
+            device=choice.device,
+            threads=threads,
+            resident_bytes=resident_bytes(),
+            copies=kind.copies,
+        )
+        limit = job.limit_bytes or (DEFAULT_LIMIT_BYTES if job.tile is None else None)
+        cut = cut_given(demand, job.tile, limit) if job.tile else cut_chosen(demand, limit or DEFAULT_LIMIT_BYTES)
+        passes = Passes(source, problem, cut, filter, clock, threads, progress, count=2 if normalizes else 1)
+        resources.enter_context(passes.pool)
+        set_up_seconds = time.perf_counter() - began - (process_seconds or 0.0) - clock.decode_seconds
+
+        low_high = None
+        if normalizes:
+            assert isinstance(problem, Problem)  # a chain has no normalize
+            low_high = _find_range(passes, problem)
+        pictures = len(request.filter.labels) or 1
+        shape = OutputShape(*problem.output_shape, dtype=finished_dtype, pictures=pictures)
+        place = outputs.begin(target)
+        with reporting_errors(target):
+            sink = kind.make(place, shape, cut.piece)
+            resources.callback(sink.close)
+            pass_permissions_on(target, place)
+            found = _write_tiles(job, problem, passes, filter, sink, low_high)
+            output_identity = file_identity(place)
+        peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
+        full = max(filter.samples, key=lambda shape: shape[0] * shape[1])
+        plan = filter.plan(full)
+        roof = _measure_roof(job, plan, limit)
+        input_identity = _identity(path, identity)
+        if file_state(path) != state:  # tiles and hash may be of different states of the input
+            raise ImageReadError(f"{path}: was changed while it was read: run this again.")
+
+        whole_seconds = time.perf_counter() - began
+        samples = zip(*(filter.samples[full][1:] or filter.samples[full]), strict=True)
+        kernel, end_to_end = (series_of(seconds, EVERY_TILE) for seconds in samples)
+        speed, throughput = figures.rates(plan.problem, cost.count_any(plan.problem), kernel, end_to_end, roof)
+        is_chain = isinstance(problem, ChainProblem)
+        counts = cost.count_any(problem)
+        record = report.RunReport(
+            **header(),
+            kind=report.KIND,
+            input=report.InputPart(
+                file=job.source,
+                format=source.format,
+                notes=list(source.notes),
+                **report.describe_layout(problem.input_shape, source.dtype),
+                **input_identity,
+            ),
+            output=report.OutputPart(
+                file=str(target), **report.describe_layout(problem.output_shape, finished_dtype), **output_identity
+            ),
+            problem=described,
+            method=figures.describe_method(choice, job.method, job.options, plan.method_plan),
+            device=figures.RunDevice(**plan.processor.describe(), kind=choice.device),
+            versions=installed_versions(),
+            phases_seconds=_phases(clock, process_seconds, set_up_seconds),
+            whole_run_seconds=whole_seconds,
+            timing=figures.TimingPart(
+                kernel_clock="host",
+                leaves_out=figures.left_out(request, source.dtype),
+                l2_state="warm",
+                cold_seconds=next(iter(filter.samples.values()))[0][0],
+                kernel=kernel,
+                end_to_end=end_to_end if plan.processor.moves_data else None,
+            ),
+            counts=counts,
+            speed=None if normalizes else speed,  # no tile's time covers the second pass
+            peak_bytes=plan.processor.peak_bytes(),
+            check=found,
+            tiles=report.TilesPart(
+                rows=min(cut.rows, shape.height),
+                columns=min(cut.columns, shape.width),
+                count=len(passes.rectangles),
+                piece=cut.piece,
+                passes=passes.count,
+                chunks=passes.chunks,
+                chunks_decoded=passes.decoded,
+                waited_for_decode_seconds=clock.waited_for_decode_seconds,
+                waited_for_encode_seconds=clock.waited_for_encode_seconds,
+                limit_bytes=limit,
+                planned_bytes=cut.planned_bytes,
+                peak_bytes=peak_bytes,
+                whole_run_gflops=None if is_chain else counts.nominal_flops / whole_seconds / 1e9,
+            ),
+            throughput=throughput,
+        )
+        assert beside is not None
+        outputs.add(beside, to_json(record))
+        outputs.put()
+    return record
+
+
+def _refuse_impossible(job: Job) -> None:
+    """Raise UsageError for a job that cannot be done by tiles."""
+    if job.request.chain is not None and job.request.chain.has_hysteresis:
+        raise UsageError(
+            f"'{job.request.chain.name}' is not filtered by tiles, as its hysteresis may join pixels of one end of the "
+            "picture with the other: leave --tile and --memory-limit out, or end the chain with thin."
+        )
+    for place in filter(None, (job.source, job.output)):
+        if is_standard_stream(place):
+            raise UsageError(
+                "Tiles are read and written in any order, so a standard stream cannot be used: name a file."
+            )
+        if is_device(place):
+            raise UsageError(
+                f"{place}: is a device or a pipe, and tiles are read and written in any order: name a file."
+            )
+
+
+def refuse_seams(choice: Choice, problem: Problem | ChainProblem, plan: PreparedFilter) -> None:
+    """Raise UsageError for a method whose tiles might differ from the whole picture in the last bit.
+
+    Exact sums are the same in any order, and so is a root that is rounded to 8 bits: the root of a whole number n is no
+    nearer to k + ½ than 1 / (8k + 4).
+    """
+    if choice.method not in ROUNDS_BY_PLACE or isinstance(problem, ChainProblem):
+        return
+    is_rooted = problem.combine == "magnitude" and problem.output_dtype != np.uint8
+    if is_rooted or not exactness.is_exact(problem, plan.method_plan.arithmetic):
+        raise UsageError(
+            f"With method '{choice.method}' the rounding of these sums depends on a pixel's position in the array, so "
+            f"tiles would differ from the whole picture in the last bit: use --method {ROUNDS_BY_PLACE[choice.method]},"
+            " or leave out the tile options."
+        )
+
+
+def _load_everything(source: TileSource, trial: WindowFilter, problem: Problem | ChainProblem, choice: Choice) -> None:
+    """Filter a small window and decode a chunk, so that libraries are loaded before memory is measured."""
+    window = np.zeros((TRIAL_SIDE, TRIAL_SIDE, source.channels), source.dtype)
+    trial.run(window)
+    refuse_seams(choice, problem, trial.plan(window.shape))
+    if source.loading_bytes <= TRIAL_CHUNK_BYTES:
+        rows, columns = (min(pair) for pair in zip(source.chunk, (source.height, source.width), strict=True))
+        source.load(range(rows), range(columns))  # a file that has no chunks is decoded here as a whole
+
+
+def resident_bytes() -> int:
+    """The most that the process has held so far: what a limit is compared with."""
+    return get_device("cpu").peak_bytes() or UNKNOWN_RESIDENT_BYTES
+
+
+class Passes:
+    """All rectangles, once or twice: the window of the next is read while one is filtered."""
+
+    def __init__(
+        self,
+        source: TileSource,
+        problem: Problem | ChainProblem,
+        cut: TilePlan,
+        filter: WindowFilter,
+        clock: Clock,
+        threads: int,
+        progress: Progress = lambda *_: None,
+        count: int = 1,
+    ) -> None:
+        self._source, self._filter, self.clock, self._progress = source, filter, clock, progress
+        self._kept_bytes = cut.kept_bytes
+        self.rectangles, self.threads, self.count = cut.rectangles(problem.output_shape[:2]), threads, count
+        self.pool = ThreadPoolExecutor(threads)
+        """Decodes chunks and compresses pieces."""
+        self.chunks = self.decoded = self._done = 0
+        halo = Halo.of(problem)
+        self._windows, self._inside = [], []
+        for rows, columns in self.rectangles:
+            (down, rows_inside), (across, columns_inside) = (
+                halo.window(source.height, rows),
+                halo.window(source.width, columns),
+            )
+            self._windows.append((down, across))
+            self._inside.append(Rectangle(rows_inside, columns_inside))
+
+    def each(self, what: str, handle: Callable[[Tile], None]) -> None:
+        """Call `handle` for every rectangle in order. Raises whatever reading, filtering and `handle` raise."""
+        reader = Reader(self._source, self._windows, self._kept_bytes, self.pool, self.threads)
+        clock = self.clock
+
+        def read(window: tuple[range, range]) -> NDArray[Any]:
+            started = time.perf_counter()
+            pixels = reader.read(*window)
+            clock.decode_seconds += time.perf_counter() - started
+            return pixels
+
+        with ThreadPoolExecutor(1) as reading:
+            windows = in_order(reading, read, self._windows, 2)
+            for rectangle, inside in zip(self.rectangles, self._inside, strict=True):
+                started = time.perf_counter()
+                window = next(windows)
+                clock.waited_for_decode_seconds += time.perf_counter() - started
+                handle(Tile(rectangle, window, self._filter.run(window), inside))
+                del window  # before the next but one is read
+                self._done += 1
+                self._progress(self._done, self.count * len(self.rectangles), what)
+        self.chunks = reader.chunks
+        self.decoded += reader.decoded
+
+
+def _find_range(passes: Passes, problem: Problem) -> Range:
+    """The range of the whole output's raw values that `normalize` stretches."""
+    values = pixels = NO_RANGE
+
+    def extend(tile: Tile) -> None:
+        nonlocal values, pixels
+        values = join_ranges(values, finite_range(tile.raw))
+        pixels = join_ranges(pixels, finite_range(tile.window))
+
+    passes.each("finding the range", extend)
+    return range_to_stretch(values, pixels, problem.weights)
+
+
+def _write_tiles(
+    job: Job, problem: Problem | ChainProblem, passes: Passes, filter: WindowFilter, sink: Sink, low_high: Range | None
+) -> Check | None:
+    """The pass that is saved, and its comparison with the oracle."""
+    cells = [_cells(size, job.check == "full") for size in problem.output_shape[:2]]
+    found: list[Check] = []
+    behind: Future[None] | None = None
+
+    def write(rectangle: Rectangle, pixels: NDArray[Any]) -> None:
+        started = time.perf_counter()
+        sink.write(rectangle, pixels, passes.pool, passes.threads)
+        passes.clock.encode_seconds += time.perf_counter() - started
+
+    def wait() -> None:
+        if behind is not None:
+            started = time.perf_counter()
+            behind.result()
+            passes.clock.waited_for_encode_seconds += time.perf_counter() - started
+
+    def handle(tile: Tile) -> None:
+        nonlocal behind
+        if job.check != "none":
+            found.extend(_compare(tile, filter.plan(tile.window.shape), cells))
+        finished = tile.raw
+        if low_high is not None:
+            finished = stretch(finished, *low_high, dtype=problem.dtype)
+        if job.request.threshold is not None:
+            with passes.clock.filtering.phase("threshold"):
+                finished = job.request.mask(finished)
+        wait()
+        behind = writing.submit(write, tile.rectangle, finished)
+
+    with ThreadPoolExecutor(1) as writing:
+        passes.each("filtering", handle)
+        wait()
+    sink.finish()
+    return check.joined(found, int(np.prod(problem.output_shape, dtype=np.int64))) if found else None
+
+
+# --- against the oracle -------------------------------------------------------------------------------------------
+
+
+def _cells(length: int, full: bool) -> list[range]:
+    """What of an axis of the output is compared: all of it, or parts spread evenly over it."""
+    cells = spans(length, FULL_SIDE if full else SAMPLED_SIDE)
+    chosen = np.linspace(0, len(cells) - 1, len(cells) if full else SAMPLED_PER_AXIS).round().astype(int)
+    return [cells[index] for index in dict.fromkeys(chosen.tolist())]
+
+
+def _compare(tile: Tile, plan: PreparedFilter, cells: Sequence[Sequence[range]]) -> Iterator[Check]:
+    """Compare the parts of a tile that lie in a cell with what the oracle computes from the same pixels."""
+    problem = plan.problem
+    parts = []
+    for axis, span, inside in zip(cells, tile.rectangle, tile.inside, strict=True):
+        both = (range(max(cell.start, span.start), min(cell.stop, span.stop)) for cell in axis)
+        parts.append([(part.start, _moved(part, inside.start - span.start)) for part in both if part])
+    for (y, rows), (x, columns) in product(*parts):
+        out = tile.filtered[rows.start : rows.stop, columns.start : columns.stop]
+        if isinstance(problem, ChainProblem):
+            yield _compare_chain(tile.window, out, problem, rows, columns, (y, x))
+            continue
+        places = [
+            border_indices(size, problem.padding, problem.border)[
+                span.start * problem.stride : (span.stop - 1) * problem.stride + KERNEL_SIZE
+            ]
+            for size, span in ((problem.height, rows), (problem.width, columns))
+        ]
+        pixels = tile.window[np.ix_(*places)]
+        pixels[places[0] == OUTSIDE] = 0
+        pixels[:, places[1] == OUTSIDE] = 0
+        alone = replace(problem, height=len(places[0]), width=len(places[1]), padding=0, border="zero")
+        found = check.check(pixels, out, alone, plan.method_plan.arithmetic)
+        if found.worst is not None:
+            found.worst.y, found.worst.x = found.worst.y + y, found.worst.x + x
+        yield found
+
+
+def _compare_chain(
+    window: NDArray[Any], out: NDArray[Any], problem: ChainProblem, rows: range, columns: range, origin: tuple[int, int]
+) -> Check:
+    """The same of a chain, from the pixels that its stages reach."""
+    halo = Halo.of(problem)
+    down, rows_inside = halo.window(problem.height, rows)
+    across, columns_inside = halo.window(problem.width, columns)
+    pixels = np.ascontiguousarray(window[down.start : down.stop, across.start : across.stop])
+    expected = chains.compute(pixels, replace(problem, height=len(down), width=len(across)))
+    wanted = expected[rows_inside.start : rows_inside.stop, columns_inside.start : columns_inside.stop]
+    return check.equality(out, wanted, *origin)
+
+
+def _moved(span: range, by: int) -> range:
+    return range(span.start + by, span.stop + by)
+
+
+# --- for the report -----------------------------------------------------------------------------------------------
+
+
+def _identity(path: Path, identity: Future[dict[str, Any]]) -> dict[str, Any]:
+    """Length and hash of the input, once they are known. Raises ImageReadError."""
+    try:
+        return identity.result()
+    except OSError as error:
+        raise ImageReadError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _measure_roof(job: Job, plan: PreparedFilter, limit_bytes: int | None) -> Roof | None:
+    """The machine's roof, where samples were asked for and the limit leaves room for the measurement."""
+    if job.samples < 1 or (limit_bytes is not None and resident_bytes() + 2 * COPY_BYTES > limit_bytes):
+        return None
+    plan.release_arrays()
+    with plan.workspace():
+        return plan.processor.roof()
+
+
+def _phases(clock: Clock, process_seconds: float | None, set_up_seconds: float) -> dict[figures.Phase, float]:
+    found = {
+        **({} if process_seconds is None else {"start": process_seconds}),
+        "decode": clock.decode_seconds,
+        "encode": clock.encode_seconds,
+        **clock.filtering.phases_seconds,
+    }
+    found["set_up"] = found.get("set_up", 0.0) + set_up_seconds
+    return {name: found[name] for name in figures.PHASES if name in found}
