@@ -58,7 +58,7 @@ def diff(
             raise UsageError("One picture alone cannot be compared: name another, or a --reference.")
         if names.count("-") > 1:
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
-        first, *others = (FileInput(name, conversions, wanted.rules, all_pages=True) for name in names)
+        first, *others = (FileInput(name, conversions, wanted.rules) for name in names)
         done = results.run(first, others, wanted)
     return _finish(done, printing.json_only)
 

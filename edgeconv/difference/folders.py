@@ -221,7 +221,7 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = 
 
 
 def _inputs(baseline: Path, new: Path, name: str, conversions: tuple[str, ...], wanted: Wanted) -> Inputs:
-    first, second = (FileInput(str(folder / name), conversions, wanted.rules, True) for folder in (baseline, new))
+    first, second = (FileInput(str(folder / name), conversions, wanted.rules) for folder in (baseline, new))
     return first, second
 
 

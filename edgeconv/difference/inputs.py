@@ -22,45 +22,35 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
-from edgeconv.io.image import Picture, read_image, read_pages
+from edgeconv.io.image import Picture, read_pages
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A picture ready to be compared."""
+class ArrayInput:
+    """A picture in memory, ready to be compared."""
 
+    name: str
     pixels: NDArray[Any]
     """HWC: uint8, uint16, float16, float32 or float64."""
     notes: tuple[str, ...] = ()
     """What was done to it beyond decoding, one phrase each."""
 
-
-@dataclass(frozen=True)
-class ArrayInput:
-    """A picture that is in memory already."""
-
-    name: str
-    pixels: NDArray[Any]
-    notes: tuple[str, ...] = ()
-
-    def load(self) -> Loaded:
+    def load(self) -> ArrayInput:
         """The picture itself."""
-        return Loaded(self.pixels, self.notes)
+        return self
 
 
 @dataclass(frozen=True)
 class FileInput:
-    """A picture file, decoded each time; standard input is read once and stored."""
+    """A picture file, decoded each time, all pages of a TIFF; standard input is read once and stored."""
 
     name: str
     conversions: tuple[str, ...] = ()
     rules: ReadRules = DEFAULT_RULES
-    all_pages: bool = False
-    """Of a TIFF, as a bank of filters is written; else the first."""
 
-    def load(self) -> Loaded:
-        """Decode and convert. Raises what `read_image` raises."""
+    def load(self) -> ArrayInput:
+        """Decode and convert. Raises what `read_pages` raises."""
         picture = self._kept if is_standard_stream(self.name) else self._read()
         pixels = picture.pixels
         notes = list(picture.notes)
@@ -69,10 +59,10 @@ class FileInput:
             if converted is not pixels:
                 notes.append(f"converted to {word}")
             pixels = converted
-        return Loaded(pixels, tuple(notes))
+        return ArrayInput(self.name, pixels, tuple(notes))
 
     def _read(self) -> Picture:
-        return (read_pages if self.all_pages else read_image)(self.name, self.rules)
+        return read_pages(self.name, self.rules)
 
     @cached_property
     def _kept(self) -> Picture:
