@@ -75,7 +75,7 @@ class Model:
     """Callers, each with jobs that it runs one after another, and helpers."""
 
     def __init__(self, callers: list[list[ModelJob]], helpers: int, sleepers: int = 1) -> None:
-        self.code = {function.name: function for function in crew_code.write(0, None).functions if function.blocks}
+        self.code = {function.name: function for function in crew_code.write("riscv64").functions if function.blocks}
         self.blocks = {(name, block.name): block for name, each in self.code.items() for block in each.blocks}
         self.passing = {name: _passing(function) for name, function in self.code.items()}
         self.jobs = [job for script in callers for job in script]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -52,30 +53,19 @@ class PlayedClocks:
 
 
 @pytest.mark.parametrize(
-    ("busy", "seconds"),
+    ("busy", "seconds", "main_thread_asks"),
     [
-        (lambda now: 0.0, quiet.QUIET_LOOK_SECONDS),
-        (lambda now: 0.1, quiet.QUIET_LOOK_SECONDS),
-        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + quiet.QUIET_LOOK_SECONDS),
-        (lambda now: 1.0, quiet.MAX_QUIET_SECONDS),
+        (lambda now: 0.0, quiet.QUIET_LOOK_SECONDS, True),
+        (lambda now: 0.1, quiet.QUIET_LOOK_SECONDS, True),
+        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + quiet.QUIET_LOOK_SECONDS, True),
+        (lambda now: 1.0, quiet.MAX_QUIET_SECONDS, True),
+        (lambda now: 1.0, quiet.QUIET_LOOK_SECONDS, False),  # a window draws on the main thread: no method at work
     ],
 )
-def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: pytest.MonkeyPatch, busy, seconds):
-    clocks = PlayedClocks(busy)
-    for name in ("perf_counter", "process_time", "sleep"):
-        monkeypatch.setattr(quiet, name, getattr(clocks, name))
-    quiet.wait_until_quiet()
-    assert clocks.now == pytest.approx(seconds, abs=quiet.QUIET_LOOK_SECONDS * 1.5)
-
-
-@pytest.mark.parametrize(
-    ("main_thread_asks", "seconds"), [(True, quiet.MAX_QUIET_SECONDS), (False, quiet.QUIET_LOOK_SECONDS)]
-)
-def test_a_busy_main_thread_does_not_count_for_another_that_asks(
-    monkeypatch: pytest.MonkeyPatch, main_thread_asks: bool, seconds: float
+def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(
+    monkeypatch: pytest.MonkeyPatch, busy: Callable[[float], float], seconds: float, main_thread_asks: bool
 ) -> None:
-    """A window draws on it while a bench asks from another: that is no method at work."""
-    clocks = PlayedClocks(lambda now: 1.0)
+    clocks = PlayedClocks(busy)
     for name in ("perf_counter", "process_time", "sleep"):
         monkeypatch.setattr(quiet, name, getattr(clocks, name))
     monkeypatch.setattr(quiet, "_clock_of_thread", {threading.main_thread().ident: "of main"}.get)

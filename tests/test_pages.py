@@ -76,12 +76,9 @@ def test_few_blocks_wait_and_none_that_is_very_large() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (7, 9, 3), (1000, 1000, 3)])
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_results_of_every_size_start_on_a_cache_line(shape: tuple[int, ...], dtype: str) -> None:
-    array = aligned_empty(shape, np.dtype(dtype))
-    assert (array.shape, array.dtype, address(array) % ALIGNED_BYTES) == (shape, np.dtype(dtype), 0)
-    assert array.flags.writeable
-    assert array.flags.c_contiguous
+def test_results_of_every_size_start_on_a_cache_line(shape: tuple[int, ...]) -> None:
+    array = aligned_empty(shape, np.dtype("float32"))
+    assert (array.shape, address(array) % ALIGNED_BYTES, array.flags.c_contiguous) == (shape, 0, True)
 
 
 def test_a_system_without_advice_gives_memory_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from edgeconv.hardware import threads
     ("files", "mask", "usable"),
     [
         ({}, 8, 8),
+        ({}, None, 64),  # where there is no mask every core counts
         ({threads.CGROUP2_CPU_MAX: "300000 100000\n"}, 8, 3),
         ({threads.CGROUP2_CPU_MAX: "900000 100000\n"}, 8, 8),
         ({threads.CGROUP2_CPU_MAX: "250000 100000"}, 8, 2),  # two and a half keep two busy
@@ -27,21 +28,14 @@ from edgeconv.hardware import threads
     ],
 )
 def test_usable_threads_are_those_of_mask_and_quota(
-    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], mask: int, usable: int
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], mask: int | None, usable: int
 ) -> None:
     monkeypatch.setattr(threads, "read_system_file", files.get)
-    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda process: set(range(mask)), raising=False)
+    if mask is None:
+        monkeypatch.delattr(threads.os, "sched_getaffinity", raising=False)
+    else:
+        monkeypatch.setattr(threads.os, "sched_getaffinity", lambda process: set(range(mask)), raising=False)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 64)
-    assert threads.read_limits().threads == usable
-
-
-@pytest.mark.parametrize(("cpus", "usable"), [(6, 6), (None, 1)])
-def test_where_there_is_no_mask_every_core_counts(
-    monkeypatch: pytest.MonkeyPatch, cpus: int | None, usable: int
-) -> None:
-    monkeypatch.setattr(threads, "read_system_file", lambda path: None)
-    monkeypatch.delattr(threads.os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(threads.os, "cpu_count", lambda: cpus)
     assert threads.read_limits().threads == usable
 
 

@@ -19,6 +19,15 @@ def read_system_file(path: str) -> str | None:
         return None
 
 
+def system_field(path: str, name: str) -> str | None:
+    """What follows the first `name:` at the start of a line of such a file; None where there is none."""
+    for line in (read_system_file(path) or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
+
+
 def read_system_link(path: str) -> str | None:
     """Where a link such as `/proc/self/ns/pid` leads, as it stands there; None as for a file."""
     try:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
-from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS, MAX_CORES, MAX_THREADS, CrewField, JobField
+from edgeconv.hardware.cpu.crew_code import MACHINES, MAX_CORES, MAX_THREADS, CrewField, JobField
 from edgeconv.hardware.cpu.emit import ALONE
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
@@ -45,7 +45,7 @@ def unavailable_reason() -> str | None:
     """Why plans take the threads of pool.py here, as a clause; None where there is a crew."""
     if sys.platform != "linux":
         return f"threads of generated code sleep by a system call of Linux, and this is {sys.platform}"
-    if sys.maxsize < 2**32 or platform.machine().lower() not in FUTEX_NUMBERS:
+    if sys.maxsize < 2**32 or platform.machine().lower() not in MACHINES:
         return f"threads of generated code are not adapted to {platform.machine()}"
     return None
 
@@ -170,8 +170,7 @@ def _stay(address: int, number: int) -> None:
 @cache
 def _code() -> jit.Compiled:
     """The compiled crew, which is never freed, as the memory is not."""
-    target = jit.processor()
-    module = crew_code.write(FUTEX_NUMBERS[platform.machine().lower()], crew_code.pause_intrinsic(target.triple))
-    code = jit.compile_module(str(module), target, effort=0)  # 15 ms sooner, and what it does is mostly waiting
+    module = str(crew_code.write(platform.machine().lower()))
+    code = jit.compile_module(module, jit.processor(), effort=0)  # 15 ms sooner, and what it does is mostly waiting
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code

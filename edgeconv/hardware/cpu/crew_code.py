@@ -33,8 +33,14 @@ from edgeconv.hardware.cpu.emit import I32, I64, POINTER, SCALAR_BYTES, Array, E
 
 RUN, STAY = "run", "stay"
 
-FUTEX_NUMBERS = {"x86_64": 202, "amd64": 202, "aarch64": 98, "arm64": 98, "riscv64": 98}
-"""The system call by the machine's name, on 64-bit Linux."""
+MACHINES: dict[str, tuple[int, str | None]] = {
+    "x86_64": (202, "llvm.x86.sse2.pause"),
+    "amd64": (202, "llvm.x86.sse2.pause"),
+    "aarch64": (98, "llvm.aarch64.hint"),
+    "arm64": (98, "llvm.aarch64.hint"),
+    "riscv64": (98, None),
+}
+"""The futex's system call on 64-bit Linux, and the intrinsic that tells a processor of a spinning loop."""
 FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE = 128, 129
 CLOCK_MONOTONIC = 1
 NANOSECONDS = 10**9
@@ -96,19 +102,12 @@ CALLER_ASLEEP = -(2**31)
 """The top bit of DONE."""
 
 
-def write(futex_number: int, pause: str | None) -> ir.Module:
-    """The module with all functions; `pause` is the intrinsic that tells the processor of a spinning loop."""
+def write(machine: str) -> ir.Module:
+    """The module with both functions, for one of `MACHINES`."""
     module = ir.Module(name="crew")
-    _Caller(module, RUN, POINTER, futex_number, pause).write()
-    _Helper(module, STAY, I64, futex_number, pause).write()
+    _Caller(module, RUN, POINTER, machine).write()
+    _Helper(module, STAY, I64, machine).write()
     return module
-
-
-def pause_intrinsic(triple: str) -> str | None:
-    """The intrinsic for the processor of an LLVM triple."""
-    if triple.startswith(("x86_64", "i686")):
-        return "llvm.x86.sse2.pause"
-    return "llvm.aarch64.hint" if triple.startswith(("aarch64", "arm64")) else None
 
 
 class Callee:
@@ -128,9 +127,9 @@ class Callee:
 class _CrewEmitter(Emitter):
     """What the functions share: the words of the crew, the system calls, and taking units."""
 
-    def __init__(self, module: ir.Module, name: str, argument: ir.Type, futex_number: int, pause: str | None) -> None:
+    def __init__(self, module: ir.Module, name: str, argument: ir.Type, machine: str) -> None:
         super().__init__(module, name, [POINTER, argument])
-        self.futex_number, self.pause_name = futex_number, pause
+        self.futex_number, self.pause_name = MACHINES[machine]
         crew, self.argument = self.function.args
         self.crew = Array(self, crew, "uint8")
 

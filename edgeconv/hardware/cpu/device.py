@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -20,7 +20,7 @@ from edgeconv.errors import MemoryLimitError
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, last_level_cache_bytes
 from edgeconv.hardware.device import Device, L2State, Roof
 from edgeconv.hardware.pool import run_pieces
-from edgeconv.hardware.system_files import read_system_file
+from edgeconv.hardware.system_files import read_system_file, system_field
 from edgeconv.hardware.threads import usable_threads
 
 COPY_BYTES = 64 * 2**20
@@ -67,7 +67,10 @@ class CpuDevice(Device):
         cold = (l2_state or self.l2_state) == "cold"
         if renew is not None:
             if not cold:
-                _settle(call)
+                end = perf_counter() + SETTLE_SECONDS
+                call()
+                while perf_counter() < end:
+                    call()
             renew()
         if cold:
             self._flush()
@@ -82,7 +85,7 @@ class CpuDevice(Device):
 
         shapes: Iterable[Callable[[], None]] = map(attrgetter("run"), moves(read_bytes, written_bytes))
         if read_bytes == written_bytes:
-            shapes = chain(_copies(max(1, read_bytes)), shapes)
+            shapes = chain([_plain_copy(read_bytes)], shapes)
         return min(shapes, key=_median_seconds)  # its times are medians too: a core that others take counts
 
     def roof(self) -> Roof:
@@ -99,17 +102,15 @@ class CpuDevice(Device):
         """See Device.peak_bytes: the resident set's high-water mark; None on Windows, and on Linux without /proc."""
         if sys.platform == "win32":
             return None
-        if sys.platform == "linux":
-            return _peak_of_status(read_system_file("/proc/self/status") or "")
+        if sys.platform == "linux":  # where getrusage has the mark of the process that started this one
+            return _kibibytes("/proc/self/status", "VmHWM")
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
     def free_bytes(self) -> int | None:
         """See Device.free_bytes: what Linux can give without swapping."""
-        lines = (read_system_file("/proc/meminfo") or "").splitlines()
-        found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-        return found[0] if found else None
+        return _kibibytes("/proc/meminfo", "MemAvailable")
 
     def failure(self, error: Exception, needed_bytes: int) -> Exception:
         if not isinstance(error, MemoryError):
@@ -127,33 +128,18 @@ class CpuDevice(Device):
         run_pieces(lambda part, worker: parts[part].fill(0), len(parts), len(parts))
 
 
-def _peak_of_status(status: str) -> int | None:
-    """VmHWM in bytes. getrusage will not do on Linux: a process inherits the mark of the one that started it."""
-    for line in status.splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return None
-
-
-def _settle(call: Callable[[], Any]) -> None:
-    """Runs for a while, one at least."""
-    end = perf_counter() + SETTLE_SECONDS
-    call()
-    while perf_counter() < end:
-        call()
-
-
-def _best_seconds(call: Callable[[], Any]) -> float:
-    """The least of a few runs after one that is not counted."""
-    return min(_seconds_of_some(call))
+def _kibibytes(path: str, name: str) -> int | None:
+    """A size that the system writes as `name:  1234 kB`, in bytes."""
+    found = system_field(path, name)
+    return None if found is None else int(found.split()[0]) * 1024
 
 
 def _median_seconds(call: Callable[[], Any]) -> float:
-    """The median of the same."""
     return median(_seconds_of_some(call))
 
 
 def _seconds_of_some(call: Callable[[], Any]) -> list[float]:
+    """Of a few runs after one that is not counted."""
     call()
     times = []
     for _ in range(ROOF_REPEATS):
@@ -163,22 +149,19 @@ def _seconds_of_some(call: Callable[[], Any]) -> list[float]:
     return times
 
 
-def _copies(size_bytes: int) -> Iterator[Callable[[], None]]:
-    """Ways to copy so many bytes, each with arrays of its own, which are made when it is its turn."""
-    from edgeconv.hardware.cpu.limits import copies
-
+def _plain_copy(size_bytes: int) -> Callable[[], None]:
     source = np.ones(size_bytes, np.uint8)
-    yield partial(np.copyto, np.zeros_like(source), source)
-    del source
-    yield from map(attrgetter("run"), copies(size_bytes))  # which keeps no copy while the next is made
+    return partial(np.copyto, np.zeros_like(source), source)
 
 
 def _copy_rate() -> float:
     """Bytes read and written per second."""
-    least = float("inf")
-    for copy in _copies(COPY_BYTES):
-        least = min(least, _best_seconds(copy))
-        del copy  # before the next way takes as much memory
+    from edgeconv.hardware.cpu.limits import copies
+
+    least = min(_seconds_of_some(_plain_copy(COPY_BYTES)))
+    for copy in copies(COPY_BYTES):  # each with arrays of its own, which are gone when the next are made
+        least = min(least, *_seconds_of_some(copy.run))
+        del copy
     return 2 * COPY_BYTES / least
 
 
@@ -186,16 +169,13 @@ def _fma_rate(threads: int) -> float:
     """FLOPs per second of independent float32 multiply-adds."""
     from edgeconv.hardware.cpu import limits
 
-    return limits.flops_of_multiply_adds(threads) / _best_seconds(lambda: limits.run_multiply_adds(threads))
+    return limits.flops_of_multiply_adds(threads) / min(_seconds_of_some(lambda: limits.run_multiply_adds(threads)))
 
 
 def processor_name() -> str:
     """The model as the system names it."""
-    if sys.platform == "linux":
-        for line in (read_system_file("/proc/cpuinfo") or "").splitlines():
-            if line.startswith(("model name", "Model")):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    found = system_field("/proc/cpuinfo", "model name") or system_field("/proc/cpuinfo", "Model")
+    return found or platform.processor() or platform.machine()
 
 
 def scaling_governor() -> str | None:

@@ -22,7 +22,14 @@ from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.methods.base import check_workspace
 from edgeconv.methods.cpu import canny_edges, division, native
-from edgeconv.methods.cpu.canny_layout import INT32_BYTES, STATE_FIELDS, CannyArgument, CannyShape, make_sizes
+from edgeconv.methods.cpu.canny_layout import (
+    INT32_BYTES,
+    STATE_FIELDS,
+    WORD_BYTES,
+    CannyArgument,
+    CannyShape,
+    make_sizes,
+)
 from edgeconv.methods.cpu.canny_rows import SECTOR_BITS, SECTOR_MASK
 from edgeconv.methods.options import Options
 
@@ -75,39 +82,25 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     streaming = problem.input_bytes + problem.output_bytes > native.STREAMING_BYTES
 
     sizes = make_sizes(shape, height, width, strip_rows)
-    scratch = jit.aligned_zeros(sizes.scratch * threads)
-    weak, strong = (jit.aligned_zeros(sizes.bits) for _ in range(2))
+    scratch = jit.aligned_zeros(sizes[CannyArgument.SCRATCH_BYTES] * threads)
+    bits_bytes = strips * sizes[CannyArgument.STRIP_WORDS] * WORD_BYTES
+    weak, strong = (jit.aligned_zeros(bits_bytes) for _ in range(2))
     states = jit.aligned_zeros(strips * STATE_FIELDS * INT32_BYTES)
     reach = shape.reach
     source_rows, columns = (border_indices(side, reach, "reflect101").astype(np.int32) for side in (height, width))
     source_columns = np.concatenate((columns[:reach], columns[-reach:]))
     low, high = _codes_of_limits(settings, shape)
-    arguments = {
+    arguments = sizes | {
         CannyArgument.IMAGE_ADDRESS: 0,
         CannyArgument.OUT_ADDRESS: 0,
         CannyArgument.STRIPS: strips,
-        CannyArgument.STRIP_ROWS: strip_rows,
-        CannyArgument.HEIGHT: height,
-        CannyArgument.WIDTH: width,
-        CannyArgument.BLOCKED_WIDTH: sizes.blocked_width,
         CannyArgument.LOW_CODE: low,
         CannyArgument.HIGH_CODE: high,
         CannyArgument.SCRATCH_ADDRESS: scratch.ctypes.data,
-        CannyArgument.SCRATCH_BYTES: sizes.scratch,
-        CannyArgument.SUMS_OFFSET: sizes.sums_offset,
-        CannyArgument.STAGED_OFFSET: sizes.staged_offset,
-        CannyArgument.RING_OFFSET: sizes.ring_offset,
-        CannyArgument.QUEUE_OFFSET: sizes.queue_offset,
-        CannyArgument.QUEUED_OFFSET: sizes.queued_offset,
-        CannyArgument.PLANE_BYTES: sizes.plane,
-        CannyArgument.SUMS_BYTES: sizes.sums,
-        CannyArgument.RING_BYTES: sizes.ring,
         CannyArgument.SOURCE_ROWS_ADDRESS: source_rows.ctypes.data,
         CannyArgument.SOURCE_COLUMNS_ADDRESS: source_columns.ctypes.data,
         CannyArgument.WEAK_ADDRESS: weak.ctypes.data,
         CannyArgument.STRONG_ADDRESS: strong.ctypes.data,
-        CannyArgument.WORDS: sizes.words,
-        CannyArgument.STRIP_WORDS: sizes.strip_words,
         CannyArgument.STATES_ADDRESS: states.ctypes.data,
         CannyArgument.RUN: 0,
         CannyArgument.STREAMING: int(streaming),

@@ -146,28 +146,8 @@ class CannyShape:
         return max(1, self.blur // 2)
 
 
-@dataclass(frozen=True)
-class CannySizes:
-    """Lengths in memory for one size of picture, in bytes unless the name says otherwise."""
-
-    blocked_width: int
-    words: int
-    plane: int
-    sums: int
-    ring: int
-    sums_offset: int
-    staged_offset: int
-    ring_offset: int
-    queue_offset: int
-    queued_offset: int
-    scratch: int
-    strip_words: int
-    bits: int
-    """Of all bit rows of `weak`, or of `strong`."""
-
-
-def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> CannySizes:
-    """Lengths for a picture in strips of so many rows."""
+def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> dict[CannyArgument, int]:
+    """The lengths among the arguments, for a picture in strips of this many rows."""
     blocked = -(-width // shape.block) * shape.block
     words = -(-blocked // WORD_BITS)
     plane = _lines((blocked + 3 * shape.block) * SCALAR_BYTES[shape.source])
@@ -180,22 +160,23 @@ def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> C
     ring_offset = staged_offset + plane * shape.channels * KERNEL_SIZE
     queue_offset = ring_offset + ring * PARITIES * KERNEL_SIZE
     queued_offset = queue_offset + _lines(strip_words * INT32_BYTES)
-    strips = -(-height // strip_rows)
-    return CannySizes(
-        blocked_width=blocked,
-        words=words,
-        plane=plane,
-        sums=sums,
-        ring=ring,
-        sums_offset=sums_offset,
-        staged_offset=staged_offset,
-        ring_offset=ring_offset,
-        queue_offset=queue_offset,
-        queued_offset=queued_offset,
-        scratch=queued_offset + _lines(strip_words),
-        strip_words=strip_words,
-        bits=strips * strip_words * WORD_BYTES,
-    )
+    return {
+        CannyArgument.STRIP_ROWS: strip_rows,
+        CannyArgument.HEIGHT: height,
+        CannyArgument.WIDTH: width,
+        CannyArgument.BLOCKED_WIDTH: blocked,
+        CannyArgument.SCRATCH_BYTES: queued_offset + _lines(strip_words),
+        CannyArgument.SUMS_OFFSET: sums_offset,
+        CannyArgument.STAGED_OFFSET: staged_offset,
+        CannyArgument.RING_OFFSET: ring_offset,
+        CannyArgument.QUEUE_OFFSET: queue_offset,
+        CannyArgument.QUEUED_OFFSET: queued_offset,
+        CannyArgument.PLANE_BYTES: plane,
+        CannyArgument.SUMS_BYTES: sums,
+        CannyArgument.RING_BYTES: ring,
+        CannyArgument.WORDS: words,
+        CannyArgument.STRIP_WORDS: strip_words,
+    }
 
 
 def _lines(size_bytes: int) -> int:
