@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-from picture_files import exif as exif_block
 from picture_files import png_chunk, png_head
 
-from edgeconv.io.formats import npy, png, tiff, webp
+from edgeconv.io.formats import png, tiff
 from edgeconv.io.formats.base import BadPicture, Header
 from edgeconv.io.formats.by_pillow import read_bmp
-from edgeconv.io.formats.byte_source import ByteSource, StreamSource
+from edgeconv.io.formats.byte_source import ByteSource
 
 
 def bmp_file(
@@ -58,104 +55,6 @@ def test_a_bmp_of_odd_bits_is_none(words: tuple[int, int, int]) -> None:
             read_bmp(ByteSource(data))
 
 
-# --- WebP ------------------------------------------------------------------------------------------------------------
-
-
-def chunk(kind: bytes, body: bytes) -> bytes:
-    return kind + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
-
-
-def webp_file(*chunks: bytes) -> bytes:
-    body = b"WEBP" + b"".join(chunks)
-    return b"RIFF" + struct.pack("<I", len(body)) + body
-
-
-def lossy(width: int, height: int, scale: int = 0) -> bytes:
-    sides = struct.pack("<HH", width | scale << 14, height | scale << 14)
-    return chunk(b"VP8 ", b"\x30\x01\x00" + webp.LOSSY_START + sides + b"data")
-
-
-def lossless(width: int, height: int, alpha: int = 0) -> bytes:
-    packed = (width - 1) | (height - 1) << 14 | alpha << 28
-    return chunk(b"VP8L", b"\x2f" + packed.to_bytes(4, "little") + b"data")
-
-
-def extended(width: int, height: int, flags: int = 0) -> bytes:
-    sides = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
-    return chunk(b"VP8X", bytes([flags, 0, 0, 0]) + sides)
-
-
-def exif(orientation: int) -> bytes:
-    tag = struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0)
-    return chunk(b"EXIF", b"II*\0" + struct.pack("<I", 8) + struct.pack("<H", 1) + tag + bytes(4))
-
-
-@pytest.mark.parametrize(
-    ("chunks", "fields"),
-    [
-        ([lossy(300, 200)], {}),
-        ([lossy(300, 200, scale=3)], {}),
-        ([lossless(300, 200)], {}),
-        ([lossless(300, 200, alpha=1)], {"alpha": True}),
-        ([extended(300, 200), lossy(7, 9)], {}),
-        ([extended(300, 200), lossless(7, 9)], {}),
-        ([extended(300, 200, 0x10), lossy(300, 200)], {"alpha": True}),
-        ([extended(300, 200, 0x02), lossy(300, 200)], {"frames": 2}),
-        ([extended(300, 200), chunk(b"ICCP", b"abc"), lossy(300, 200)], {"profile": True}),
-        ([extended(300, 200), lossy(300, 200), exif(6)], {"orientation": 6}),
-        ([extended(300, 200), lossy(300, 200), chunk(b"XMP ", b"odd"), exif(8), exif(3)], {"orientation": 8}),
-    ],
-)
-def test_the_chunks_of_a_webp(chunks: list[bytes], fields: dict[str, Any]) -> None:
-    data = webp_file(*chunks)
-    expected = Header(width=300, height=200, bits=8, file_bytes=len(data), **fields)
-    assert webp.read_header(ByteSource(data + b"behind it")) == expected
-    with pytest.raises(BadPicture, match="bytes are there"):
-        webp.read_header(ByteSource(data[:-1]))
-
-
-# --- NPY -------------------------------------------------------------------------------------------------------------
-
-
-def npy_file(shape: tuple[int, ...], dtype: str, version: int = 1, padding: int = 0) -> bytes:
-    """An array of zeros whose header is followed by `padding` spaces."""
-    text = f"{{'descr': '{np.dtype(dtype).str}', 'fortran_order': False, 'shape': {shape}}}".encode()
-    text += b" " * padding + b"\n"
-    length = struct.pack("<H" if version == 1 else "<I", len(text))
-    return npy.SIGNATURE + bytes([version, 0]) + length + text + np.zeros(shape, dtype).tobytes()
-
-
-@pytest.mark.parametrize(
-    ("shape", "dtype", "fields"),
-    [
-        ((3, 5), "uint8", {"bits": 8, "grey": True, "channel_axis": False}),
-        ((3, 5, 1), "uint16", {"bits": 16, "grey": True}),
-        ((3, 5, 3), "float32", {"bits": 32}),
-        ((3, 5, 4), "float64", {"bits": 64, "alpha": True}),
-    ],
-)
-@pytest.mark.parametrize(("version", "padding"), [(1, 0), (1, 300), (2, 0), (2, 300)])
-def test_an_npy_says_what_it_holds(
-    shape: tuple[int, ...], dtype: str, fields: dict[str, Any], version: int, padding: int
-) -> None:
-    data = npy_file(shape, dtype, version, padding)
-    assert npy.read_header(ByteSource(data + b"behind it")) == Header(width=5, height=3, **fields)
-    told: list[tuple[int, int]] = []
-    feed = StreamSource(io.BytesIO(data + bytes(10)), b"", 10**6, lambda width, height: told.append((width, height)))
-    npy.read_header(feed)
-    assert (bytes(feed.data), told) == (data, [(5, 3)]), "no byte more is asked for"
-    with pytest.raises(BadPicture, match=f"{len(data) - 1:,} of {len(data):,} bytes"):
-        npy.read_header(ByteSource(data[:-1]))
-
-
-@pytest.mark.parametrize("shape", [(5,), (3, 5, 2), (3, 5, 5), (1, 3, 5, 3), ()])
-def test_an_npy_of_another_shape_or_type_is_no_picture(shape: tuple[int, ...]) -> None:
-    with pytest.raises(BadPicture, match="is not a picture"):
-        npy.read_header(ByteSource(npy_file(shape, "uint8")))
-    with pytest.raises(BadPicture, match="int32 is not a picture"):
-        npy.read_header(ByteSource(npy_file((3, 5, 3), "int32")))
-
-
 # --- PNG -------------------------------------------------------------------------------------------------------------
 
 
@@ -188,32 +87,6 @@ def test_a_png_has_as_much_data_as_its_pixels_need_and_not_much_more(name: str) 
     png.read_header(ByteSource(png_of(10, 3, number, most)))
     with pytest.raises(BadPicture, match=f"{most + 1:,} bytes of pixel data are more than 10×3 pixels can take"):
         png.read_header(ByteSource(png_of(10, 3, number, most + 1)))
-
-
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("name", COLOUR_TYPES)
-def test_what_a_png_says_of_its_samples(name: str, bits: int) -> None:
-    expected = Header(
-        width=9,
-        height=7,
-        bits=8 if name == "palette" else bits,
-        grey=name in ("grey", "grey and alpha"),
-        alpha=name in ("grey and alpha", "RGBA"),
-    )
-    number, _ = COLOUR_TYPES[name]
-    assert png.read_header(ByteSource(png_of(9, 7, number, 100, bits) + b"behind it")) == expected
-    for kind, body, change in (
-        (b"tRNS", b"\0\0", {"alpha": True}),
-        (b"iCCP", b"p\0\0", {"profile": True}),
-        (b"acTL", struct.pack(">II", 5, 0), {"frames": 5}),
-        (b"acTL", struct.pack(">II", 0, 0), {}),
-        (b"acTL", b"\0\0\5", {}),
-        (b"tEXt", b"Title\0", {}),
-    ):
-        data = png_of(9, 7, number, 100, bits, png_chunk(kind, body))
-        assert png.read_header(ByteSource(data)) == replace(expected, **change), kind
-    first, second = (png_chunk(b"eXIf", exif_block(number).removeprefix(b"Exif\0\0")) for number in (6, 3))
-    assert png.read_header(ByteSource(png_of(9, 7, number, 100, bits, first + second))).orientation == 6
 
 
 # --- TIFF ------------------------------------------------------------------------------------------------------------
@@ -331,16 +204,6 @@ def test_plain_strips_are_as_long_as_their_rows_whatever_is_said_of_them(
     tiff.read_header(ByteSource(whole))
     with pytest.raises(BadPicture, match=rf"{len(whole) - 1:,} of {len(whole):,} bytes are there"):
         tiff.read_header(ByteSource(whole[:-1]))
-
-
-def test_the_types_of_fields_are_as_long_as_another_library_says() -> None:
-    formats = pytest.importorskip("tifffile").TIFF.DATA_FORMATS
-    sizes = {int(kind): struct.calcsize(f"={code}") for kind, code in formats.items()}
-    assert {kind: size for kind, size in tiff.TYPE_BYTES.items() if kind in sizes} == tiff.TYPE_BYTES
-    assert {kind: sizes[kind] for kind in tiff.TYPE_BYTES} == tiff.TYPE_BYTES
-    whole = {int(kind): np.dtype(code[-1]).str[1:] for kind, code in formats.items() if code[-1] in "BHIQ"}
-    for kind, name in tiff.NUMBER_TYPES.items():
-        assert whole[kind] == name, kind
 
 
 def test_a_file_without_its_other_tags_is_the_file_with_another_directory_behind_it() -> None:
