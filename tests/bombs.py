@@ -197,6 +197,12 @@ BOMBS = (
         "65,536 chunks",
     ),
     Bomb(
+        "GIF with zeros in place of its blocks",
+        "a.gif",
+        lambda: b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + bytes(2**24),
+        "more bytes than any program writes",
+    ),
+    Bomb(
         "BMP of 2^31 × 2^31",
         "a.bmp",
         lambda: b"BM" + struct.pack("<IIIIiiHHII", 9, 0, 54, 40, 2**31 - 1, 2**31 - 1, 1, 24, 0, 0) + bytes(16),

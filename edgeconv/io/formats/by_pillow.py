@@ -20,6 +20,8 @@ HEADER_BYTES = 2**21
 """Of comments, profiles and metadata."""
 TRAILER = b";"
 """Of a GIF."""
+BYTES_PER_READ = 32
+"""Pillow reads blocks of up to 255 bytes in two steps, and what belongs to no block byte by byte."""
 GIF_BYTES_PER_PIXEL = 3
 """A code of 12 bits, and one before it that clears the table."""
 RUN_BYTES = 2
@@ -33,10 +35,11 @@ class _Bytes(io.RawIOBase):
         self._feed, self._most, self._place = feed, most, 0
         self.last = b""
         """The byte that lies farthest behind of those that were read."""
-        self._farthest = 0
+        self._farthest = self._reads = 0
 
     def read(self, count: int = -1) -> bytes:
-        if count < 0 or self._place + count > self._most:
+        self._reads += 1
+        if count < 0 or self._place + count > self._most or self._reads * BYTES_PER_READ > self._most:
             raise BadPicture("its blocks take more bytes than any program writes")
         data = self._feed.part(self._place, self._place + count)
         self._place += len(data)
