@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from edgeconv.api.plan import ConvolutionPlan as ConvolutionPlan
     from edgeconv.core.filters import FILTERS as FILTERS
     from edgeconv.errors import EdgeconvError as EdgeconvError
-    from edgeconv.io.image import read_image as read_image
-    from edgeconv.io.image import write_image as write_image
+    from edgeconv.io.encoding import write_image as write_image
     from edgeconv.io.read_limits import ReadRules as ReadRules
+    from edgeconv.io.reading import read_image as read_image
     from edgeconv.methods.options import Options as Options
 
 __version__ = "0.1.0"
@@ -36,8 +36,8 @@ _HOMES = {
     "chain": "edgeconv.api.convolve",
     "convolve": "edgeconv.api.convolve",
     "plan": "edgeconv.api.convolve",
-    "read_image": "edgeconv.io.image",
-    "write_image": "edgeconv.io.image",
+    "read_image": "edgeconv.io.reading",
+    "write_image": "edgeconv.io.encoding",
 }
 
 __all__ = [

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from script_options import PROJECT, Arguments, stopped
 
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.io.resize import parse_sizes, resize
 
 SIDE = 4096

@@ -29,7 +29,7 @@ from script_options import PROJECT, Arguments, stopped
 
 from edgeconv import convolve, read_image
 from edgeconv.core.optional import import_problem, install
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 if TYPE_CHECKING:
     from edgeconv.view.qt.window import ViewWindow

@@ -18,7 +18,7 @@ from edgeconv.batch.settings import ALL, Settings
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.batch.tasks import Inputs
 from edgeconv.core.request import make_request
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.options import Workers
 
 RULES = ("--method", "reference", "--channels", "each")

@@ -35,7 +35,7 @@ from edgeconv.difference import results as diff_job
 from edgeconv.difference.inputs import FileInput
 from edgeconv.errors import EdgeconvError
 from edgeconv.io import temporary_files
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture

@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from edgeconv.errors import ImageReadError, MemoryLimitError
-from edgeconv.io import image
+from edgeconv.io import reading
 
 Image.init()
 ENDLESS_SECONDS = 20
@@ -33,7 +33,7 @@ def address_space() -> int:
 def read(path: Path, by_tiles: bool) -> int:
     """Read all of a picture, or the first of its pieces; how many samples."""
     if not by_tiles:
-        return int(image.read_image(path).pixels.size)
+        return int(reading.read_image(path).pixels.size)
     from edgeconv.run.sources import open_source
 
     source = open_source(path)

@@ -24,8 +24,8 @@ from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.byte_source import StreamSource
-from edgeconv.io.image import SAID_NOTE, Picture, decode_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import SAID_NOTE, Picture, decode_image
 
 MOST_STEPS = 64
 """Of a walk through a file, beside one for each byte: a step that goes on by none is one of a walk without an end."""

@@ -13,7 +13,7 @@ import pytest
 from command import PROJECT
 from problems import random_image
 
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 OPTION = '    shade: Literal[1, 2, 4] = option(1, "how dark, {choices}.", methods=("mirror",), device="cpu")\n'
 METHOD = '    MethodEntry("mirror", "cpu", "edgeconv.methods.mirror:Mirror", "a method that a test adds"),\n'

@@ -16,8 +16,8 @@ from PIL import Image
 
 from edgeconv.errors import ImageReadError
 from edgeconv.io import decoding
-from edgeconv.io.image import decode_image, longest_side, read_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import decode_image, longest_side, read_image
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 

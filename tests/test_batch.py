@@ -27,8 +27,9 @@ from edgeconv.batch.names import Names, refuse_collisions, refuse_device_name
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io.encoding import write_image
 from edgeconv.io.files import as_compared
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.reading import read_image
 from edgeconv.options import DEFAULT_NAME
 
 A, B = f"a{SUFFIX}.png", f"b{SUFFIX}.png"

@@ -13,7 +13,8 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
 NAME = "sobel-x,sobel-y,laplacian8_each_reference_s1"

@@ -36,7 +36,7 @@ from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.batch.tasks import Inputs, find
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.options import Workers
 
 PICTURES = 24

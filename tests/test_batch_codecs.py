@@ -19,8 +19,8 @@ from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.byte_source import ByteSource
-from edgeconv.io.image import decode_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import decode_image
 
 PIXELS = smooth_image(40, 56)
 

@@ -23,7 +23,7 @@ from edgeconv.core.request import make_request
 from edgeconv.difference import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
 from edgeconv.io.contained_paths import foreign_reason
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture

@@ -21,7 +21,7 @@ from edgeconv.batch import ledger
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.batch.verify import verify
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 A, B = f"a{SUFFIX}.png", f"b{SUFFIX}.png"
 """Outputs of the two pictures of `photos`."""

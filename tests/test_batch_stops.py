@@ -17,7 +17,7 @@ from selection import few_then_slow
 from edgeconv.batch import ledger
 from edgeconv.hardware.devices import get_device
 from edgeconv.io import temporary_files
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 PICTURES = 9
 TWO_JOBS = ("--resume", "--jobs", "2")

@@ -37,7 +37,7 @@ from edgeconv.export.schemas import schema
 from edgeconv.hardware.clocks import GpuReading
 from edgeconv.hardware.cpu import device as cpu
 from edgeconv.hardware.cpu.device import CpuDevice
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 
 def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:

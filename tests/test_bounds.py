@@ -17,9 +17,9 @@ from edgeconv.core.option import options_of
 from edgeconv.core.request import make_request
 from edgeconv.difference.figures import Allowance, of_pair
 from edgeconv.errors import EdgeconvError
-from edgeconv.io.encoding import parse_format, parse_png_level, parse_quality
-from edgeconv.io.image import decode_image, encode_image
+from edgeconv.io.encoding import encode_image, parse_format, parse_png_level, parse_quality
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import decode_image
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import check_workspace
 from edgeconv.methods.options import Options

@@ -23,7 +23,8 @@ from edgeconv.core.choices import CHAINS, DeviceName
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS
 from edgeconv.methods.opencv_canny import ThreadLimit
 from edgeconv.methods.options import Options

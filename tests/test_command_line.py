@@ -16,7 +16,7 @@ from selection import few_then_slow
 from edgeconv.api import auto
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
 

@@ -15,7 +15,8 @@ from edgeconv.batch.summary import BatchSummary
 from edgeconv.batch.verify import verify
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request, make_request
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods import method_names
 
 pytestmark = pytest.mark.gpu

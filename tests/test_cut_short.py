@@ -16,7 +16,7 @@ from picture_files import exif, noisy, png, png_chunk, pnm, saved, tiff
 from PIL import Image
 
 from edgeconv.errors import ImageReadError
-from edgeconv.io.image import decode_image
+from edgeconv.io.reading import decode_image
 
 
 def npy(pixels: np.ndarray) -> bytes:

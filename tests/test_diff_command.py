@@ -18,8 +18,8 @@ from edgeconv.cli import app
 from edgeconv.core.safe_text import visible
 from edgeconv.errors import EdgeconvError
 from edgeconv.export.schemas import schema
+from edgeconv.io.encoding import write_image
 from edgeconv.io.formats import tiff
-from edgeconv.io.image import write_image
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from edgeconv.difference import methods, results
 from edgeconv.difference.figures import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable
 from edgeconv.methods.options import Options
 

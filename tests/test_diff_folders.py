@@ -18,7 +18,7 @@ from edgeconv.difference.folders import run
 from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 
 def flat(value: int, height: int = 5) -> np.ndarray:

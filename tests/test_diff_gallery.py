@@ -14,7 +14,8 @@ from picture_files import smooth_image
 from edgeconv.difference.gallery import GalleryEntry, alone
 from edgeconv.difference.inputs import ArrayInput
 from edgeconv.difference.page import Page
-from edgeconv.io.image import decode_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import decode_image
 
 LISTED = "[...document.querySelectorAll('.pair .name')].map((e) => e.textContent)"
 OPEN = "document.getElementById('open-pair').innerText"

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from picture_files import smooth_image
 
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 HEIGHT, WIDTH = 200, 320
 ODD = "two \u202e\x1b<.png"

@@ -11,7 +11,8 @@ from command import edgeconv
 from edgeconv.difference import maps
 from edgeconv.difference.pictures import MARGIN
 from edgeconv.difference.scale import scale_for
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 
 SIDE = 400
 SPOT = (301, 57)

@@ -13,7 +13,7 @@ from selection import few_then_slow
 from edgeconv.api import doctor
 from edgeconv.hardware.cuda import probe
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS
 
 

@@ -21,7 +21,7 @@ from problems import random_image
 from edgeconv.bench import record
 from edgeconv.core.safe_text import cell, markup, visible, visible_lines
 from edgeconv.export.rows import export as export_csv
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 OBEYED = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u200e\u200f\u2028\u2029\u061c"}
 OBEYED |= {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}

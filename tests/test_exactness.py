@@ -22,7 +22,7 @@ from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference

@@ -14,7 +14,8 @@ from picture_files import smooth_image
 from edgeconv.export import run_pictures as module
 from edgeconv.export.run_pictures import SIDE, run_pictures
 from edgeconv.export.schemas import read
-from edgeconv.io.image import decode_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import decode_image
 
 QUICK = ("--samples", 0, "--check", "none", "--method", "opencv", "--device", "cpu")
 HEIGHT, WIDTH = 60, 90

@@ -24,7 +24,7 @@ from edgeconv.errors import UsageError
 from edgeconv.export import find_exporter
 from edgeconv.export.rows import HEADER, labels
 from edgeconv.export.schemas import read
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.run.report import RunReport
 
 NASTY = "<script>alert('x')</script> & | pipe.png"

@@ -19,12 +19,13 @@ from edgeconv.api import check
 from edgeconv.batch.verify import verify
 from edgeconv.core.request import make_request
 from edgeconv.io import gpu_jpeg
+from edgeconv.io.encoding import write_image
 from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
-from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import decode_image, read_image
 from edgeconv.methods import require
 from edgeconv.methods.options import Options
 

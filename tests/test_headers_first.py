@@ -23,7 +23,7 @@ from edgeconv.difference.folders import compare_folders
 from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats import FORMATS, format_of
-from edgeconv.io.image import longest_side, read_image, read_pages
+from edgeconv.io.reading import longest_side, read_image, read_pages
 from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture

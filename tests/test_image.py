@@ -16,18 +16,11 @@ from PIL import Image, ImageCms
 from problems import random_image
 
 from edgeconv.errors import ImageWriteError, MemoryLimitError
+from edgeconv.io.encoding import encode_image, write_image
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.formats import FORMATS
-from edgeconv.io.image import (
-    DEPTH_NOTE,
-    GREY_NOTE,
-    Picture,
-    decode_image,
-    encode_image,
-    read_image,
-    write_image,
-)
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import DEPTH_NOTE, GREY_NOTE, Picture, decode_image, read_image
 from edgeconv.options import Reading
 
 HEIGHT, WIDTH = 21, 34

@@ -20,7 +20,8 @@ from selection import few_then_slow
 
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 
 SIGPIPE_EXIT = 141
 

@@ -10,7 +10,7 @@ import pytest
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 BATCH = ("-m", "opencv", "-o", "edges")
 

@@ -13,8 +13,9 @@ from command import edgeconv
 
 import edgeconv as package
 from edgeconv.errors import UsageError
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import read_image
 
 N, H, W = 2, 19, 10
 Shape = tuple[int, ...]

@@ -17,7 +17,8 @@ from problems import random_image
 
 from edgeconv import canny
 from edgeconv.bench.record import read_record
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS
 
 EXAMPLE = PROJECT / "docs" / "examples" / "edgeconv-shifts"

@@ -19,7 +19,7 @@ from test_export_expected import BARS, bench, ladder, runs
 
 from edgeconv.bench import goals
 from edgeconv.export import page
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 

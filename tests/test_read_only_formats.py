@@ -13,9 +13,10 @@ from picture_files import exif, noisy, pnm, saved, smooth_image
 from PIL import Image, ImageOps
 
 from edgeconv.errors import ImageWriteError
+from edgeconv.io.encoding import write_image
 from edgeconv.io.formats import FORMATS, NAMES, SUFFIXES, WRITTEN
-from edgeconv.io.image import decode_image, write_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import decode_image
 from edgeconv.options import FORMAT_HELP, PICTURE_HELP
 
 DEEP = "kept at 16 bits per sample"

@@ -11,8 +11,8 @@ import reader_fuzz
 from command import PROJECT
 
 from edgeconv.errors import ImageReadError
-from edgeconv.io import image
-from edgeconv.io.image import longest_side
+from edgeconv.io import reading
+from edgeconv.io.reading import longest_side
 
 CASES = 3_000
 RECORD = PROJECT / "docs" / "results" / "reader_fuzz.json"
@@ -37,8 +37,8 @@ def test_damaged_files_are_refused_or_read_and_nothing_else() -> None:
 
 def test_a_whole_file_of_every_kind_is_read_without_a_word() -> None:
     for kind, data in reader_fuzz.whole_files().items():
-        notes = image.decode_image(data, kind).notes
-        assert not any(note.startswith(image.SAID_NOTE) for note in notes), kind
+        notes = reading.decode_image(data, kind).notes
+        assert not any(note.startswith(reading.SAID_NOTE) for note in notes), kind
 
 
 def test_the_longest_side_of_damage_is_a_number_or_none(tmp_path: Path) -> None:

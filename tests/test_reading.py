@@ -40,9 +40,9 @@ from edgeconv.io.formats import png as png_format
 from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.byte_source import STEP_BYTES
-from edgeconv.io.image import SAID_NOTE, decode_image, read_image
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import SAID_NOTE, decode_image, read_image
 from edgeconv.options import GridAxes
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")

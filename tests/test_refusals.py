@@ -11,7 +11,7 @@ from problems import random_image
 
 from edgeconv.cli.needless import RULES
 from edgeconv.cli.parser import load
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 LONG = "x" * 300
 """Longer than a name of a file may be."""

@@ -12,7 +12,8 @@ from problems import random_image
 
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.io.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize, resize_file
 
 

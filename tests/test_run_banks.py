@@ -16,8 +16,9 @@ from edgeconv.api.convolve import convolve
 from edgeconv.core import cost
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io.image import encode_bank, read_image, write_image
+from edgeconv.io.encoding import encode_bank, write_image
 from edgeconv.io.kernel_file import read_kernel
+from edgeconv.io.reading import read_image
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
 HEIGHT, WIDTH = 13, 17

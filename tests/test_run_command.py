@@ -18,7 +18,8 @@ import edgeconv as package
 from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.run import report

@@ -15,8 +15,8 @@ from problems import random_image
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io.encoding import write_image
 from edgeconv.io.file_identity import file_identity
-from edgeconv.io.image import write_image
 from edgeconv.run.job import Job
 from edgeconv.run.naming import default_name, output_path
 from edgeconv.run.picture import run_picture

@@ -15,8 +15,9 @@ from selection import pairs_then_slow
 from terminal import on_terminal, without_colours
 
 from edgeconv.core.text_rows import TextRow, broken
+from edgeconv.io.encoding import write_image
 from edgeconv.io.files import read_text
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.reading import read_image
 from edgeconv.run.job import MOST_SAMPLING_SECONDS, sampling_seconds
 
 ONCE = ("-m", "opencv", "--samples", 0)

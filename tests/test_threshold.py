@@ -21,7 +21,8 @@ from edgeconv.core.output import least_sample, mask, threshold_text
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS, method_names
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report

@@ -10,7 +10,7 @@ import pytest
 import tifffile
 
 from edgeconv.errors import ImageReadError
-from edgeconv.io.image import decode_image
+from edgeconv.io.reading import decode_image
 
 SHAPE = (37, 53)
 KINDS = ("assocalpha", "unassalpha", "unspecified")

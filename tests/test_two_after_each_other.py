@@ -31,7 +31,7 @@ from edgeconv.core.filters import named_filter
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
 from edgeconv.errors import EdgeconvError
-from edgeconv.io.image import encode_image
+from edgeconv.io.encoding import encode_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.options import Options
 from edgeconv.options import Workers

@@ -25,7 +25,7 @@ from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.errors import UsageError
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.image import Picture
+from edgeconv.io.reading import Picture
 from edgeconv.methods.options import Options
 
 Roofs = dict[str, Roof]

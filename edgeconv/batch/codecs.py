@@ -14,10 +14,11 @@ from typing import Any
 from edgeconv.batch.settings import Settings
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
+from edgeconv.io.encoding import encode_bank, encode_image
 from edgeconv.io.formats import WRITTEN, Format
 from edgeconv.io.formats.base import Header
 from edgeconv.io.gpu_jpeg import require_gpu_jpeg, the_gpu
-from edgeconv.io.image import Picture, decode_image, encode_bank, encode_image
+from edgeconv.io.reading import Picture, decode_image
 
 HOST_NOTE = "JPEG decoded by the host, not by the GPU"
 

@@ -36,7 +36,7 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.image import Picture
+from edgeconv.io.reading import Picture
 from edgeconv.methods.options import Options
 
 MAX_TRIES = 8

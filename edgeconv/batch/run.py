@@ -32,7 +32,7 @@ from edgeconv.hardware.cuda.probe import cuda_missing_reason
 from edgeconv.io import temporary_files
 from edgeconv.io.files import make_folder
 from edgeconv.io.folder_lock import one_batch_in
-from edgeconv.io.image import decode_image
+from edgeconv.io.reading import decode_image
 from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.methods import require
 

@@ -24,8 +24,8 @@ from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, U
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, place_inside, sha256_inside
 from edgeconv.io.files import NameTakenError, make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.image import read_picture_bytes
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import read_picture_bytes
 
 LOCAL_SCHEME = "file://"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")

@@ -9,7 +9,7 @@ from edgeconv.batch.ledger import LedgerRow
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Struct, field, keyed_by
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted, digits_text, duration_text, seconds_text, share_text
-from edgeconv.io.image import SAID_NOTE
+from edgeconv.io.reading import SAID_NOTE
 from edgeconv.io.skipped_files import suffix_counts_text
 
 Stage = Literal[

@@ -34,8 +34,8 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import read_image
 from edgeconv.methods.options import Options
 
 SAVE_EVERY_SECONDS = 10.0

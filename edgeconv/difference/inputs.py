@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
-from edgeconv.io.image import Picture, read_pages
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import Picture, read_pages
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,9 @@ from edgeconv.difference.compare import Compared, DiffRecord
 from edgeconv.difference.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError, one_line_with_class
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.image import pictures_of, read_image
+from edgeconv.io.encoding import pictures_of
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import read_image
 from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable
 from edgeconv.methods.options import Options
 from edgeconv.run import report, report_text

@@ -46,7 +46,7 @@ def comparison_pictures(record: Compared, before: Input, others: Sequence[Input]
 
 
 def _png(picture: Image.Image | NDArray[np.uint8]) -> bytes:
-    from edgeconv.io.image import encode_image
+    from edgeconv.io.encoding import encode_image
 
     return bytes(encode_image(np.asarray(picture), "picture.png"))
 

@@ -19,8 +19,8 @@ from edgeconv.difference import maps
 from edgeconv.difference.gallery import thumbnail
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.export.rows import labels
-from edgeconv.io.image import decode_image, read_picture_bytes
 from edgeconv.io.read_limits import DEFAULT_RULES
+from edgeconv.io.reading import decode_image, read_picture_bytes
 from edgeconv.run.report import RunReport, sha256_of
 
 SIDE = 560

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, UsageError
+from edgeconv.io.encoding import encode_image
 from edgeconv.io.files import is_same_file, is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
-from edgeconv.io.image import MAX_SIDE, Picture, encode_image, longest_side, read_image
 from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import MAX_SIDE, Picture, longest_side, read_image
 
 DEFAULT_SIZES = "128:4096"
 

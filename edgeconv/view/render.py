@@ -39,8 +39,8 @@ from edgeconv.difference.compare import compare
 from edgeconv.difference.inputs import ArrayInput, FileInput, Input, require_same_layout
 from edgeconv.errors import EdgeconvError, ImageReadError, one_line_with_class
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.reading import Picture, read_image
 from edgeconv.run.job import Job
 from edgeconv.run.naming import default_name
 from edgeconv.view import pyramid

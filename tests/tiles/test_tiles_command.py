@@ -29,7 +29,8 @@ import edgeconv as package
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.io.temporary_files import STALE_SECONDS
 from edgeconv.run import tiles
 from edgeconv.run.job import Job

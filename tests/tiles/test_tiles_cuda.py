@@ -13,7 +13,7 @@ from problems import random_image
 
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
-from edgeconv.io.image import read_image
+from edgeconv.io.reading import read_image
 from edgeconv.methods import method_names
 from edgeconv.run import report_text
 from edgeconv.run.job import Job

@@ -23,8 +23,8 @@ from problems import random_image
 
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.file_identity import file_identity
-from edgeconv.io.image import GREY_NOTE, read_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import GREY_NOTE, read_image
 from edgeconv.run import sources
 from edgeconv.run.rectangles import Rectangle
 from edgeconv.run.sinks import CLASSIC_BYTES, OutputShape, Sink, TiffSink, ZarrSink

@@ -22,7 +22,7 @@ from selection import drawn_pairs, few_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.run.rectangles import KEPT_BYTES, MEBIBYTE, Demand, Rectangle, cut_chosen, cut_given
 from edgeconv.run.sources.base import in_order
 

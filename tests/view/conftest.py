@@ -13,7 +13,7 @@ from qt_here import qt_reason
 from edgeconv.core.timing import Budget
 from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.hardware.device import Roof
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 
 
 class _WithoutQt(pytest.Module):

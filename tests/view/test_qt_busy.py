@@ -18,7 +18,7 @@ from windows import PATIENCE_MILLISECONDS, drawn, finish, opened, settle, trigge
 from edgeconv import convolve
 from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core import progress
-from edgeconv.io.image import write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.methods import reference
 from edgeconv.view.qt import busy
 from edgeconv.view.qt.window import STOPPED, ViewWindow

@@ -14,7 +14,8 @@ from problems import random_image
 from x11 import PATIENCE_SECONDS, WIDTH, OtherProgram, Screen, window_environment, x11_reason
 
 from edgeconv import convolve
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 
 pytestmark = pytest.mark.skipif(x11_reason() is not None, reason=str(x11_reason()))
 

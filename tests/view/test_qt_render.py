@@ -20,8 +20,9 @@ from edgeconv import canny, convolve
 from edgeconv.core.progress import Stopped
 from edgeconv.core.records import fields_of
 from edgeconv.difference import figures
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import read_image
 from edgeconv.methods.base import Plan
 from edgeconv.view import render as work
 from edgeconv.view.parameters import Parameters

@@ -37,7 +37,8 @@ from edgeconv import canny, convolve
 from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.chains import automatic_thresholds
 from edgeconv.export.schemas import schema
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
+from edgeconv.io.reading import read_image
 from edgeconv.run.report import as_report
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt import actions, export_actions

@@ -17,8 +17,9 @@ from edgeconv import convolve
 from edgeconv.cli.parser import load
 from edgeconv.core.option import options_of
 from edgeconv.errors import UsageError
-from edgeconv.io.image import read_image, write_image
+from edgeconv.io.encoding import write_image
 from edgeconv.io.read_limits import ReadRules
+from edgeconv.io.reading import read_image
 from edgeconv.options import Bank, Overwriting, Reading, RunOutput, RunPrinting, Sampling, Tiling
 from edgeconv.view.parameters import (
     CHOICES,
