@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.safe_text import visible
@@ -20,11 +19,13 @@ from edgeconv.difference import maps
 from edgeconv.difference.figures import Box
 from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import scale_for
+from edgeconv.difference.tiles import webp
 
 THUMBNAIL = 256
 RING_PIXELS = 7
 """Radius of a ring in a thumbnail; a region that is not larger is ringed."""
-QUALITY = 80
+HOW = {"quality": 80}
+"""Of a WebP to look at."""
 REFERENCE, NEW, MAP = range(3)
 
 Thumbnails = tuple[tuple[int, bytes], ...]
@@ -79,13 +80,13 @@ def changed_thumbnails(reference: Input, new: Input, regions: Sequence[Box]) -> 
     return (
         (REFERENCE, thumbnail(before, low, high)),
         (NEW, thumbnail(after, low, high)),
-        (MAP, _webp(heat)),
+        (MAP, webp(heat, HOW)),
     )
 
 
 def thumbnail(pixels: NDArray[Any], low: float, high: float, side: int = THUMBNAIL) -> bytes:
     """A picture (HWC) as a WebP of at most `side` pixels a side."""
-    return _webp(maps.shrunk_view(maps.view(pixels, low, high), _factor(pixels.shape, side)))
+    return webp(maps.shrunk_view(maps.view(pixels, low, high), _factor(pixels.shape, side)), HOW)
 
 
 def alone(place: int, pixels: NDArray[Any]) -> Thumbnails:
@@ -95,11 +96,3 @@ def alone(place: int, pixels: NDArray[Any]) -> Thumbnails:
 
 def _factor(shape: tuple[int, ...], side: int = THUMBNAIL) -> int:
     return max(1, -(-max(shape[:2]) // side))
-
-
-def _webp(shown: NDArray[np.uint8]) -> bytes:
-    import cv2
-
-    done, encoded = cv2.imencode(".webp", cv2.cvtColor(shown, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
-    assert done
-    return bytes(encoded)

@@ -112,7 +112,7 @@ class TileWriter:
 
 def _exact_webp(pixels: NDArray[Any], base: NDArray[Any] | None, window: Window) -> Encoded:
     tile = pixels[window] if base is None else pixels[window] - base[window]
-    return Encoded(_webp(tile, EXACT) if base is None or tile.any() else b"")
+    return Encoded(webp(tile, EXACT) if base is None or tile.any() else b"")
 
 
 def _exact_planes(planes: NDArray[Any], base: NDArray[Any] | None, window: Window) -> Encoded:
@@ -126,13 +126,13 @@ def _exact_planes(planes: NDArray[Any], base: NDArray[Any] | None, window: Windo
 def _from_afar(shown: NDArray[np.uint8], base: NDArray[np.uint8] | None, window: Window) -> Encoded:
     tile = shown[window]
     if base is None:
-        return Encoded(_webp(tile, FROM_AFAR))
+        return Encoded(webp(tile, FROM_AFAR))
     differs = (tile != base[window]).any(axis=2)
     if not differs.any():
         return Encoded(b"")
     rows, columns = (np.flatnonzero(differs.any(axis=axis)) for axis in (1, 0))
     part = tile[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return Encoded(_webp(part, FROM_AFAR), (int(columns[0]), int(rows[0])))
+    return Encoded(webp(part, FROM_AFAR), (int(columns[0]), int(rows[0])))
 
 
 def _classes(classes: NDArray[np.uint8], window: Window) -> Encoded:
@@ -140,7 +140,7 @@ def _classes(classes: NDArray[np.uint8], window: Window) -> Encoded:
     return Encoded(zlib.compress(tile.tobytes(), COMPRESSION) if tile.any() else b"")
 
 
-def _webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
+def webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
     """A picture, HWC with 1 or 3 channels, as WebP."""
     from PIL import Image
 
