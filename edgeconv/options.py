@@ -459,7 +459,6 @@ class Showing:
 class DiffInput:
     """What is compared with what."""
 
-    reference: str | None = option(None, "Compare every input with this picture instead.")
     convert: str | None = option(
         None, "Make layouts agree: rgb or grey, float32 (same values) or unit (0 to 1); comma between."
     )

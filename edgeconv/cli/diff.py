@@ -47,18 +47,17 @@ def diff(
     wanted = _wanted(accepting, showing, reading, replacing)
     conversions = parse_conversions(against.convert)
     if any(map(os.path.isdir, inputs)):
-        if len(inputs) != 2 or against.reference is not None or not all(map(os.path.isdir, inputs)):
-            raise UsageError("A folder is compared with one other folder: name two, without --reference.")
+        if len(inputs) != 2 or not all(map(os.path.isdir, inputs)):
+            raise UsageError("A folder is compared with one other folder: name two.")
         done = folders.run(Path(inputs[0]), Path(inputs[1]), conversions, wanted, against.update)
     else:
         if against.update:
             raise UsageError("--update is for two folders: name a baseline folder and a new one.")
-        names = list(inputs) if against.reference is None else [against.reference, *inputs]
-        if len(names) < 2:
-            raise UsageError("One picture alone cannot be compared: name another, or a --reference.")
-        if names.count("-") > 1:
+        if len(inputs) < 2:
+            raise UsageError("One picture alone cannot be compared: name another.")
+        if inputs.count("-") > 1:
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
-        first, *others = (FileInput(name, conversions, wanted.rules) for name in names)
+        first, *others = (FileInput(name, conversions, wanted.rules) for name in inputs)
         done = results.run(first, others, wanted)
     return _finish(done, printing.json_only)
 
