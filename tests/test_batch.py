@@ -315,7 +315,10 @@ def test_files_of_other_kinds_are_said_and_counted(folder: Path) -> None:
     assert f"({SAID} are there)" in nothing.err
 
 
-def test_our_own_ledger_is_no_file_of_another_kind(photos: Path) -> None:
+def test_our_own_ledger_and_locks_are_no_files_of_another_kind(photos: Path) -> None:
+    for name in ("edgeconv-ledger-0123456789abcdef-01234567.lock", "edgeconv-ledger.lock"):
+        (photos / name).touch()
+    assert tasks.find(tasks.Inputs([photos]), "out").passed_over == {}
     for words in ([], ["--resume"]):
         done = edgeconv("batch", photos, "-o", photos, *RULES, *words)
         assert (done.code, done.err) == (0, "")

@@ -14,7 +14,7 @@ from batch_folders import settings_for
 from picture_files import exif, png, saved, smooth_image
 
 from edgeconv.batch import codecs
-from edgeconv.batch.engines.cluster_worker import Terms, maker_here
+from edgeconv.batch.engines.cluster_worker import Terms, check, maker_here
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
@@ -132,6 +132,6 @@ def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.Mo
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("edgeconv.io.gpu_jpeg.gpu_jpeg_unavailable_reason", lambda: "there is none")
-    Terms(maker_here()).check()
+    check(Terms(maker_here()))
     with pytest.raises(UnavailableError, match="there is none"):
-        Terms(maker_here("gpu"), jpeg_codec="gpu").check()
+        check(Terms(maker_here("gpu"), jpeg_codec="gpu"))

@@ -39,8 +39,8 @@ from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_r
 from edgeconv.run.ownership import PreviousOutput, reason_to_keep
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
-OWN_FILES = "edgeconv-ledger."
-"""What the names of ledgers and of their lock begin with."""
+OWN_FILES = "edgeconv-ledger"
+"""What the names of ledgers and of their locks begin with."""
 LEDGER_NAMES = re.compile(r"edgeconv-ledger(\.\d+-of-\d+)?\.jsonl")
 
 CUT_SHORT = b" (cut short)"

@@ -39,10 +39,6 @@ class Terms:
     token: str = ""
     token_text: bytes = b""
 
-    def check(self) -> None:
-        """Raise UnavailableError where this process cannot work for the batch."""
-        _check(self)
-
 
 @dataclass(frozen=True)
 class WorkerReply:
@@ -64,7 +60,8 @@ def maker_here(jpeg_codec: JpegCodec = "host") -> tuple[str, ...]:
 
 
 @cache
-def _check(terms: Terms) -> None:
+def check(terms: Terms) -> None:
+    """Raise UnavailableError where this process cannot work for the batch."""
     for there, here in zip(terms.maker, maker_here(terms.jpeg_codec), strict=True):
         if there != here:
             raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
@@ -82,7 +79,7 @@ def _check(terms: Terms) -> None:
 
 def look(terms: Terms, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
     """What this worker would take. Raises UnavailableError where it cannot work for the batch."""
-    terms.check()
+    check(terms)
     return choose(method, device, problem)
 
 
@@ -90,7 +87,7 @@ def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, pickled: bytes
     """Process a few pictures, one after the other; `pickled` is the processor that all calls share."""
     from distributed import get_worker
 
-    terms.check()
+    check(terms)
     leave_cores_to(threads_each)
     processor = _unpickled(pickled)
     started = time.perf_counter()
