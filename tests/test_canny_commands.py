@@ -270,15 +270,6 @@ def test_commands_on_a_gpu(folder: Path, words: str) -> None:
     assert "sliding on CUDA: float64 oracle: right" in done.text
 
 
-@pytest.mark.gpu
-def test_the_workspace_is_what_was_counted() -> None:
-    from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of
-
-    for height, width, pictures in ((1, 1, 1), (64, 64, 2), (65, 129, 3), (1000, 777, 1)):
-        plan = plan_canny((height, width, 1), "uint8", CannySettings(1, 2), pictures)
-        assert plan.workspace_bytes == workspace_bytes_of(height, width, pictures)
-
-
 def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
     for seed in (1, 2):
         picture = picture_of("few levels", (20, 30, 3), seed)

@@ -10,20 +10,13 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from canny_pictures import CannyCase, picture_of, random_cases
+from canny_pictures import CannyCase, cuda_plan, picture_of, random_cases
 from kernel_work import all_right, assert_detected, sanitizer_library
 from selection import few_then_slow
 
 from edgeconv.core.canny import TANGENT_22, TANGENT_BITS, CannySettings
-from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import FOLDER
-from edgeconv.methods.cuda.canny import (
-    THIN_PIXELS,
-    THIN_REACH,
-    limits_of_pairs,
-    plan_canny,
-    rows_of,
-)
+from edgeconv.methods.cuda.canny import THIN_PIXELS, THIN_REACH, limits_of_pairs
 
 needs_sanitizers = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
@@ -75,42 +68,6 @@ def test_thresholds_beyond_every_magnitude_stay_what_pairs_can_hold() -> None:
     assert (low, low + high) == (100, 1 << 22)
 
 
-class Placed(np.ndarray):
-    """A NumPy array that tells its address as CuPy's do."""
-
-    @property
-    def data(self) -> Any:
-        @dataclass
-        class Memory:
-            ptr: int
-
-        return Memory(self.ctypes.data)
-
-
-def test_rows_of_views() -> None:
-    whole = np.zeros((4, 10, 20, 3), np.uint8).view(Placed)
-
-    def found(view: Any, has_batch: bool, has_channels: bool) -> tuple[int, ...] | None:
-        rows = rows_of(view, has_batch, has_channels)
-        return rows and (rows.address - whole.ctypes.data, rows.row_bytes, rows.picture_bytes)
-
-    assert found(whole, True, True) == (0, 60, 600)
-    assert found(whole[1, 2:, 5:9], False, True) == (600 + 120 + 15, 60, 8 * 60)
-    assert found(whole[::2, ::3], True, True) == (0, 180, 1200)
-    assert found(whole[:, :, ::2], True, True) is None
-    assert found(whole[:, ::-1], True, True) is None
-    assert found(whole[0, :, :, :1], False, True) is None  # a channel of three, as a grey picture
-    assert found(whole[0, :, :1, 0], False, False) == (0, 60, 600)
-
-
-def test_what_is_no_picture_is_refused() -> None:
-    for shape, dtype in (((5, 6, 4), "uint8"), ((5, 6), "float32"), ((5,), "uint8"), ((0, 6), "uint8")):
-        with pytest.raises(UsageError, match="canny needs"):
-            plan_canny(shape, dtype, USUAL)
-    with pytest.raises(UsageError, match="at least one picture"):
-        plan_canny((5, 6), "uint8", USUAL, pictures=0)
-
-
 # --- on the CPU -----------------------------------------------------------------------------------------------------
 
 
@@ -126,7 +83,7 @@ CASES = (
             CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16")
             for width in (1, 2, 31, 33, 70)
         ),
-        CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3, padding_samples=5),
+        CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3),
         *(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
     ),
     (CannyCase("spiral", (200, 150), CannySettings(100, 300)), CannyCase("comb", (131, 193), CannySettings(100, 300))),
@@ -239,10 +196,6 @@ def placed_on_gpu(array: Any, offset_samples: int) -> Any:
     return copy
 
 
-def empty_on_gpu(shape: tuple[int, ...], dtype: Any, offset_samples: int) -> Any:
-    return placed_on_gpu(np.full(shape, 165, dtype), offset_samples)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(5))
 def test_random_pictures_on_a_gpu(seed: int) -> None:
@@ -250,9 +203,9 @@ def test_random_pictures_on_a_gpu(seed: int) -> None:
 
     for case in random_cases(400, 100 + seed, 150):
         pictures = case.batch()
-        plan = plan_canny(pictures.shape[1:], pictures.dtype, case.settings, len(pictures))
-        source, out = case.place(pictures, placed_on_gpu, empty_on_gpu)
-        plan.run(source, out)
+        source = placed_on_gpu(pictures, case.offset_samples)
+        out = placed_on_gpu(np.full((*pictures.shape[:3], 1), 165, np.uint8), case.offset_samples)
+        case.plan().run(source, out)
         case.check(cupy.asnumpy(out), "edges")
 
 
@@ -264,8 +217,9 @@ def test_large_pictures_on_a_gpu_are_as_by_opencv(kind: str, shape: tuple[int, .
     import cupy
 
     picture = picture_of(kind, shape, 1)
-    found = cupy.asnumpy(plan_canny(shape, "uint8", USUAL).run(cupy.asarray(picture)))
-    np.testing.assert_array_equal(found, cv2.Canny(picture, USUAL.low, USUAL.high))
+    out = cupy.empty(shape[:2], np.uint8)
+    cuda_plan(shape, "uint8", USUAL).run(cupy.asarray(picture), out)
+    np.testing.assert_array_equal(cupy.asnumpy(out), cv2.Canny(picture, USUAL.low, USUAL.high))
 
 
 @pytest.mark.gpu
@@ -273,7 +227,7 @@ def test_a_run_goes_to_the_current_stream_and_into_a_graph() -> None:
     import cupy
 
     picture = picture_of("smooth", (300, 400), 1)
-    plan = plan_canny(picture.shape, "uint8", USUAL)
+    plan = cuda_plan(picture.shape, "uint8", USUAL)
     image, out = cupy.asarray(picture), cupy.zeros(picture.shape, np.uint8)
     plan.run(image, out)
     expected, stream = cupy.asnumpy(out), cupy.cuda.Stream(non_blocking=True)
@@ -287,18 +241,3 @@ def test_a_run_goes_to_the_current_stream_and_into_a_graph() -> None:
     stream.synchronize()
     np.testing.assert_array_equal(cupy.asnumpy(out), expected)
     assert expected.any()
-
-
-@pytest.mark.gpu
-def test_views_that_must_be_copied_on_a_gpu() -> None:
-    import cupy
-
-    picture = picture_of("smooth", (90, 130), 1)
-    image, out = cupy.asarray(picture)[::-1, ::2], cupy.zeros((130, 90), np.uint8)
-    plan = plan_canny(image.shape, "uint8", USUAL)
-    plan.run(image, out.T[:, ::2])
-    expected = cv2.Canny(np.ascontiguousarray(picture[::-1, ::2]), USUAL.low, USUAL.high)
-    np.testing.assert_array_equal(cupy.asnumpy(out).T[:, ::2], expected)
-    assert not cupy.asnumpy(out).T[:, 1::2].any()
-    with pytest.raises(UsageError, match="needs a picture of 90×65 uint8"):
-        plan.run(cupy.asarray(picture))

@@ -14,6 +14,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,21 +28,15 @@ import fake_cupy  # noqa: E402
 fake_cupy.install()
 
 import numpy as np  # noqa: E402
-from canny_pictures import CannyCase  # noqa: E402
+from canny_pictures import CannyCase, edge_map  # noqa: E402
 from cases import FuzzCase  # noqa: E402
 from fuzzing import Fuzzed, run_one  # noqa: E402
 from kernel_work import Ended, FloorWords, Job, Work, make_plan  # noqa: E402
 from problems import image_of  # noqa: E402
 
 from edgeconv.api import check  # noqa: E402
-from edgeconv.core.chains import chain_problem, make_chain  # noqa: E402
 from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, THREADS  # noqa: E402
-from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of  # noqa: E402
-from edgeconv.methods.cuda.canny_plan import CudaCannyPlan  # noqa: E402
-from edgeconv.methods.options import Options  # noqa: E402
-
-MOST_OF_A_CHAIN = 4000
-"""Samples of a case that is run through the method's plan as well: what that adds does not depend on the size."""
+from edgeconv.methods.cuda.canny import workspace_bytes_of  # noqa: E402
 
 
 def run_work(work: Work) -> None:
@@ -61,41 +56,23 @@ def run_work(work: Work) -> None:
 
 
 def run_canny(case: CannyCase) -> None:
-    """Canny's plan; raises AssertionError with the first wrong pixel."""
-    pictures = case.batch()
-    plan = plan_canny(pictures.shape[1:], pictures.dtype, case.settings, len(pictures))
+    """Canny's plan; raises AssertionError with the first wrong pixel. The first picture alone has the same edges."""
+    pictures, plan = case.batch(), case.plan()
+    assert plan.workspace_bytes == workspace_bytes_of(*case.shape[:2], case.pictures), "the workspace is another"
     for descending in (False, True):
         fake_cupy.cupy.descending = descending
-        source, out = case.place(pictures, fake_cupy.asarray, fake_cupy.empty)
-        plan.passes(source, out)[0]()
-        case.check(plan.edge_map(), "edge map")
+        source = fake_cupy.asarray(pictures, case.offset_samples)
+        out = fake_cupy.empty((*pictures.shape[:3], 1), np.uint8, case.offset_samples)
+        first, read, written = plan._launches(source.data.ptr, out.data.ptr)[0]
+        first.at(read, written, None)
+        case.check(edge_map(plan), "edge map")
         plan.run(source, out)
         assert np.array_equal(source, pictures), "the kernel wrote to its input"
         case.check(np.asarray(out), "edges")
-    if pictures.size <= MOST_OF_A_CHAIN:
-        run_as_chain(case)
-
-
-def run_as_chain(case: CannyCase) -> None:
-    """The same through the plan that the method `sliding` gives for a chain: a batch, and its first picture alone."""
-    pictures = case.batch()
-    hwc = pictures if pictures.ndim == 4 else pictures[..., np.newaxis]
-    measure = "l2" if case.settings.l2 else "l1"
-    low, high, blur = case.settings.low, case.settings.high, case.settings.blur
-    chain = make_chain("canny", low=low, high=high, gradient=measure, blur=blur)
-    problem = chain_problem(hwc.shape[1:], hwc.dtype, chain, "abs")
-    needed = workspace_bytes_of(problem.height, problem.width, len(hwc))
-    plan = CudaCannyPlan(problem, Options(), len(hwc))
-    assert (plan.workspace_bytes, plan.launches) == (needed, plan._canny.launches), "the workspace was counted wrongly"
-    source, out = fake_cupy.asarray(hwc), fake_cupy.empty((*hwc.shape[:3], 1), np.uint8)
-    plan.run(source, out)
-    case.check(np.asarray(out)[..., 0], "edges")
-    again = fake_cupy.empty((*hwc.shape[:3], 1), np.uint8)
-    plan.run_at(source.data.ptr, again.data.ptr)
-    case.check(np.asarray(again)[..., 0], "edges")
-    first = fake_cupy.empty((*hwc.shape[1:3], 1), np.uint8)
-    CudaCannyPlan(problem, Options()).run(fake_cupy.asarray(hwc[0]), first)
-    assert np.array_equal(first, np.asarray(out)[0]), "a picture alone has other edges than in a batch"
+    if case.pictures > 1:
+        alone = fake_cupy.empty((*pictures.shape[1:3], 1), np.uint8)
+        replace(case, pictures=1).plan().run(fake_cupy.asarray(pictures[0]), alone)
+        assert np.array_equal(alone, np.asarray(out)[0]), "a picture alone has other edges than in a batch"
 
 
 def run_floor(words: FloorWords) -> None:

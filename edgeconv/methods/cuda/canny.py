@@ -6,25 +6,25 @@
     canny_map.cuh         the map between them, two bits a pixel
 
 All work stays on the GPU and the number of launches is always four, whatever the picture: pieces of edges that leave
-a tile are joined in a forest, not followed from tile to tile. A batch of pictures is one call. The result is byte for
+a tile are joined in a forest, not followed from tile to tile. A batch of pictures is one run. The result is byte for
 byte that of edgeconv/core/canny.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgeconv.core.canny import BLURS, CANNY_DTYPES, CannySettings, check_picture
-from edgeconv.errors import UsageError
+from edgeconv.core.canny import BLURS, CANNY_DTYPES, CannySettings
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.exactness import WHOLE
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
+from edgeconv.methods.base import AddressPlan, check_workspace
 from edgeconv.methods.cuda.kernel_args import WARP, Defines, unique
+from edgeconv.methods.options import Options
 
 # --- kernels ----------------------------------------------------------------------------------------------------
 
@@ -41,8 +41,6 @@ HYSTERESIS_WARPS = 4
 NODES = 4 * SIDE
 """Border pixels of a tile; corners are two."""
 
-MOST_ROW_BYTES = (1 << 32) - 1
-"""From one row to the next: canny_thin.cu multiplies by 32 bits."""
 LARGEST_PAIR = 2047
 """The largest whole number of a pair (canny_pairs.cuh); an L1 magnitude of 8 bits is at most 2,040."""
 LARGEST_SQUARE = 1 << 22
@@ -126,202 +124,110 @@ def variants() -> tuple[KernelVariant, ...]:
 # --- plans ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PictureRows:
-    """Where the rows of a batch lie: bytes from its start to row 1, and to picture 1."""
-
-    address: int
-    row_bytes: int
-    picture_bytes: int
-
-    def on(self, multiple: int) -> bool:
-        """Whether every row starts on a multiple of so many bytes."""
-        return (self.address | self.row_bytes | self.picture_bytes) % multiple == 0
+def chain_reason(problem: ChainProblem) -> str | None:
+    """Why there are no kernels for a chain, or None: for canny, with or without one smoothing, there are."""
+    return None if problem.chain.canny_settings() is not None else "it has kernels for canny, not for these stages"
 
 
-class CannyCudaPlan:
-    """Canny of pictures of one shape and type on the current GPU. Not for two threads at once.
+class CannyPlan(AddressPlan):
+    """Four launches: one pass over the picture, three over the map of its edge pixels.
 
-    `run` puts four launches in CuPy's current stream, allocates nothing where it is given `out` and rows that lie in
-    one piece, and does not wait.
+    Of a batch all pictures in one run, one behind another.
     """
 
-    launches = 4
-
-    def __init__(self, shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None) -> None:
-        kind = np.dtype(dtype)
-        sample = check_picture(np.broadcast_to(np.zeros((), kind), tuple(shape)))
-        if pictures is not None and pictures < 1:
-            raise UsageError(f"A batch of canny has at least one picture, not {pictures}.")
+    def __init__(self, problem: ChainProblem, options: Options, pictures: int = 1) -> None:
         import cupy
 
-        self.settings = settings
-        self.pictures = pictures or 1
-        self.height, self.width = sample.shape[:2]
-        self.channels = 1 if sample.ndim == 2 else sample.shape[2]
-        self.dtype = kind
-        batch = () if pictures is None else (pictures,)
-        self._has_batch, self._has_channels = pictures is not None, len(shape) == 3
-        self.input_shape = (*batch, *shape)
-        self.output_shape = (*batch, self.height, self.width)
-        self.by_strips = kind == np.uint8 and self.width >= THIN_PIXELS + THIN_REACH
-        tiles_across, tiles_down = -(-self.width // SIDE), -(-self.height // SIDE)
-        tiles = tiles_across * tiles_down * self.pictures
-        shapes = _workspace(self.height, self.width, self.pictures)
+        from edgeconv.hardware.cuda.launch import PackedLaunch
+
+        settings = problem.chain.canny_settings()
+        assert settings is not None  # as `reason` asks
+        height, width, _ = problem.input_shape
+        workspace = workspace_bytes_of(height, width, pictures)
+        check_workspace("sliding", workspace, options, or_else="use --method opencv")
+        by_strips = problem.dtype == np.uint8 and width >= THIN_PIXELS + THIN_REACH
+        choice = {"first_pass": "strips" if by_strips else "tiles"}
+        super().__init__(problem, workspace, None, 4, WHOLE, choice, pictures)
+
+        self._settings = settings
+        shapes = _workspace(height, width, pictures)
         self._map, self._borders, self._parents = (cupy.empty(shape, its_type) for shape, its_type in shapes)
-        self._row_units = self._map.shape[2]
-        self.workspace_bytes = workspace_bytes_of(self.height, self.width, self.pictures)
-        self._map_geometry = np.zeros(1, MAP_GEOMETRY)
-        late = -self.width % THIN_PIXELS if self.by_strips else 0
-        self._map_geometry[0] = (
-            self.height, self.width, self.pictures, tiles_across, tiles_down, late, self.width, self.height * self.width
-        )  # fmt: skip
-        self._tiles = tiles
-        self._hysteresis: dict[bool, tuple[Any, ...]] = {}
-        self._first: dict[bool, tuple[Any, NDArray[Any]]] = {}
-        self._run_hysteresis_on(True)
-        self._first_pass_on(self.by_strips and self.width % THIN_PIXELS == 0)
+        self._late = -width % THIN_PIXELS if by_strips else 0
+        tiles_across, tiles_down = -(-width // SIDE), -(-height // SIDE)
+        geometry = np.zeros(1, MAP_GEOMETRY)
+        geometry[0] = (height, width, pictures, tiles_across, tiles_down, self._late, width, height * width)
+        blocks, threads = -(-tiles_across * tiles_down * pictures // HYSTERESIS_WARPS), (HYSTERESIS_WARPS * WARP, 1)
+        parents = np.uint64(self._parents.data.ptr)
+        label, join = (load(hysteresis_variant(entry, True)) for entry in ("canny_label", "canny_join"))
+        self._label = PackedLaunch(label, blocks, threads, parents, geometry)
+        self._join = PackedLaunch(join, blocks, threads, geometry)
+        self._expand = Launches(
+            lambda aligned: PackedLaunch(
+                load(hysteresis_variant("canny_expand", aligned)), blocks, threads, parents, geometry
+            )
+        )
+        self._first = Launches(self._strips if by_strips else lambda aligned: self._by_tiles())
+        self._aligned_rows = by_strips and width % THIN_PIXELS == 0, width % 16 == 0
+        self._launches(0, 0)
 
-    def run(self, image: Any, out: Any = None) -> Any:
-        """The edges (H, W) of a picture, uint8, 0 or 255; with a batch axis where the plan has one.
-
-        `image` and `out` are CuPy arrays; of a view whose pixels do not lie side by side a copy is taken.
-        """
-        import cupy
-
-        self._check("picture", image, self.input_shape, self.dtype)
-        if out is None:
-            out = cupy.empty(self.output_shape, np.uint8)
-        self._check("output", out, self.output_shape, np.dtype(np.uint8))
-        source = self._source(image) or self._source(cupy.ascontiguousarray(image))
-        target, written = rows_of(out, self._has_batch, has_channels=False), out
-        if target is None:
-            written = cupy.empty(self.output_shape, np.uint8)
-            target = rows_of(written, self._has_batch, has_channels=False)
-        assert source is not None
-        assert target is not None
-        self._launch(source, target, None)
-        if written is not out:
-            out[...] = written
-        return out
+    def run(self, image: Any, out: Any) -> None:
+        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """`run` on C-contiguous arrays that the caller has checked, on the stream of that address if it has one."""
-        row_bytes = self.width * self.channels * self.dtype.itemsize
-        source = PictureRows(image_address, row_bytes, self.height * row_bytes)
-        self._launch(source, PictureRows(out_address, self.width, self.height * self.width), stream)
+        for launch, source, target in self._launches(image_address, out_address):
+            launch.at(source, target, stream)
 
-    def passes(self, image: Any, out: Any) -> tuple[Callable[[], None], ...]:
-        """The launches of `run` one by one, in their order: to measure them, and to look at `edge_map` after the first.
-
-        Rows must lie in one piece. Each pass overwrites what the one before it left.
-        """
-        source, target = self._source(image), rows_of(out, self._has_batch, has_channels=False)
-        assert source is not None
-        assert target is not None
-        return (partial(self._launch_first_pass, source, None), *self._hysteresis_passes(target, None))
-
-    def edge_map(self) -> NDArray[np.uint8]:
-        """On the host, after the first of `passes`: what `core.canny.thin` gives, 0, 1 weak or 2 strong.
-
-        (pictures, H, W).
-        """
-        units = np.asarray(self._map.get() if hasattr(self._map, "get") else self._map).astype(np.uint32)
-        pixel = np.arange(THIN_PIXELS)
-        two_bits = units[..., np.newaxis] >> (pixel // 2 * 2 + pixel % 2 * 8) & 3
-        levels = ((two_bits & 1) + (two_bits >> 1)).astype(np.uint8).reshape(self.pictures, self.height, -1)
-        late = int(self._map_geometry["late"][0])
-        if not late:
-            return np.ascontiguousarray(levels[:, :, : self.width])
-        before = self.width - self.width % THIN_PIXELS
-        return np.concatenate((levels[:, :, :before], levels[:, :, before + late : before + THIN_PIXELS]), axis=2)
-
-    def _source(self, image: Any) -> PictureRows | None:
-        return rows_of(image, self._has_batch, self._has_channels)
-
-    # --- launches ---
-
-    def _launch(self, source: PictureRows, target: PictureRows, stream: int | None) -> None:
-        self._launch_first_pass(source, stream)
-        for launch in self._hysteresis_passes(target, stream):
-            launch()
-
-    def _hysteresis_passes(self, target: PictureRows, stream: int | None) -> tuple[Callable[[], None], ...]:
-        self._map_geometry["out_row_bytes"] = target.row_bytes
-        self._map_geometry["out_picture_bytes"] = target.picture_bytes
-        label, join, expand = self._run_hysteresis_on(target.on(16))
+    def _launches(self, image_address: int, out_address: int) -> tuple[tuple[Any, int, int], ...]:
+        """In their order: each with the addresses that it reads and writes."""
+        in_rows, out_rows = self._aligned_rows
+        edges, borders = self._map.data.ptr, self._borders.data.ptr
         return (
-            partial(label.at, self._map.data.ptr, self._borders.data.ptr, stream),
-            partial(join.at, self._borders.data.ptr, self._parents.data.ptr, stream),
-            partial(expand.at, self._map.data.ptr, target.address, stream),
+            (self._first[in_rows and image_address % THIN_PIXELS == 0], image_address, edges),
+            (self._label, edges, borders),
+            (self._join, borders, self._parents.data.ptr),
+            (self._expand[out_rows and out_address % 16 == 0], edges, out_address),
         )
 
-    def _launch_first_pass(self, source: PictureRows, stream: int | None) -> None:
-        aligned = self.by_strips and self.width % THIN_PIXELS == 0 and source.on(THIN_PIXELS)
-        launch, geometry = self._first_pass_on(aligned)
-        geometry["row_bytes"], geometry["picture_bytes"] = source.row_bytes, source.picture_bytes
-        launch.at(source.address, self._map.data.ptr, stream)
-
-    def _run_hysteresis_on(self, aligned: bool) -> tuple[Any, ...]:
-        """The launches of the hysteresis, for an output whose rows start on 16 bytes or not."""
+    def _strips(self, aligned: bool) -> Any:
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
-        if aligned not in self._hysteresis:
-            blocks, threads = -(-self._tiles // HYSTERESIS_WARPS), (HYSTERESIS_WARPS * WARP, 1)
-            parents, geometry = np.uint64(self._parents.data.ptr), self._map_geometry
-            self._hysteresis[aligned] = (
-                PackedLaunch(load(hysteresis_variant("canny_label", True)), blocks, threads, parents, geometry),
-                PackedLaunch(load(hysteresis_variant("canny_join", True)), blocks, threads, geometry),
-                PackedLaunch(load(hysteresis_variant("canny_expand", aligned)), blocks, threads, parents, geometry),
-            )
-        return self._hysteresis[aligned]
-
-    def _first_pass_on(self, aligned: bool) -> tuple[Any, NDArray[Any]]:
-        """The launch of the first pass with its geometry, whose pitches change from call to call."""
-        if aligned not in self._first:
-            self._first[aligned] = self._strips(aligned) if self.by_strips else self._by_tiles()
-        return self._first[aligned]
-
-    def _strips(self, aligned: bool) -> tuple[Any, NDArray[Any]]:
-        from edgeconv.hardware.cuda.launch import PackedLaunch
-
-        kernel = load(thin_variant(self.channels, self.settings, aligned))
-        columns = -(-self.width // THIN_PIXELS)
+        height, width, channels = self.problem.input_shape
+        kernel = load(thin_variant(channels, self._settings, aligned))
+        columns = -(-width // THIN_PIXELS)
         at_once = resident_blocks(kernel, THIN_THREADS) * THIN_THREADS
-        rows = strip_rows(self.height, columns * self.pictures, at_once, self.settings.blur)
-        strips = -(-self.height // rows)
-        low, high = limits_of_pairs(self.settings)
+        rows = strip_rows(height, columns * self.pictures, at_once, self._settings.blur)
+        strips = -(-height // rows)
+        row_bytes, row_units = width * channels, self._map.shape[2]
+        sizes = (height, width, self.pictures, columns, strips, rows, row_units, *limits_of_pairs(self._settings))
         geometry = np.zeros(1, THIN_GEOMETRY)
-        geometry[0] = (
-            0, 0, self.height, self.width, self.pictures, columns, strips, rows, self._row_units, low, high
-        )  # fmt: skip
+        geometry[0] = (height * row_bytes, row_bytes, *sizes)
         blocks = -(-columns * strips * self.pictures // THIN_THREADS)
-        return PackedLaunch(kernel, blocks, (THIN_THREADS, 1), geometry), geometry
+        return PackedLaunch(kernel, blocks, (THIN_THREADS, 1), geometry)
 
-    def _by_tiles(self) -> tuple[Any, NDArray[Any]]:
+    def _by_tiles(self) -> Any:
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
-        kernel = load(tile_variant(self.dtype.name, self.channels, self.settings))
-        across, down = -(-self.width // TILE_WIDTH), -(-self.height // TILE_HEIGHT)
-        low, high = (min(limit, LARGEST_LIMIT) for limit in self.settings.limits)
+        height, width, channels = self.problem.input_shape
+        kernel = load(tile_variant(self.problem.dtype.name, channels, self._settings))
+        across, down = -(-width // TILE_WIDTH), -(-height // TILE_HEIGHT)
+        low, high = (min(limit, LARGEST_LIMIT) for limit in self._settings.limits)
+        row_bytes = width * channels * self.problem.dtype.itemsize
+        sizes = (height, width, self.pictures, across, down, self._map.shape[2])
         geometry = np.zeros(1, TILE_GEOMETRY)
-        geometry[0] = (0, 0, low, high, self.height, self.width, self.pictures, across, down, self._row_units)
-        return PackedLaunch(kernel, across * down * self.pictures, (TILE_THREADS, 1), geometry), geometry
-
-    def _check(self, what: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        if tuple(array.shape) != shape or array.dtype != dtype:
-            wanted, found = ("×".join(map(str, sizes)) for sizes in (shape, array.shape))
-            raise UsageError(
-                f"This plan of canny needs a {what} of {wanted} {dtype.name}, not {found} {array.dtype.name}."
-            )
+        geometry[0] = (row_bytes, height * row_bytes, low, high, *sizes)
+        return PackedLaunch(kernel, across * down * self.pictures, (TILE_THREADS, 1), geometry)
 
 
-def plan_canny(shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None) -> CannyCudaPlan:
-    """A plan for pictures of a shape, (H, W), (H, W, 1) or (H, W, 3), and a type; `pictures` in a batch, if it is one.
+class Launches(dict[bool, Any]):
+    """A launch for arrays whose rows start on whole words of the kernel, and one for others, made when first needed."""
 
-    Raises UsageError for another shape or type.
-    """
-    return CannyCudaPlan(shape, dtype, settings, pictures)
+    def __init__(self, make: Callable[[bool], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, aligned: bool) -> Any:
+        launch = self[aligned] = self._make(aligned)
+        return launch
 
 
 def _workspace(height: int, width: int, pictures: int) -> tuple[tuple[tuple[int, ...], type[np.generic]], ...]:
@@ -338,26 +244,6 @@ def _workspace(height: int, width: int, pictures: int) -> tuple[tuple[tuple[int,
 def workspace_bytes_of(height: int, width: int, pictures: int = 1) -> int:
     """What a plan for such pictures holds, without making it."""
     return sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in _workspace(height, width, pictures))
-
-
-def rows_of(array: Any, has_batch: bool, has_channels: bool) -> PictureRows | None:
-    """Where the rows of (pictures, H, W, channels) lie, of which axes may be left out; None where the samples of a row
-    do not lie side by side, or rows not one behind another."""
-    shape, strides = list(array.shape), list(array.strides)
-    if not has_batch:
-        shape.insert(0, 1)
-        strides.insert(0, 0)
-    if not has_channels:
-        shape.append(1)
-        strides.append(array.dtype.itemsize)
-    (pictures, height, width, channels), item = shape, array.dtype.itemsize
-    # The step along an axis of length one means nothing.
-    row_bytes = strides[1] if height > 1 else width * channels * item
-    picture_bytes = strides[0] if pictures > 1 else height * row_bytes
-    side_by_side = (channels == 1 or strides[3] == item) and (width == 1 or strides[2] == channels * item)
-    if not side_by_side or not width * channels * item <= row_bytes <= MOST_ROW_BYTES or picture_bytes < 0:
-        return None
-    return PictureRows(int(array.data.ptr), int(row_bytes), int(picture_bytes))
 
 
 def limits_of_pairs(settings: CannySettings) -> tuple[int, int]:

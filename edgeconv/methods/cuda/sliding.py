@@ -34,7 +34,7 @@ from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import AddressPlan, Method, Plan
-from edgeconv.methods.cuda import canny_plan
+from edgeconv.methods.cuda import canny
 from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
 from edgeconv.methods.cuda.kernel_args import (
     WARP,
@@ -345,10 +345,10 @@ class CudaSliding(Method):
         return cuda_unavailable_reason()
 
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
-        return canny_plan.chain_reason(problem) if isinstance(problem, ChainProblem) else None
+        return canny.chain_reason(problem) if isinstance(problem, ChainProblem) else None
 
     def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
         """See Method.prepare. A batch takes as many launches as one picture; a filter needs no workspace."""
         if isinstance(problem, ChainProblem):
-            return canny_plan.CudaCannyPlan(problem, options, pictures)
+            return canny.CannyPlan(problem, options, pictures)
         return plan_for(problem, pictures)
