@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -20,69 +21,21 @@ from edgeconv.run.report import as_report
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
+    ("text_of", "values"),
     [
-        (0.0, "0 µs"),
-        (1e-9, "0.001 µs"),
-        (9.996e-7, "1 µs"),
-        (0.0009994, "999 µs"),
-        (0.0009996, "1 ms"),
-        (59.96, "60 s"),
-        (999.6, "1,000 s"),
-        (12345.6, "12,346 s"),
+        # three digits, in the unit that suits once rounded
+        (seconds_text, {0.0: "0 µs", 1e-9: "0.001 µs", 9.996e-7: "1 µs", 0.0009994: "999 µs", 0.0009996: "1 ms"}),
+        (seconds_text, {59.96: "60 s", 999.6: "1,000 s", 12345.6: "12,346 s"}),
+        # separators from a thousand on, and never rounded to zero
+        (lambda value: digits_text(value, 4), {0.0: "0", 1.5e-6: "0.0000015", 999.94: "999.9", 999.96: "1,000"}),
+        (share_text, {0.0: "0 %", 0.00012: "0.012 %", 0.0488: "4.9 %", 0.996: "100 %"}),
+        (lambda count: counted(count, "box", "boxes"), {0: "0 boxes", 1: "1 box", 1000: "1,000 boxes", -1: "-1 boxes"}),
+        (lambda count: counted(count, "region"), {0: "0 regions", 1: "1 region", 2: "2 regions"}),
+        (parse_bytes, {"0": 0, "3K": 3 * 1024, "2G": 2 * 1024**3, "2GiB": 2 * 1024**3, "2kib": 2048}),
     ],
 )
-def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0"),
-        (1.5e-6, "0.0000015"),
-        (999.94, "999.9"),
-        (999.96, "1,000"),
-        (1378.4, "1,378"),
-    ],
-)
-def test_figures_have_separators_from_a_thousand_on_and_are_never_rounded_to_zero(value: float, text: str) -> None:
-    assert digits_text(value, 4) == text
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0 %"),
-        (0.00012, "0.012 %"),
-        (0.0488, "4.9 %"),
-        (0.996, "100 %"),
-    ],
-)
-def test_a_share_has_two_digits_and_only_none_is_zero(share: float, text: str) -> None:
-    assert share_text(share) == text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 boxes"), (1, "1 box"), (2, "2 boxes"), (1000, "1,000 boxes"), (-1, "-1 boxes")]
-)
-def test_one_is_the_only_number_without_a_plural(count: int, text: str) -> None:
-    assert counted(count, "box", "boxes") == text
-    assert counted(count, "region") == text.replace("boxes", "regions").replace("box", "region")
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("0", 0),
-        ("3K", 3 * 1024),
-        ("2G", 2 * 1024**3),
-        ("2GiB", 2 * 1024**3),
-        ("2kib", 2048),
-    ],
-)
-def test_a_number_of_bytes(text: str, number: int) -> None:
-    assert parse_bytes(text) == number
+def test_numbers_for_people(text_of: Any, values: dict[Any, Any]) -> None:
+    assert {value: text_of(value) for value in values} == values
 
 
 @pytest.mark.parametrize("text", ["", "K", "iB", "1.5G", "-1", "1T", "1B", "2 G", "GiB", "1Gi", "²"])
@@ -125,23 +78,16 @@ def test_only_what_has_no_error_is_called_equal(exact: bool, max_abs: float | No
     assert "equal" not in report_text.exactness_text(check, True)
 
 
-@pytest.mark.parametrize(
-    ("passes", "decoded", "words"),
-    [
-        (2, 80, "2 passes, each piece of the input decoded once"),
-        (2, 100, "2 passes, each piece of the input decoded 1.25 times"),
-    ],
-)
-def test_how_often_a_piece_was_decoded_is_of_one_pass(passes: int, decoded: int, words: str) -> None:
+@pytest.mark.parametrize(("decoded", "words"), [(80, "decoded once; "), (100, "decoded 1.25 times; ")])
+def test_how_often_a_piece_was_decoded_is_of_one_pass(decoded: int, words: str) -> None:
     tiles = SimpleNamespace(
-        **{"count": 1234, "columns": 512, "rows": 256, "passes": passes, "chunks": 40, "chunks_decoded": decoded},
-        **{"waited_for_decode_seconds": 0.5, "waited_for_encode_seconds": 2e-3, "whole_run_gflops": 1.234567},
-        **{"peak_bytes": 3 * 2**20, "planned_bytes": 5 * 2**20, "limit_bytes": 7 * 2**20, "proof": None},
+        **{"count": 1234, "columns": 512, "rows": 256, "passes": 2, "chunks": 40, "chunks_decoded": decoded},
+        **{"whole_run_gflops": 1.234567, "peak_bytes": 3 * 2**20, "planned_bytes": 5 * 2**20, "limit_bytes": 7 * 2**20},
     )
-    (_, line), (_, memory) = report_text._tile_rows(SimpleNamespace(tiles=tiles))
-    assert line.startswith("1,234 of 512×256, ")
+    line, memory = (row.text for row in report_text._tile_rows(SimpleNamespace(tiles=tiles)))
+    assert line.startswith("1,234 of 512×256, 2 passes, each piece of the input ")
     assert words in line
-    assert line.endswith("the whole run 1.235 GFLOPS; waited for decode 500 ms, encode 2 ms")
+    assert line.endswith("the whole run 1.235 GFLOPS")
     assert memory == "peak 3 MiB of the process, planned 5 MiB, limit 7 MiB"
 
 

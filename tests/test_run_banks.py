@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,25 +99,6 @@ def test_a_grey_file_stays_grey(folder: Path, name: str, dtype: str, output: str
     assert found["counts"]["nominal_flops"] == 2 * 9 * HEIGHT * WIDTH
 
 
-@pytest.mark.parametrize("suffix", [".jpg", ".webp", ".bmp", ".tif", ".npy"])
-def test_the_output_of_grey_is_as_grey_as_its_format(folder: Path, suffix: str) -> None:
-    write_image(random_image(HEIGHT, WIDTH, "uint8")[:, :, :1], "grey.png")
-    assert run("grey.png", "-o", f"out{suffix}").code == 0
-    shape = read_image(f"out{suffix}").pixels.shape
-    assert shape == (HEIGHT, WIDTH, 3 if suffix == ".webp" else 1)
-
-
-def test_rgb_spreads_grey_as_it_was_and_says_so(folder: Path) -> None:
-    grey = random_image(HEIGHT, WIDTH, "uint8")[:, :, :1].copy()
-    write_image(grey, "grey.png")
-    done = run("grey.png", "-o", "out.png", "--rgb")
-    assert "grey spread to three channels" in done.text
-    assert np.array_equal(read_image("out.png").pixels, bank(np.repeat(grey, 3, axis=2), "laplacian8"))
-    again = run("grey.png", "-o", "out.png")
-    assert again.code == 2
-    assert "out.png' holds a result with other settings" in again.err
-
-
 # --- the files of a bank --------------------------------------------------------------------------------------------
 
 
@@ -185,11 +165,6 @@ def test_numbers_from_rgb_to_rgb_are_one_picture_as_before(folder: Path) -> None
     assert np.array_equal(read_image("out.png").pixels, bank(read_image("photo.png").pixels, weights))
 
 
-def test_a_bank_of_one_is_one_picture(folder: Path) -> None:
-    assert run("photo.png", "--filters", "sobel-x").code == 0
-    assert there(folder) == [f"photo_sobel-x_reference_s1.{suffix}" for suffix in ("json", "png")]
-
-
 def test_standard_output_gets_all_as_npy(folder: Path) -> None:
     done = run("photo.png", "--filters", ",".join(BANK), "-o", "-")
     assert done.code == 0
@@ -211,69 +186,6 @@ def test_a_kernel_of_256_filters_says_its_largest_bound(folder: Path) -> None:
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------
-
-
-def test_a_bank_of_the_same_picture_and_settings_replaces_itself(folder: Path) -> None:
-    for _ in range(2):
-        assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
-    Path("e_sobel-y.png").unlink()  # as where a run was killed between the two
-    assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
-    assert there(folder) == ["e.json", "e_sobel-x.png", "e_sobel-y.png"]
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda: write_image(random_image(3, 3, "uint8"), "e_sobel-y.png"), "was changed since edgeconv wrote it"),
-        (lambda: write_image(random_image(3, 3, "uint8"), "photo.png"), "an earlier version of photo.png"),
-        (lambda: Path("e.json").unlink(), "'e_sobel-x.png' exists"),
-    ],
-)
-def test_each_file_of_a_bank_is_kept(folder: Path, change: Callable[[], object], says: str) -> None:
-    words = ("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png")
-    assert run(*words).code == 0
-    change()
-    before = {path: path.read_bytes() for path in folder.iterdir()}
-    done = run(*words)
-    assert done.code == 2
-    assert says in done.err
-    assert "pass --overwrite" in done.err
-    assert before == {path: path.read_bytes() for path in folder.iterdir()}
-    assert run(*words, "--overwrite").code == 0
-
-
-@pytest.mark.parametrize(
-    "output",
-    ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}, {"files": [{}, {}]}, {"files": {"a": 1}}],
-)
-def test_a_report_of_another_shape_lets_nothing_be_replaced(folder: Path, output: Any) -> None:
-    """Anybody may have put anything there."""
-    words = ("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png")
-    assert run(*words).code == 0
-    Path("e.json").write_text(json.dumps(report_of("e.json") | {"output": output}))
-    done = run(*words)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "e_sobel-x.png' exists: pass --overwrite" in done.err
-
-
-def test_other_filters_do_not_replace_a_bank(folder: Path) -> None:
-    assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
-    for words in (["--filters", "sobel-x,scharr-y"], ["--filters", "sobel-x"], []):
-        done = run("photo.png", *words, "-o", "e.png")
-        assert (done.code, "holds a result with other settings" in done.err) == (2, True)
-
-
-def test_no_file_of_a_bank_replaces_the_input_or_the_kernel(folder: Path) -> None:
-    write_image(random_image(HEIGHT, WIDTH, "uint8"), "e_sobel-x.png")
-    done = run("e_sobel-x.png", "--filters", "sobel-x,sobel-y", "-o", "e.png", "--overwrite")
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    np.save("m_k00.npy", np.ones((2, 1, 3, 3)))
-    done = run("photo.png", "--kernel-file", "m_k00.npy", "-o", "m_k00.npy", "--overwrite")
-    assert "is the input itself" in done.err
-    (folder / "f_sobel-y.png").mkdir()
-    done = run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "f.png", "--overwrite")
-    assert "f_sobel-y.png' is a folder" in done.err
-    assert not Path("f_sobel-x.png").exists()
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

@@ -5,30 +5,46 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from batch_folders import RULES
-from command import edgeconv
+from command import Finished, edgeconv
 from problems import random_image
 
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
-from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.errors import UsageError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.file_identity import file_identity
 from edgeconv.run.job import Job
 from edgeconv.run.naming import default_name, output_path
-from edgeconv.run.picture import run_picture
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+BANK = ("--filters", "sobel-x,sobel-y")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A picture, a kernel, and another picture of the same name."""
     monkeypatch.chdir(tmp_path)
+    Path("x").mkdir()
     write_image(random_image(9, 8, "uint8"), "a.png")
+    write_image(random_image(9, 8, "uint8", 7), "x/a.png")
+    Path("kern.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]")
+    np.save("m_k00.npy", np.ones((2, 1, 3, 3)))
     return tmp_path
+
+
+def run(*words: object) -> Finished:
+    return edgeconv("run", *words, "-m", "reference", "--samples", 0, "--check", "none")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def job(output: str | None = None, **settings: object) -> Job:
@@ -49,36 +65,116 @@ def test_a_name_that_is_not_given_says_what_was_done(folder: Path) -> None:
         Job("a.png", make_request(), check="some")
 
 
-def test_a_run_says_why_it_does_not_replace_a_file(folder: Path) -> None:
-    run_picture(job("o.png"))
-    run_picture(job("o.png"))  # its own result
-    for change, reason in (
-        (lambda: None, "holds a result with other settings"),
+def set_output(value: Any) -> Callable[[], object]:
+    """Anybody may have put anything where the report goes."""
+    return lambda: Path("e.json").write_text(json.dumps(json.loads(Path("e.json").read_text()) | {"output": value}))
+
+
+def nothing() -> None:
+    pass
+
+
+FOREIGN = ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}, {"files": [{}, {}]}, {"files": {}}]
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "second", "reason"),
+    [
+        ((), nothing, ("a.png", "--stride", 2), "holds a result with other settings"),
+        ((), nothing, ("a.png", "--border", "reflect"), "holds a result with other settings"),
+        ((), nothing, ("x/a.png",), "holds the result of another picture, a.png"),
         (
+            (),
             lambda: write_image(random_image(9, 8, "uint8", 5), "a.png"),
+            ("a.png",),
             "holds the result of an earlier version of a.png",
         ),
-        (lambda: write_image(random_image(3, 3, "uint8"), "o.png"), "exists and was changed since edgeconv wrote it"),
-        (lambda: Path("o.json").write_text("{}"), "exists"),
-    ):
-        change()
-        before = Path("o.png").read_bytes()
-        with pytest.raises(ImageWriteError, match=rf"^Output 'o\.png' {reason}: pass --overwrite"):
-            run_picture(job("o.png", stride=2) if "settings" in reason else job("o.png"))
-        assert Path("o.png").read_bytes() == before
+        ((), lambda: Path("e.png").write_bytes(b"mine"), ("a.png",), "exists and was changed since edgeconv wrote it"),
+        ((), lambda: Path("e.json").write_text("{}"), ("a.png",), "exists"),
+        ((), lambda: Path("e.json").unlink(), ("a.png",), "exists"),
+        ((), lambda: Path("e.png").unlink(), ("a.png", "--stride", 2), "holds a result with other settings"),
+        (BANK, nothing, ("a.png", "--filters", "sobel-x,scharr-y"), "holds a result with other settings"),
+        (BANK, nothing, ("a.png", "--filters", "sobel-x"), "holds a result with other settings"),
+        (BANK, lambda: Path("e_sobel-y.png").write_bytes(b"mine"), ("a.png", *BANK), "exists and was changed since"),
+        (BANK, lambda: Path("e.json").unlink(), ("a.png", *BANK), "exists"),
+        *((BANK, set_output(value), ("a.png", *BANK), "exists") for value in FOREIGN),
+    ],
+)
+def test_what_edgeconv_did_not_write_of_this_picture_and_settings_is_kept(
+    folder: Path, first: tuple, change: Callable[[], object], second: tuple, reason: str
+) -> None:
+    for _ in range(2):  # its own result is replaced
+        assert run("a.png", *first, "-o", "e.png").code == 0
+    change()
+    before = contents(folder)
+    refused = run(*second, "-o", "e.png")
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
+    assert f" {reason}" in refused.err
+    assert "pass --overwrite" in refused.err
+    assert contents(folder) == before
+    assert run(*second, "-o", "e.png", "--overwrite").code == 0
 
 
-def test_a_folder_is_not_replaced_by_a_picture(folder: Path) -> None:
-    (folder / "made" / "a_laplacian8_reference_s1.png").mkdir(parents=True)
-    with pytest.raises(ImageWriteError, match="is a folder: name a file in it"):
-        run_picture(job("made"))
+def test_what_a_killed_run_left_out_is_made(folder: Path) -> None:
+    for words, names in (((), ["e.png"]), (BANK, ["e_sobel-x.png", "e_sobel-y.png"])):
+        Path("e.json").unlink(missing_ok=True)
+        assert run("a.png", *words, "-o", "e.png").code == 0
+        Path(names[-1]).unlink()
+        assert run("a.png", *words, "-o", "e.png").code == 0
+        assert set(contents(folder)) >= {"e.json", *names}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("a.png", "-o", "a.png"), "a.png: is the input itself"),
+        (("a.png", "-o", "./link.png"), "link.png: is the input itself"),
+        (("a.png", "--kernel-file", "kern.json", "-o", "kern.png"), "kern.json: is the input itself"),
+        (("a.png", "--kernel-file", "m_k00.npy", "-o", "m_k00.npy"), "m_k00.npy: is the input itself"),
+        (("e_sobel-x.png", *BANK, "-o", "e.png"), "e_sobel-x.png: is the input itself"),
+        (("a.png", "-o", "o.png"), "o.json' is a folder"),
+        (("a.png", "-o", "made"), "a_laplacian8_reference_s1.png' is a folder"),
+        (("a.png", *BANK, "-o", "f.png"), "f_sobel-y.png' is a folder"),
+        (("a.png", "-o", "none/b.png"), "the folder none does not exist"),
+    ],
+)
+def test_what_may_never_be_replaced(folder: Path, words: tuple, says: str) -> None:
+    for name in ("o.json", "made/a_laplacian8_reference_s1.png", "f_sobel-y.png"):
+        Path(name).mkdir(parents=True)
+    Path("link.png").symlink_to("a.png")
+    Path("e_sobel-x.png").write_bytes(Path("a.png").read_bytes())
+    before = contents(folder)
+    for more in ((), ("--overwrite",)):
+        done = run(*words, *more)
+        assert (done.code, len(done.error_lines)) == (2, 1), done.err
+        assert says in done.err
+        assert contents(folder) == before
+
+
+@LINKS
+@pytest.mark.parametrize("tiles", [[], ["--tile", 16]], ids=["whole", "tiles"])
+@pytest.mark.parametrize("linked", ["x.tif", "x.json"])
+def test_a_link_is_no_earlier_output_whatever_the_report_beside_it_says(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, tiles: list[object], linked: str
+) -> None:
+    """A folder of somebody else's may hold a report that calls any file outside it an earlier output."""
+    words = ("a.png", *tiles, "-o", "theirs/x.tif")
+    Path("theirs").mkdir()
+    assert run(*words).code == 0
+    outside = tmp_path_factory.mktemp("outside") / "precious"
+    (folder / "theirs" / linked).rename(outside)
+    (folder / "theirs" / linked).symlink_to(outside)
+    state = outside.stat()
+    done = run(*words)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "exists: pass --overwrite" in done.err
+    assert (outside.stat().st_ino, outside.stat().st_mtime_ns) == (state.st_ino, state.st_mtime_ns)
 
 
 @LINKS
 def test_a_batch_does_not_replace_its_kernel_file_through_a_link(folder: Path) -> None:
-    (folder / "out").mkdir()
-    kernel = folder / "out" / "kernel.json"
-    kernel.write_text(json.dumps([[0, 1, 0], [1, -4, 1], [0, 1, 0]]))
+    Path("out").mkdir()
+    kernel = Path("kern.json").rename(folder / "out" / "kernel.json")
     before = kernel.read_bytes()
     (folder / "out" / "a.png").symlink_to("kernel.json")
     words = ("--kernel-file", "out/kernel.json", "--name", "{stem}{ext}", "--overwrite")

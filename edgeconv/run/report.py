@@ -95,8 +95,6 @@ class TilesPart(Part):
     passes: Annotated[int, Meta(ge=1, le=2, description="2 for normalize: the range, then the output")]
     chunks: Annotated[Natural, Meta(description="pieces of the input that are needed")]
     chunks_decoded: Annotated[Natural, Meta(description="in all passes, those decoded again counted again")]
-    waited_for_decode_seconds: Amount
-    waited_for_encode_seconds: Amount
     limit_bytes: Positive | None
     planned_bytes: Annotated[Positive, Meta(description="most memory of the process, counted before the first tile")]
     peak_bytes: Annotated[

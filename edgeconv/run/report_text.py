@@ -6,19 +6,18 @@ Both are rows of a label and a text. Whoever prints them chooses colours and bre
 from __future__ import annotations
 
 from edgeconv.api.check import size_of
-from edgeconv.api.figures import Check, MethodPart, ProblemPart, Throughput
+from edgeconv.api.figures import Check, ProblemPart
 from edgeconv.core.chains import Chain
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.output import threshold_text
-from edgeconv.core.text_rows import TextRow, Tone
+from edgeconv.core.text_rows import TextRow
 from edgeconv.core.units import digits_text, seconds_text, share_text
 from edgeconv.run.report import InputPart, OutputPart, RunReport
 
 NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
-
+NOTHING_TO_CHECK = "nothing to check: every output reaches a pixel that is not a finite number"
 MOST_NAMES = 4
 """Files of a bank that are named in a line."""
-NOTHING_TO_CHECK = "nothing to check: every output reaches a pixel that is not a finite number"
 MOST_BOUNDS = 6
 """Output channels whose bounds are named in a line."""
 
@@ -37,105 +36,30 @@ def summary(report: RunReport) -> list[TextRow]:
 
 def table(report: RunReport) -> list[TextRow]:
     """The report in about a dozen lines."""
-    rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report) + _tile_rows(report)
-    return [TextRow(label, text, _tone(report, label)) for label, text in rows]
-
-
-def _tone(report: RunReport, label: str) -> Tone:
-    if label == "check":
-        return _verdict(report).tone
-    return "note" if label == "note" else "plain"
-
-
-def _whole_text(report: RunReport) -> str:
-    """The time from file to file, and by the clock where that is another."""
+    source, result, problem, method = report.input, report.output, report.problem, report.method
+    phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report.phases_seconds.items())
+    wall = report.wall_seconds
     whole = seconds_text(report.whole_run_seconds)
-    if report.wall_seconds is None:
-        return whole
-    return f"{whole}; {seconds_text(report.wall_seconds)} with timed runs, roof and check"
-
-
-def _speed_text(report: RunReport) -> str:
-    kernel, speed = report.timing.kernel, report.speed
-    what = f"{'a tile ' if report.tiles is not None else ''}by {report.method.name} on {report.device.name}"
-    if kernel is None:
-        return f"{seconds_text(report.timing.cold_seconds)} {what}, the first run; none was timed after it"
-    took = f"{seconds_text(kernel.median_seconds)} {what}{_before(report)}"
-    if report.throughput is not None:
-        return f"{took}: {_throughput_text(report.throughput)}"
-    if speed is None:
-        return took
-    rate = f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS"
-    if speed.memory_floor_share is None:
-        return rate
-    return f"{rate}, {share_text(speed.memory_floor_share)} of a copy's speed"
-
-
-def _throughput_text(rates: Throughput) -> str:
-    """Of a chain: pixels, and how near it comes to a copy."""
-    rate = f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
-    share = rates.memory_floor_share
-    return rate if share is None else f"{rate}, {share_text(share)} of a copy's speed"
-
-
-def _verdict(report: RunReport) -> TextRow:
-    check = report.check
-    if check is None:
-        return TextRow("check", "not asked for", "note")
-    if not check.checked_samples:
-        return TextRow("check", _check_rows(report)[0][1], "note")
-    if not check.passed:
-        return TextRow("WRONG", _check_rows(report)[0][1].removeprefix("WRONG").lstrip(": "), "bad")
-    share = "all" if check.checked_share == 1 else f"{100 * check.checked_share:.3g} %"
-    found = f"{check.checked_samples:,} samples ({share}) {_agreement(check)}"
-    return TextRow("right", f"{found}{_before(report)}", "good")
-
-
-def _agreement(check: Check) -> str:
-    """How near a right output comes to the reference; equal is what has no error at all."""
-    if check.max_abs_error == 0:
-        return "are equal to the float64 reference"
-    if not check.arithmetic:  # a report from before bounds were derived
-        return "agree with the float64 reference"
-    if check.differing_samples:  # of whole numbers; all differences lie where the bound lets a value round either way
-        levels = f"{check.differing_samples:,} of them off by at most {check.max_abs_error:g}"
-        return f"are within the error bound of the float64 reference, {levels}"
-    absolute, relative = _errors(check)
-    errors = f"largest error {absolute}, {relative} of the largest value where {check.tolerance:.2g} is allowed"
-    return f"are within the error bound of the float64 reference: {errors}"
-
-
-def _errors(check: Check) -> tuple[str, str]:
-    """The largest error in output units, and as a share of the largest value."""
-    absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
-    return absolute, "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
-
-
-def _before(report: RunReport) -> str:
-    return f" (before {report.timing.leaves_out})" if report.timing.leaves_out else ""
-
-
-def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
-    source, result, problem = report.input, report.output, report.problem
-    method, device = report.method, report.device
-
-    def size(picture: InputPart | OutputPart) -> str:
-        files = len(picture.files) if isinstance(picture, OutputPart) else 0
-        each = f"{picture.width}×{picture.height}×{picture.channels // max(1, files)} {picture.dtype}"
-        return f"{each} each" if files else each
-
-    rows = [
-        ("picture", f"{source.file}  {size(source)}"),
-        *(("note", note) for note in source.notes),
-        ("output", f"{_files_text(result)}  {size(result)}"),
-        (
+    whole += "" if wall is None else f"; {seconds_text(wall)} with timed runs, roof and check"
+    threshold = "" if problem.threshold is None else f", threshold {threshold_text(problem.threshold)}"
+    package = f" of package {method.package}" if method.package else ""
+    return [
+        TextRow("picture", f"{source.file}  {_size_text(source)}"),
+        *(TextRow("note", note, "note") for note in source.notes),
+        TextRow("output", f"{_files_text(result)}  {_size_text(result)}"),
+        TextRow(
             "filter",
             f"{chain_text(problem) or problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
-            f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}",
+            f"padding {problem.padding} {problem.border}, output {problem.output_mode}{threshold}",
         ),
-        ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
+        TextRow("method", f"{method.name}{package} on {report.device.name} ({method.why})"),
+        TextRow("phases", f"{phases}; whole run {whole}"),
+        *_time_rows(report),
+        *_speed_rows(report),
+        TextRow("workspace", f"{method.workspace_bytes:,} bytes"),
+        *_check_rows(report),
+        *_tile_rows(report),
     ]
-    return rows
 
 
 def chain_text(problem: ProblemPart) -> str:
@@ -147,9 +71,10 @@ def chain_text(problem: ProblemPart) -> str:
     return f"{chain.name} ({chain.text})"
 
 
-def mask_text(problem: ProblemPart) -> str:
-    """`, threshold 40` behind the rules of a mask."""
-    return "" if problem.threshold is None else f", threshold {threshold_text(problem.threshold)}"
+def _size_text(picture: InputPart | OutputPart) -> str:
+    files = len(picture.files) if isinstance(picture, OutputPart) else 0
+    each = f"{picture.width}×{picture.height}×{picture.channels // max(1, files)} {picture.dtype}"
+    return f"{each} each" if files else each
 
 
 def _files_text(result: OutputPart) -> str:
@@ -161,71 +86,148 @@ def _files_text(result: OutputPart) -> str:
     return f"{len(names)} files: {', '.join(shown)}"
 
 
-def _package(method: MethodPart) -> str:
-    return f" of package {method.package}" if method.package else ""
+# --- times --------------------------------------------------------------------------------------------------------
 
 
-def _time_rows(report: RunReport) -> list[tuple[str, str]]:
-    phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report.phases_seconds.items())
-    rows = [("phases", f"{phases}; whole run {_whole_text(report)}")]
-    timing = report.timing
-    cold = f"cold {seconds_text(timing.cold_seconds)}"
-    kernel = timing.kernel
+def _speed_text(report: RunReport) -> str:
+    kernel, speed = report.timing.kernel, report.speed
+    what = f"{'a tile ' if report.tiles is not None else ''}by {report.method.name} on {report.device.name}"
     if kernel is None:
-        return [*rows, ("kernel", f"{cold}; no samples were asked for")]
+        return f"{seconds_text(report.timing.cold_seconds)} {what}, the first run; none was timed after it"
+    took = f"{seconds_text(kernel.median_seconds)} {what}{_before(report)}"
+    if report.throughput is not None:
+        return f"{took}: {_throughput_text(report)}"
+    return took if speed is None else f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS{_share_text(report)}"
+
+
+def _throughput_text(report: RunReport) -> str:
+    """Of a chain: pixels, and how near it comes to a copy."""
+    assert report.throughput is not None
+    return f"{digits_text(report.throughput.pixels_per_second / 1e6, 4)} million pixels/s{_share_text(report)}"
+
+
+def _share_text(report: RunReport) -> str:
+    """`, 81 % of a copy's speed`, where that is a limit."""
+    rates = report.throughput or report.speed
+    share = None if rates is None else rates.memory_floor_share
+    return "" if share is None else f", {share_text(share)} of a copy's speed"
+
+
+def _before(report: RunReport) -> str:
+    return f" (before {report.timing.leaves_out})" if report.timing.leaves_out else ""
+
+
+def _time_rows(report: RunReport) -> list[TextRow]:
+    timing, kernel = report.timing, report.timing.kernel
+    cold = f"cold {seconds_text(timing.cold_seconds)}"
+    if kernel is None:
+        return [TextRow("kernel", f"{cold}; no samples were asked for")]
     ends = zip(("p10", "p90"), kernel.spread_seconds or (), strict=False)
     spread = "".join(f"{name} {seconds_text(seconds)}, " for name, seconds in ends)
     warm = f"median {seconds_text(kernel.median_seconds)} ({spread}n {kernel.n}, L2 {timing.l2_state})"
-    rows.append(("kernel", f"{cold}; {warm}"))
+    rows = [TextRow("kernel", f"{cold}; {warm}")]
     if timing.end_to_end is not None:
-        rows.append(("end to end", f"{seconds_text(timing.end_to_end.median_seconds)}, host array to host array"))
+        end_to_end = seconds_text(timing.end_to_end.median_seconds)
+        rows.append(TextRow("end to end", f"{end_to_end}, host array to host array"))
     return rows
 
 
-def _speed_rows(report: RunReport) -> list[tuple[str, str]]:
-    speed, workspace = report.speed, report.method.workspace_bytes
-    rates = report.throughput
+def _speed_rows(report: RunReport) -> list[TextRow]:
+    speed, rates = report.speed, report.throughput
     if rates is not None:
-        per_second = digits_text(rates.gigabytes_per_second, 4)
         end_to_end = digits_text(rates.end_to_end_pixels_per_second / 1e6, 4)
+        per_second = digits_text(rates.gigabytes_per_second, 4)
         return [
-            ("speed", f"{_throughput_text(rates)} (end to end {end_to_end}), {per_second} GB/s"),
-            ("counted", f"{report.counts.nominal_flops:,} FLOPs: {rates.counted}"),
-            ("workspace", f"{workspace:,} bytes"),
+            TextRow("speed", f"{_throughput_text(report)} (end to end {end_to_end}), {per_second} GB/s"),
+            TextRow("counted", f"{report.counts.nominal_flops:,} FLOPs: {rates.counted}"),
         ]
     if speed is None:
-        return [("workspace", f"{workspace:,} bytes")]
-    rows = [
-        (
-            "speed",
-            f"{digits_text(speed.kernel_gflops, 4)} GFLOPS "
-            f"(end to end {digits_text(speed.end_to_end_gflops, 4)}), "
-            f"{digits_text(speed.gigabytes_per_second, 4)} GB/s",
-        )
-    ]
+        return []
+    gflops, end_to_end = (digits_text(rate, 4) for rate in (speed.kernel_gflops, speed.end_to_end_gflops))
+    per_second = digits_text(speed.gigabytes_per_second, 4)
+    rows = [TextRow("speed", f"{gflops} GFLOPS (end to end {end_to_end}), {per_second} GB/s")]
     roof, share, memory = speed.roof, speed.roofline_share, speed.memory_floor_share
     if roof is not None:
         copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
         of_memory = "" if memory is None else f", memory {share_text(memory)}"
         shares = NO_LIMIT if share is None else f"{share_text(share)} (bound by {speed.bound_by}){of_memory}"
-        rows.append(("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
-    return [*rows, ("workspace", f"{workspace:,} bytes")]
+        rows.append(TextRow("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
+    return rows
 
 
-def _check_rows(report: RunReport) -> list[tuple[str, str]]:
+def _tile_rows(report: RunReport) -> list[TextRow]:
+    """Only of a picture that was filtered by tiles."""
+    tiles = report.tiles
+    if tiles is None:
+        return []
+    again = tiles.chunks_decoded / tiles.passes / max(1, tiles.chunks)
+    decoded = "once" if again == 1 else f"{again:.3g} times"
+    gflops = tiles.whole_run_gflops
+    whole_run = "" if gflops is None else f", the whole run {digits_text(gflops, 4)} GFLOPS"
+    peak = "not known here" if tiles.peak_bytes is None else _mebibytes(tiles.peak_bytes)
+    limit = "no limit" if tiles.limit_bytes is None else f"limit {_mebibytes(tiles.limit_bytes)}"
+    return [
+        TextRow(
+            "tiles",
+            f"{tiles.count:,} of {tiles.columns}×{tiles.rows}, {tiles.passes} pass{'es' if tiles.passes > 1 else ''}, "
+            f"each piece of the input decoded {decoded}; speed is that of one tile{whole_run}",
+        ),
+        TextRow("memory", f"peak {peak} of the process, planned {_mebibytes(tiles.planned_bytes)}, {limit}"),
+    ]
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"
+
+
+# --- right or wrong -----------------------------------------------------------------------------------------------
+
+
+def _verdict(report: RunReport) -> TextRow:
     check = report.check
-    if check is None:
-        return [("check", "not asked for")]
-    verdict = "right" if check.passed else "WRONG"
-    absolute, relative = _errors(check)
-    if not check.checked_samples:
-        return [("check", NOTHING_TO_CHECK)]
-    extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
-    found = f"{verdict}{_before(report)}: largest error {absolute} ({relative} relative) against float64; {extent}"
+    if check is None or not check.checked_samples:
+        return TextRow("check", "not asked for" if check is None else NOTHING_TO_CHECK, "note")
+    if not check.passed:
+        return TextRow("WRONG", _found_text(report, check).removeprefix("WRONG").lstrip(": "), "bad")
+    share = "all" if check.checked_share == 1 else f"{100 * check.checked_share:.3g} %"
+    found = f"{check.checked_samples:,} samples ({share}) {_agreement(check)}"
+    return TextRow("right", f"{found}{_before(report)}", "good")
+
+
+def _agreement(check: Check) -> str:
+    """How near a right output comes to the reference; equal is what has no error at all."""
+    if check.max_abs_error == 0:
+        return "are equal to the float64 reference"
     if not check.arithmetic:  # a report from before bounds were derived
-        return [("check", found)]
+        return "agree with the float64 reference"
+    within = "are within the error bound of the float64 reference"
+    if check.differing_samples:  # of whole numbers; all differences lie where the bound lets a value round either way
+        return f"{within}, {check.differing_samples:,} of them off by at most {check.max_abs_error:g}"
+    absolute, relative = _errors(check)
+    allowed = f"where {check.tolerance:.2g} is allowed"
+    return f"{within}: largest error {absolute}, {relative} of the largest value {allowed}"
+
+
+def _errors(check: Check) -> tuple[str, str]:
+    """The largest error in output units, and as a share of the largest value."""
+    absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
+    return absolute, "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
+
+
+def _found_text(report: RunReport, check: Check) -> str:
+    absolute, relative = _errors(check)
+    extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
+    verdict = "right" if check.passed else "WRONG"
+    return f"{verdict}{_before(report)}: largest error {absolute} ({relative} relative) against float64; {extent}"
+
+
+def _check_rows(report: RunReport) -> list[TextRow]:
+    check, verdict = report.check, _verdict(report)
+    if check is None or not check.checked_samples:
+        return [verdict]
+    found = TextRow("check", _found_text(report, check), verdict.tone)
     rounds = report.output.dtype.startswith("uint") and report.problem.output_mode != "normalize"
-    return [("check", found), ("exactness", exactness_text(check, rounds))]
+    return [found, TextRow("exactness", exactness_text(check, rounds))] if check.arithmetic else [found]
 
 
 def exactness_text(check: Check, rounds: bool) -> str:
@@ -240,35 +242,3 @@ def exactness_text(check: Check, rounds: bool) -> str:
         return f"largest error bound {of}: {largest}; all {len(bounds)} are in the report"
     is_near = rounds and max(map(size_of, check.bound_by_channel)) < LEVEL_OFF_BELOW
     return f"error bound {of}: {', '.join(bounds)}{f'; {LEVEL_OFF}' if is_near else ''}"
-
-
-def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
-    """Only of a picture that was filtered by tiles."""
-    tiles = report.tiles
-    if tiles is None:
-        return []
-    again = tiles.chunks_decoded / tiles.passes / max(1, tiles.chunks)
-    times = {"decode": tiles.waited_for_decode_seconds, "encode": tiles.waited_for_encode_seconds}
-    waits = (f"{stage} {seconds_text(seconds)}" for stage, seconds in times.items())
-    gflops = tiles.whole_run_gflops
-    whole_run = "" if gflops is None else f", the whole run {digits_text(gflops, 4)} GFLOPS"
-    peak = "not known here" if tiles.peak_bytes is None else _mebibytes(tiles.peak_bytes)
-    limit = "no limit" if tiles.limit_bytes is None else f"limit {_mebibytes(tiles.limit_bytes)}"
-    return [
-        (
-            "tiles",
-            f"{tiles.count:,} of {tiles.columns}×{tiles.rows}, {tiles.passes} "
-            f"pass{'es' if tiles.passes > 1 else ''}, each piece of the input decoded {_times(again)}; "
-            f"speed is that of one tile{whole_run}; waited for "
-            f"{', '.join(waits)}",
-        ),
-        ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles.planned_bytes)}, {limit}"),
-    ]
-
-
-def _times(count: float) -> str:
-    return "once" if count == 1 else f"{count:.3g} times"
-
-
-def _mebibytes(count: int) -> str:
-    return f"{count / 2**20:,.0f} MiB"

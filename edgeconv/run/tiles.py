@@ -100,8 +100,6 @@ class Clock:
     filtering: Stopwatch = field(default_factory=Stopwatch)
     decode_seconds: float = 0.0
     encode_seconds: float = 0.0
-    waited_for_decode_seconds: float = 0.0
-    waited_for_encode_seconds: float = 0.0
 
 
 class WindowFilter:
@@ -250,8 +248,6 @@ def run_by_tiles(
                 passes=passes.count,
                 chunks=passes.chunks,
                 chunks_decoded=passes.decoded,
-                waited_for_decode_seconds=clock.waited_for_decode_seconds,
-                waited_for_encode_seconds=clock.waited_for_encode_seconds,
                 limit_bytes=limit,
                 planned_bytes=cut.planned_bytes,
                 peak_bytes=peak_bytes,
@@ -359,9 +355,7 @@ class Passes:
         with ThreadPoolExecutor(1) as reading:
             windows = in_order(reading, read, self._windows, 2)
             for rectangle, inside in zip(self.rectangles, self._inside, strict=True):
-                started = time.perf_counter()
                 window = next(windows)
-                clock.waited_for_decode_seconds += time.perf_counter() - started
                 handle(Tile(rectangle, window, self._filter.run(window), inside))
                 del window  # before the next but one is read
                 self._done += 1
@@ -396,12 +390,6 @@ def _write_tiles(
         sink.write(rectangle, pixels, passes.pool, passes.threads)
         passes.clock.encode_seconds += time.perf_counter() - started
 
-    def wait() -> None:
-        if behind is not None:
-            started = time.perf_counter()
-            behind.result()
-            passes.clock.waited_for_encode_seconds += time.perf_counter() - started
-
     def handle(tile: Tile) -> None:
         nonlocal behind
         if job.check != "none":
@@ -412,12 +400,14 @@ def _write_tiles(
         if job.request.threshold is not None:
             with passes.clock.filtering.phase("threshold"):
                 finished = job.request.mask(finished)
-        wait()
+        if behind is not None:
+            behind.result()
         behind = writing.submit(write, tile.rectangle, finished)
 
     with ThreadPoolExecutor(1) as writing:
         passes.each("filtering", handle)
-        wait()
+        if behind is not None:
+            behind.result()
     sink.finish()
     return check.joined(found, int(np.prod(problem.output_shape, dtype=np.int64))) if found else None
 
@@ -438,7 +428,8 @@ def _compare(tile: Tile, plan: PreparedFilter, cells: Sequence[Sequence[range]])
     parts = []
     for axis, span, inside in zip(cells, tile.rectangle, tile.inside, strict=True):
         both = (range(max(cell.start, span.start), min(cell.stop, span.stop)) for cell in axis)
-        parts.append([(part.start, _moved(part, inside.start - span.start)) for part in both if part])
+        by = inside.start - span.start
+        parts.append([(part.start, range(part.start + by, part.stop + by)) for part in both if part])
     for (y, rows), (x, columns) in product(*parts):
         out = tile.filtered[rows.start : rows.stop, columns.start : columns.stop]
         if isinstance(problem, ChainProblem):
@@ -471,10 +462,6 @@ def _compare_chain(
     expected = chains.compute(pixels, replace(problem, height=len(down), width=len(across)))
     wanted = expected[rows_inside.start : rows_inside.stop, columns_inside.start : columns_inside.stop]
     return check.equality(out, wanted, *origin)
-
-
-def _moved(span: range, by: int) -> range:
-    return range(span.start + by, span.stop + by)
 
 
 # --- for the report -----------------------------------------------------------------------------------------------
