@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.api.figures import speed, throughput
+from edgeconv.bench.lines import fetched_bytes
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import BORDERS, Border, Channels
-from edgeconv.core.cost import Counts, count, fetched_bytes, touched_bytes, useful_flops_per_pixel
+from edgeconv.core.cost import Counts, count, touched_bytes, useful_flops_per_pixel
 from edgeconv.core.filters import filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import OUTSIDE, border_indices, output_size
 from edgeconv.core.problem import INPUT_DTYPES, StoredMode, make_problem

@@ -264,28 +264,7 @@ def test_bounds_by_hand() -> None:
     assert (exactness.bound(problem, HALF, 8.0) > 2.0**-10 * 8.0 * np.array([1, 7, 4.5])).all()
 
 
-# --- arrays as people have them --------------------------------------------------------------------------------------
-
-
 # --- workspace -------------------------------------------------------------------------------------------------------
-
-
-@EVERY_METHOD
-def test_every_plan_keeps_to_the_workspace_limit_or_refuses(method: str) -> None:
-    problem = make_problem((600, 500, 3), "uint8", weight_set(named_filter("sobel"), "mix"), output_mode="abs")
-    refusals, ran = [], 0
-    for limit in (0, 2**14, 2**17, 2**18, 2**20, 2**24):
-        try:
-            plan = require(method, "cpu").prepare(problem, Options(workspace_limit_bytes=limit, threads=2))
-        except MemoryLimitError as error:
-            refusals.append((f"{limit:,}", str(error)))
-            continue
-        ran += 1
-        assert plan.workspace_bytes <= limit
-    assert ran
-    for limit_text, refusal in refusals:
-        assert limit_text in refusal
-        assert f"use --method {method}." not in refusal
 
 
 @pytest.mark.parametrize("shape", [(5, 7, 3), (60, 70, 3), (40, 9000, 3)])
@@ -296,9 +275,11 @@ def test_what_a_refusal_of_the_workspace_advises_keeps_to_the_limit(method: str,
     for limit in (0, 2**10, 2**16, 2**17, 2**18, 3 * 2**18, 2**20):
         refusal = ""
         try:
-            require(method, "cpu").prepare(problem, Options(workspace_limit_bytes=limit, threads=4))
+            plan = require(method, "cpu").prepare(problem, Options(workspace_limit_bytes=limit, threads=4))
+            assert plan.workspace_bytes <= limit
         except MemoryLimitError as error:
             refusal = str(error)
+            assert f"the limit is {limit:,}:" in refusal
         said = re.search(r"or use (?:--method (\w+) )?--threads (\d+)\.", refusal)
         if said:
             advised += 1

@@ -43,10 +43,6 @@ def test_shapes_types_and_bytes(
     assert found.output_bytes == 6 * 8 * out * np.dtype(out_type).itemsize
 
 
-def test_types_of_the_other_byte_order_are_the_machines_own() -> None:
-    assert problem(dtype=np.dtype("uint16").newbyteorder()).dtype.isnative
-
-
 def test_the_weights_are_its_own_and_cannot_be_changed() -> None:
     given = np.ones((1, 3, 3, 3, 3), np.float64)[..., ::-1]
     found = make_problem((9, 14, 3), "uint8", WeightSet(given, 1))
@@ -103,11 +99,6 @@ def test_what_has_no_meaning_is_refused(words: dict[str, Any], message: str) -> 
         problem(**words)
 
 
-def test_the_smallest_pictures() -> None:
-    assert problem((1, 1, 3)).output_shape == (1, 1, 3)
-    assert problem((3, 3, 3), padding=0).output_shape == (1, 1, 3)
-
-
 # --- grey pictures, filter banks, double precision --------------------------------------------------------------------
 
 
@@ -140,9 +131,3 @@ def test_weights_are_float64_where_pictures_are(dtype: str) -> None:
     weights = make_problem((9, 14, 3), dtype, WeightSet(np.full((1, 3, 3, 3, 3), 0.1), 1)).weights
     assert weights.dtype == (np.float64 if dtype == "float64" else np.float32)
     assert weights[0, 0, 0, 0, 0] == weights.dtype.type(0.1)
-
-
-def test_weights_for_another_number_of_channels_are_refused() -> None:
-    grey = weight_set(named_filter("sobel"), "mix", in_channels=1)
-    with pytest.raises(UsageError, match="weights are for 1 channels, not 3"):
-        make_problem((9, 14, 3), "uint8", grey)

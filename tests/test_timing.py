@@ -6,8 +6,6 @@ import pytest
 
 from edgeconv.bench.turns import Sampler, interleave
 from edgeconv.core.timing import (
-    MIN_SAMPLES,
-    PATIENCE,
     Budget,
     Stopwatch,
     collect,
@@ -57,16 +55,6 @@ def test_a_limit_below_a_second_is_a_limit(limit: float, taken: int) -> None:
     clock = FakeClock()
     budget = Budget(min_samples=1, max_samples=50, time_limit_seconds=limit, noise_target=-1)
     assert len(collect(lambda: clock.run_of(0.1), budget, clock).samples_seconds) == taken
-
-
-def test_zeros_have_no_noise() -> None:
-    assert noise([0.0, 0.0, 0.0]) == 0.0
-    assert noise([0.0, 0.0, 0.0, 0.0, 5.0]) == 0.0
-
-
-def test_a_budget_that_nobody_named() -> None:
-    assert Budget() == Budget(min_samples=5, max_samples=200, time_limit_seconds=0.15, noise_target=0.02, turns=1)
-    assert (MIN_SAMPLES, PATIENCE) == (5, 10)
 
 
 def test_no_samples_have_no_summary() -> None:
@@ -125,18 +113,6 @@ def test_interleaved_series_take_turns_and_settle_before_each() -> None:
     assert events == turn * 3 + ["settle", "quick", "quick", "settle", "slow", "settle", "slow"]
     assert quick.series.samples_seconds == [1.0] * 8
     assert slow.series.stopped_because == "time limit"
-
-
-def test_a_quiet_series_still_takes_all_its_turns() -> None:
-    clock = FakeClock()
-    budget = Budget(min_samples=6, max_samples=100, time_limit_seconds=1000.0, turns=3)
-    sampler = Sampler(lambda: clock.run_of(1.0), budget, clock)
-    ends = []
-    while sampler.stopped_because is None:
-        sampler.take_turn()
-        ends.append(clock.now)
-    assert ends == [2.0, 4.0, 6.0]
-    assert sampler.series.stopped_because == "noise target"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import nullcontext
 from operator import index
 from typing import Any
 
@@ -24,7 +23,7 @@ from edgeconv.core.choices import CHAINS, DEFAULT_FILTER, Gradient, ThresholdRul
 from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, listed
 from edgeconv.core.problem import INPUT_DTYPES
-from edgeconv.core.request import Request, make_request
+from edgeconv.core.request import make_request
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
@@ -73,20 +72,8 @@ def plan(
         UnavailableError: a method or device that this machine does not have.
         MemoryLimitError: out of memory, or above the workspace limit.
     """
-    try:
-        request = make_request(
-            filter,
-            channels=channels,
-            luma=luma,
-            stride=stride,
-            padding=padding,
-            border=border,
-            output_mode=output_mode,
-            threshold=threshold,
-        )
-        return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
-    except EdgeconvError as error:
-        raise with_parameters(error) from error.__cause__
+    rules = (channels, luma, stride, padding, border, output_mode, threshold)
+    return _make_plan(_shape(shape), _sample_type(dtype), filter, rules, method, device, options)
 
 
 def convolve(
@@ -151,29 +138,18 @@ def convolve(
     if isinstance(filter, Chain) or (isinstance(filter, str) and filter in CHAINS):
         filter = _settled(filter, library, image, gpu)
     place = _current_gpu(device) if gpu is None else gpu
-    mask = threshold, type(threshold)
-    rules = (stride, type(stride), padding, type(padding), border, channels, luma, output_mode, mask)
-    key = (place, gpu is None, described.shape, described.dtype, _filter_key(filter), method, rules, device, options)
+    rules = (channels, luma, stride, padding, border, output_mode, threshold)
+    types = (type(stride), type(padding), type(threshold))  # True is 1 as a key
+    shape, asked = described.shape, (method, device, options)
+    key = (place, gpu is None, shape, described.dtype, _filter_key(filter), rules, types, asked)
 
     def make() -> ConvolutionPlan:
-        if gpu is not None and device == "cpu":
+        if gpu is None:
+            return _make_plan(tuple(shape), library.sample_type(described), filter, rules, *asked)
+        if device == "cpu":
             raise UsageError("The picture is on a GPU: use device 'auto' or 'cuda', or copy it to the host first.")
-        with nullcontext() if gpu is None else _on_gpu(gpu):
-            return plan(
-                tuple(described.shape),
-                library.sample_type(described),
-                filter=filter,
-                method=method,
-                stride=stride,
-                padding=padding,
-                border=border,
-                channels=channels,
-                luma=luma,
-                output_mode=output_mode,
-                threshold=threshold,
-                device=device if gpu is None else "cuda",
-                options=options,
-            )
+        with _on_gpu(gpu):
+            return _make_plan(tuple(shape), library.sample_type(described), filter, rules, method, "cuda", options)
 
     return PLANS.get(key, make)(image, out)
 
@@ -252,14 +228,30 @@ def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | 
         return chain.settled(library.native(image), sys.modules["cupy"])
 
 
+RULES = ("channels", "luma", "stride", "padding", "border", "output_mode", "threshold")
+"""The rules of a filter, by the names that `make_request` gives them."""
+
+
 def _make_plan(
-    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], method: str, device: str, options: Options
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    filter: Any,
+    rules: tuple[Any, ...],
+    method: str,
+    device: str,
+    options: Options | None,
 ) -> ConvolutionPlan:
-    if len(shape) == 4 and shape[0] < 1:
-        raise UsageError("A batch must have at least one picture.")
-    problem = request.picture_problem(picture_shape(shape), dtype)
-    choice = choose(method, device, problem)
-    return ConvolutionPlan(request, shape, problem.dtype, choice, options, asked_for=method)
+    try:
+        request = make_request(filter, **dict(zip(RULES, rules, strict=True)))
+        if len(shape) == 4 and shape[0] < 1:
+            raise UsageError("A batch must have at least one picture.")
+        options = DEFAULT_OPTIONS if options is None else options
+        if not isinstance(options, Options):
+            raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
+        choice = choose(method, device, request.picture_problem(picture_shape(shape), dtype))
+        return ConvolutionPlan(request, shape, dtype, choice, options, asked_for=method)
+    except EdgeconvError as error:
+        raise with_parameters(error) from error.__cause__
 
 
 def _filter_key(chosen: Any) -> Any:
@@ -289,14 +281,6 @@ def _sample_type(dtype: Any) -> np.dtype[Any]:
     except TypeError:
         raise UsageError(f"'{dtype}' is not a type of samples: use {listed(INPUT_DTYPES)}.") from None
     return kind
-
-
-def _checked(options: Options | None) -> Options:
-    if options is None:
-        return DEFAULT_OPTIONS
-    if not isinstance(options, Options):
-        raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
-    return options
 
 
 def _current_gpu(device: str) -> int | None:

@@ -157,7 +157,7 @@ def describe(filtered: Filtered, peak_bytes: int | None) -> figures.RunFigures:
     plan, phases = filtered.plan, filtered.watch.phases_seconds
     kernel, end_to_end = filtered.kernel, filtered.end_to_end
     problem, device = plan.problem, plan.processor
-    counts = cost.count_any(problem, stored=filtered.finished.dtype)
+    counts = cost.count(problem, stored=filtered.finished.dtype)
     speed = throughput = None
     if kernel is not None and end_to_end is not None:
         speed, throughput = figures.rates(problem, counts, kernel, end_to_end, filtered.roof)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
+from edgeconv.bench.lines import fetched_bytes
 from edgeconv.bench.record import Kind
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.exactness import Arithmetic, is_narrow
 from edgeconv.core.option import options_of
 from edgeconv.core.problem import Problem

@@ -35,10 +35,9 @@ from numpy.typing import NDArray
 from edgeconv.core import canny
 from edgeconv.core.canny import CANNY_DTYPES, CannySettings
 from edgeconv.core.choices import CHAINS, Border, Gradient, ThresholdRule
-from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.option import did_you_mean, listed
 from edgeconv.core.output import store, threshold_text
-from edgeconv.core.problem import PictureProblem, StoredMode
+from edgeconv.core.problem import PictureProblem, StoredMode, check_shape
 from edgeconv.errors import UsageError
 
 CHAIN_BORDER: Border = "replicate"
@@ -365,11 +364,7 @@ def chain_problem(shape: tuple[int, ...], dtype: Any, chain: Chain, output_mode:
     kind = np.dtype(dtype).newbyteorder("=")
     if kind.name not in CANNY_DTYPES:
         raise UsageError(f"'{chain.name}' needs pictures of {listed(CANNY_DTYPES)}, not {kind.name}.")
-    if len(shape) != 3 or shape[2] not in CHANNEL_COUNTS or min(shape) < 1:
-        raise UsageError(
-            f"A picture must be height × width × 3 (RGB, HWC) or height × width × 1 (grey), "
-            f"not {'×'.join(map(str, shape)) or 'a number'}."
-        )
+    check_shape(shape)
     if chain.has_hysteresis and (chain.low is None or chain.high is None):
         raise UsageError(
             f"Thresholds by the rule '{chain.rule}' depend on the picture, and a plan is made without one: "

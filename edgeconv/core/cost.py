@@ -35,8 +35,10 @@ class Counts(Part):
     """Nominal FLOPs per byte: left of the roofline's ridge for every 3×3 filter on three channels."""
 
 
-def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
-    """The work of `problem`; `stored` is the type of the output where a second pass gives another than the method."""
+def count(problem: Problem | ChainProblem, stored: np.dtype[Any] | None = None) -> Counts:
+    """The work of a problem; `stored` is the type of the output where a second pass gives another than the method."""
+    if isinstance(problem, ChainProblem):
+        return _count_chain(problem)
     out_samples = problem.output_bytes // problem.output_dtype.itemsize
     pixels = problem.output_height * problem.output_width
     in_group = problem.weights.shape[2]
@@ -47,7 +49,7 @@ def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
     return Counts(nominal, useful, fewest, nominal / fewest)
 
 
-def count_chain(problem: ChainProblem) -> Counts:
+def _count_chain(problem: ChainProblem) -> Counts:
     """The multiply-adds of a chain's smoothing and derivatives; neither thinning nor hysteresis is counted.
 
     Nominal are all places of a window, in every channel and direction; useful those whose weight is not zero. A
@@ -65,60 +67,19 @@ def count_chain(problem: ChainProblem) -> Counts:
     return Counts(nominal, useful, fewest, nominal / fewest)
 
 
-def count_any(problem: Problem | ChainProblem, stored: np.dtype[Any] | None = None) -> Counts:
-    """`count` of a convolution, `count_chain` of a chain."""
-    return count_chain(problem) if isinstance(problem, ChainProblem) else count(problem, stored)
-
-
 def touched_bytes(problem: Problem) -> int:
     """Bytes of the pixels that some window covers: a stride above 3 skips rows and columns."""
-    rows, columns = _touched_places(problem)
+    rows, columns = touched(problem)
     return rows.size * columns.size * problem.in_channels * problem.dtype.itemsize
 
 
-def _touched_places(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def touched(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows and columns under some window."""
     rows, columns = (
         touched_places(size, problem.stride, problem.padding, problem.border)
         for size in (problem.height, problem.width)
     )
     return rows, columns
-
-
-def fetched_bytes(problem: Problem, line_bytes: int) -> int:
-    """Bytes of the memory lines that hold a pixel under some window: the fewest, wherever in a line the picture starts.
-
-    Above a stride of 3 these are more than `touched_bytes`: memory gives whole lines, and what lies between two windows
-    of a row comes with them unless it fills lines of its own.
-    """
-    if problem.stride <= KERNEL_SIZE:
-        return touched_bytes(problem)
-    rows, columns = _touched_places(problem)
-    if not rows.size or not columns.size:
-        return 0
-    pixel_bytes = problem.in_channels * problem.dtype.itemsize
-    places, starts = columns * pixel_bytes, rows * (problem.width * pixel_bytes)
-    phases = range(0, line_bytes, problem.dtype.itemsize)
-    of_phase = {phase: _lines_of_row(places + phase, pixel_bytes, line_bytes) for phase in phases}
-    least = None
-    for shift in phases:
-        lines = sum(
-            int(count_of_rows) * of_phase[int(phase)]
-            for phase, count_of_rows in zip(*np.unique((starts + shift) % line_bytes, return_counts=True), strict=True)
-        )
-        begins = (starts + shift + places[0]) // line_bytes
-        ends = (starts + shift + places[-1] + pixel_bytes - 1) // line_bytes
-        lines -= int((begins[1:] == ends[:-1]).sum())  # a line that two rows share
-        least = lines if least is None else min(least, lines)
-    assert least is not None
-    return least * line_bytes
-
-
-def _lines_of_row(places: NDArray[np.intp], pixel_bytes: int, line_bytes: int) -> int:
-    """Lines that hold one of a row's pixels, which start at these bytes."""
-    first, last = places // line_bytes, (places + pixel_bytes - 1) // line_bytes
-    new = np.maximum(first[1:], last[:-1] + 1)  # a pixel may start in the line in which the one before ends
-    return int(last[0] - first[0] + 1 + (last[1:] - new + 1).sum())
 
 
 def useful_flops_per_pixel(weights: Weights, groups: int) -> int:

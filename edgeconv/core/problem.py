@@ -180,6 +180,15 @@ def weights_type(dtype: Any) -> np.dtype[Any]:
     return np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
 
 
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise UsageError for what is not the shape of a picture, HWC of one or three channels."""
+    if len(shape) != 3 or shape[2] not in CHANNEL_COUNTS or min(shape) < 1:
+        raise UsageError(
+            f"A picture must be height × width × 3 (RGB, HWC) or height × width × 1 (grey), "
+            f"not {'×'.join(map(str, shape)) or 'a number'}."
+        )
+
+
 def make_problem(
     shape: tuple[int, ...],
     dtype: Any,
@@ -199,11 +208,7 @@ def make_problem(
         raise UsageError(
             f"Pictures of type {kind.name} are not supported: convert to one of {', '.join(INPUT_DTYPES)}."
         )
-    if len(shape) != 3 or shape[2] not in CHANNEL_COUNTS or min(shape) < 1:
-        raise UsageError(
-            f"A picture must be height × width × 3 (RGB, HWC) or height × width × 1 (grey), "
-            f"not {'×'.join(map(str, shape)) or 'a number'}."
-        )
+    check_shape(shape)
     if shape[2] != weights.groups * weights.weights.shape[2]:
         raise UsageError(f"The weights are for {weights.groups * weights.weights.shape[2]} channels, not {shape[2]}.")
     if output_mode == "clip" and kind.kind == "f":

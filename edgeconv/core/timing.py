@@ -9,7 +9,8 @@ Percentiles are linear between closest ranks (NumPy's default). Noise is (p90 âˆ
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -122,18 +123,11 @@ class Stopwatch:
         self._clock = clock
         self.phases_seconds: dict[str, float] = {}
 
-    def phase(self, name: str) -> _Phase:
-        """A context manager that adds the time spent inside to `name`."""
-        return _Phase(self, name, self._clock)
-
-
-class _Phase:
-    def __init__(self, owner: Stopwatch, name: str, clock: Clock) -> None:
-        self._owner, self._name, self._clock = owner, name, clock
-
-    def __enter__(self) -> None:
-        self._started = self._clock()
-
-    def __exit__(self, *_: object) -> None:
-        phases = self._owner.phases_seconds
-        phases[self._name] = phases.get(self._name, 0.0) + self._clock() - self._started
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time that is spent inside the block to `name`."""
+        started = self._clock()
+        try:
+            yield
+        finally:
+            self.phases_seconds[name] = self.phases_seconds.get(name, 0.0) + self._clock() - started

@@ -206,9 +206,9 @@ def run_by_tiles(
         whole_seconds = time.perf_counter() - began
         samples = zip(*(filter.samples[full][1:] or filter.samples[full]), strict=True)
         kernel, end_to_end = (series_of(seconds, EVERY_TILE) for seconds in samples)
-        speed, throughput = figures.rates(plan.problem, cost.count_any(plan.problem), kernel, end_to_end, roof)
+        speed, throughput = figures.rates(plan.problem, cost.count(plan.problem), kernel, end_to_end, roof)
         is_chain = isinstance(problem, ChainProblem)
-        counts = cost.count_any(problem)
+        counts = cost.count(problem)
         record = report.RunReport(
             **header(),
             kind=report.KIND,
