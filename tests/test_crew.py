@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -11,10 +10,8 @@ from pathlib import Path
 
 import pytest
 from crew_units import Counted, Field
-from meet import join, patience, run_program, wait_until
-from problems import random_image
+from meet import join, run_program, wait_until
 
-import edgeconv
 from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew
 
@@ -215,17 +212,6 @@ ending.set()
 def test_a_child_that_is_forked_while_others_compile_can_compile() -> None:
     """The compiler's lock would stay locked in it for ever."""
     assert run_program(FORK_WHILE_COMPILING.format(tests=TESTS)).returncode == 0
-
-
-def square_rooted(size: int) -> bytes:
-    image = random_image(size, size, "float32")
-    result: bytes = edgeconv.convolve(image, "sobel", "sliding", device="cpu").tobytes()
-    return result
-
-
-def test_a_spawned_child_computes_the_same() -> None:
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert set(pool.map_async(square_rooted, [256] * 4).get(patience())) == {square_rooted(256)}
 
 
 EXIT = """

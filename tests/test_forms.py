@@ -14,7 +14,7 @@ from edgeconv.api.convolve import plan as plan_of
 from edgeconv.core import exactness, forms
 from edgeconv.core.choices import CHANNELS
 from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, WeightSet, custom_filter, named_filter, weight_set
-from edgeconv.core.lowering import lower
+from edgeconv.core.lowering import ROOT_OPERATIONS, lower, operation_bytes_per_pixel
 from edgeconv.core.problem import make_problem
 from edgeconv.methods import require
 from edgeconv.methods.cuda.sliding_arithmetic import form_for
@@ -51,6 +51,21 @@ def taken(name: str, channels: str, dtype: str = "uint8", stride: int = 1) -> tu
 )
 def test_which_forms_are_taken(name: str, channels: str, dtype: str, expected: tuple[str, ...]) -> None:
     assert taken(name, channels, dtype) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "dtype", "recomputes", "expected"),
+    [
+        ("laplacian8", "mix", "uint8", False, 2 * (2 + 9)),  # two sums of channels, nine taps, in 16 bits
+        ("kirsch", "each", "uint8", False, 2 * 3 * forms.RING_OPERATIONS),
+        ("sobel", "each", "float32", False, 4 * 3 * (12 + ROOT_OPERATIONS)),
+        ("robinson", "each", "float32", False, 4 * 3 * (4 * 6 + 4 + 3)),  # four directions, their sizes, the largest
+        ("robinson", "each", "float32", True, 4 * 3 * forms.DIFFERENCES_OPERATIONS),
+    ],
+)
+def test_operations_that_no_form_saves(name: str, channels: str, dtype: str, recomputes: bool, expected: int) -> None:
+    problem = make_problem((8, 8, 3), dtype, weight_set(named_filter(name), channels))
+    assert operation_bytes_per_pixel(problem, recomputes=recomputes) == expected
 
 
 def test_every_form_stands_in_the_table_once_and_a_plan_explains_those_that_it_took() -> None:

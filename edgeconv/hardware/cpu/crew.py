@@ -74,6 +74,7 @@ class NativeWork:
         `arguments` are by their places, without a gap; addresses among them belong to memory that the caller holds.
         `sleepers` is how many helpers the work is worth waking.
         """
+        self._code = code  # which lives as long as this
         self._asked, self._max_threads = asked, min(max_threads, MAX_THREADS)
         block = np.array([arguments[place] for place in sorted(arguments)], np.int64)
         address = block.ctypes.data
