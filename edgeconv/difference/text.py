@@ -22,7 +22,7 @@ Paragraphs = list[list[TextRow]]
 def number(value: float) -> str:
     """Integers in full, others with four significant digits."""
     if math.isinf(value) or math.isnan(value):
-        return {"inf": "infinite", "-inf": "-infinite"}.get(str(value), "NaN")
+        return {"inf": "infinity", "-inf": "−infinity"}.get(str(value), "NaN")
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
 
 

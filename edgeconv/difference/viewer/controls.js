@@ -15,17 +15,14 @@ function showLegend() {
   );
 }
 
-// Controls that a view does not need leave their place empty: the others stay where they are.
-const show = (id, shown) => byId(id).classList.toggle("absent", !shown);
-
 function setMode(name) {
   state.mode = name;
   byId(`mode-${name}`).checked = true;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   setBlinking(name === "blink" && !still);
   const compares = inputs().length > 0;
-  show("mix-label", compares && (name === "swipe" || name === "onion"));
-  show("blinking", compares && name === "blink");
+  byId("mix-label").hidden = !compares || (name !== "swipe" && name !== "onion");
+  byId("blinking").hidden = !compares || name !== "blink";
   showLegend();
   refit();
 }
