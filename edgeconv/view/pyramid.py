@@ -22,10 +22,9 @@ SMALLEST_SIDE = 32
 
 @dataclass(frozen=True, eq=False)
 class Pyramid:
-    """`levels[k]` has sides of 1/2^k: H×W×3 colours, or H×W classes where there is a `scale`."""
+    """`levels[k]`, H×W×3, has sides of 1/2^k."""
 
     levels: tuple[NDArray[np.uint8], ...]
-    scale: Scale | None = None
 
     @property
     def height(self) -> int:
@@ -40,11 +39,6 @@ class Pyramid:
     def level_for(self, zoom: float) -> int:
         """The smallest level with at least one pixel per screen pixel, at `zoom` screen pixels per picture pixel."""
         return max(level for level in range(len(self.levels)) if level == 0 or zoom * (1 << level) <= 1)
-
-    def part(self, level: int, rows: slice, columns: slice) -> NDArray[np.uint8]:
-        """A part of a level, H×W×3, 8-bit RGB."""
-        part = self.levels[level][rows, columns]
-        return part if self.scale is None else maps.heat(part, self.scale)
 
 
 def of_picture(pixels: NDArray[Any], low: float, high: float) -> Pyramid:
@@ -61,4 +55,4 @@ def of_classes(classes: NDArray[np.uint8], scale: Scale) -> Pyramid:
     levels = [classes]
     while max(levels[-1].shape) >= 2 * SMALLEST_SIDE:
         levels.append(maps.shrunk_map(levels[-1], 2))
-    return Pyramid(tuple(levels), scale)
+    return Pyramid(tuple(maps.heat(level, scale) for level in levels))

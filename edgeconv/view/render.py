@@ -72,8 +72,8 @@ class Layer:
     pyramid: pyramid.Pyramid
     pixels: NDArray[Any]
     """HWC with 1 or 3 channels, any type; of a map its classes, H×W."""
-    classes: tuple[int, ...] = ()
-    """Those that occur in a map."""
+    legend: tuple[tuple[str, str], ...] = ()
+    """Of a map: colour (`#rrggbb`) and label of each class that occurs."""
 
 
 @dataclass(frozen=True)
@@ -394,9 +394,10 @@ def _difference(left: Layer, right: Layer) -> tuple[Layer, Any]:
     require_same_layout(left.label, left.pixels, right.label, right.pixels)
     found = compare(ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)])
     counts = found.comparisons[0].judged.histogram
-    classes = tuple(index for index, count in enumerate(counts) if count)
+    classes = zip(found.scale.colours, found.scale.labels, counts, strict=True)
+    legend = tuple((f"#{bytes(colour).hex()}", label) for colour, label, count in classes if count)
     seen = maps.class_map(left.pixels, right.pixels)
-    return Layer(f"{right.label} − {left.label}", pyramid.of_classes(seen, found.scale), seen, classes), found
+    return Layer(f"{right.label} − {left.label}", pyramid.of_classes(seen, found.scale), seen, legend), found
 
 
 def _unreadable(error: EdgeconvError, request: ViewRequest) -> str | None:

@@ -133,7 +133,7 @@ def test_a_difference_is_seen_in_the_colours_of_its_class(canvas: Canvas) -> Non
     scale = scale_for("uint8")
     canvas.show_parts(mode="difference")
     canvas.show_parts(left=plain(1), right=plain(2))
-    canvas.show_parts(heat=Layer("", pyramid.of_classes(classes, scale), classes, (0, 3)))
+    canvas.show_parts(heat=Layer("", pyramid.of_classes(classes, scale), classes, (("#000000", "0"), ("#ff0000", "3"))))
     seen = drawn(canvas)
     assert tuple(seen[250, 350]) == scale.colours[3]
     assert tuple(seen[250, 200]) == scale.colours[0]

@@ -16,7 +16,7 @@ import pytest
 from problems import random_image
 from pytestqt.qtbot import QtBot
 
-from edgeconv import canny, convolve
+from edgeconv import convolve
 from edgeconv.core.progress import Stopped
 from edgeconv.core.records import fields_of
 from edgeconv.difference import figures
@@ -87,19 +87,6 @@ def test_the_output_is_that_of_convolve(picture: Path, method: str) -> None:
     expected = convolve(PIXELS, "sobel", method, device="cpu", channels="each", stride=2)
     assert np.array_equal(layer.pixels, expected)
     assert layer.label == f"sobel by {method} on CPU"
-
-
-@pytest.mark.parametrize("rules", [{}, {"thresholds": "9,90", "blur": 3}])
-def test_edges_by_canny_are_those_of_python(picture: Path, rules: dict[str, Any]) -> None:
-    service, parameters = work.RenderService(), Parameters(filter="canny", device="cpu", **rules)
-    found = answers(service, request_for(picture, parameters))
-    (layer,) = layers(found)
-    numbers = {"low": 9, "high": 90, "blur": 3} if rules else {}
-    assert np.array_equal(layer.pixels[:, :, 0], canny(PIXELS, **numbers))
-    record = only(found, "measured")[2]
-    assert record.throughput is not None
-    assert record.check.passed
-    assert service.output_name(str(picture), parameters).startswith("picture_canny_")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
@@ -302,7 +289,7 @@ def test_two_float_sides_are_shown_in_one_range(tmp_path: Path) -> None:
     np.save(path, random_image(20, 20, np.float32))
     left, right = layers(answers(work.RenderService(), request_for(path, mode="split")))
     low, high = left.pixels.min(), left.pixels.max()
-    shown = right.pyramid.part(0, slice(None), slice(None)).astype(float)
+    shown = right.pyramid.levels[0].astype(float)
     expected = np.rint((np.clip(right.pixels, low, high) - low) * (255 / (high - low)))
     assert np.abs(shown - expected).max() <= 1
 
@@ -336,6 +323,7 @@ def test_floats_have_steps_up_to_their_largest_size(tmp_path: Path, most: float)
     half = scale.threshold_at(work.FLOAT_POSITIONS // 2)
     assert half is not None
     assert half == pytest.approx(most / 2, rel=1e-3)
+    assert output_of(tmp_path / "in.npy", pixels, channels="each", output_mode="normalize").most == 1
     assert len(f"{half:e}".split("e")[0].rstrip("0")) <= 5, "four digits and the point"
 
 

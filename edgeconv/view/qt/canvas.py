@@ -341,4 +341,4 @@ class Canvas(QGraphicsView):
             half = round(self._area_width())
             painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
         elif self.mode == "difference" and self.heat is not None:
-            overlays.draw_legend(painter, self.heat, width, height)
+            overlays.draw_legend(painter, self.heat.legend, width, height)

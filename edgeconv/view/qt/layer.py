@@ -62,7 +62,7 @@ class LayerItem(QGraphicsItem):
         size = self._to_screen.m11() / self._density
         if size >= GRID_FROM:
             overlays.draw_grid(painter, self._target, visible)
-        if not layer.classes and size >= VALUES_FROM and visible.width() * visible.height() <= MAX_VALUES:
+        if not layer.legend and size >= VALUES_FROM and visible.width() * visible.height() <= MAX_VALUES:
             self._draw_values(painter, layer, visible)
 
     def _target(self, part: QRect) -> QRectF:
@@ -80,7 +80,7 @@ class LayerItem(QGraphicsItem):
         level = layer.pyramid.level_for(zoom)
         left, top = visible.left() >> level, visible.top() >> level
         right, bottom = (visible.right() >> level) + 1, (visible.bottom() >> level) + 1
-        pixels = layer.pyramid.part(level, slice(top, bottom), slice(left, right))
+        pixels = layer.pyramid.levels[level][top:bottom, left:right]
         target = self._target(QRect(left << level, top << level, (right - left) << level, (bottom - top) << level))
         if zoom < 1:
             sides = round(target.width()), round(target.height())
@@ -96,7 +96,7 @@ class LayerItem(QGraphicsItem):
         font.setPixelSize(max(6, round(min(zoom / (lines + 1.2), VALUES_PIXELS * self._density))))
         painter.setFont(font)
         width_of = cache(QFontMetricsF(font).horizontalAdvance)
-        shown = layer.pyramid.part(0, rows, columns).astype(np.int16)
+        shown = layer.pyramid.levels[0][rows, columns].astype(np.int16)
         bright = (shown.max(axis=2) + shown.min(axis=2)) // 2 > MIDDLE_GREY
         for row, line in enumerate(layer.pixels[rows, columns].tolist()):
             for column, values in enumerate(line):

@@ -11,8 +11,7 @@ from html import escape
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QStaticText, QTextOption
 
-from edgeconv.view.render import Layer
-
+Legend = tuple[tuple[str, str], ...]
 MARGIN, PADDING = 10, 8
 PLATE, PLATE_TEXT = QColor(20, 21, 23, 200), QColor("#f2f2f4")
 LEGEND_PLATE = QColor(84, 86, 92)
@@ -51,14 +50,9 @@ def draw_bar(painter: QPainter, x: int, height: int) -> None:
         painter.drawLine(tip, QPointF(x + side * 3, middle + 4))
 
 
-def draw_legend(painter: QPainter, heat: Layer, width: int, height: int) -> None:
+def draw_legend(painter: QPainter, legend: Legend, width: int, height: int) -> None:
     """A square and its |difference| for each class that occurs, at the bottom, in as many lines as they need."""
-    scale = heat.pyramid.scale
-    assert scale is not None
-    squares = (
-        f"<span style='color: {QColor(*scale.colours[each]).name()}'>■</span>&nbsp;{escape(scale.labels[each])}"
-        for each in heat.classes
-    )
+    squares = (f"<span style='color: {colour}'>■</span>&nbsp;{escape(label)}" for colour, label in legend)
     text = QStaticText(f"|difference| &nbsp; {' &nbsp; '.join(squares)}")
     text.setTextFormat(Qt.TextFormat.RichText)
     one_line = QTextOption()
