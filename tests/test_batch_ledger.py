@@ -228,20 +228,6 @@ def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, o
     assert f"unreadable: line 1 of {out / 'edgeconv-ledger.2-of-2.jsonl'}" in found.text
 
 
-def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Path) -> None:
-    """Whatever the clock says: a batch counts those before it. A count that somebody drove up does not run over."""
-    digests = ["first", "second", "third", "last"]
-    for share, digest in zip(((2, 2), (1, 2), (2, 2), (1, 1)), digests, strict=True):
-        with opened_ledger(tmp_path, share) as book:
-            book.append(a_row("a", digest))
-    assert [row.output_sha256 for row in ledger.read(tmp_path).rows] == digests
-    with (tmp_path / ledger.LEDGER_NAME).open("ab") as stream:
-        stream.write(a_row("a", "old").to_line(2**53 - 1))
-    with opened_ledger(tmp_path) as book:
-        book.append(a_row("a", "new"))
-    assert [row.output_sha256 for row in ledger.read(tmp_path).rows][-2:] == ["old", "new"]
-
-
 class Ahead(datetime):
     """The clock of a machine that is a month ahead of the others."""
 
@@ -250,17 +236,22 @@ class Ahead(datetime):
         return datetime.now(zone) + timedelta(days=30)
 
 
-def test_a_clock_that_is_ahead_makes_no_right_output_wrong(
-    photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+def test_of_rows_in_several_files_the_last_that_was_written_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(ledger, "datetime", Ahead)
-        for share in ((1, 2), (2, 2)):
-            run_here([photos], out, recursive=True, share=share)
-    draw("a.png")(photos, out)
-    assert run_here([photos], out, recursive=True, resume=True).done == 1
-    assert states(out) == {"same"}
-    assert run_here([photos], out, recursive=True, resume=True).skipped == 3
+    """Whatever the clock says: a batch counts those before it. A count that somebody drove up does not run over."""
+    digests = ["first", "second", "third", "last"]
+    for share, digest in zip(((2, 2), (1, 2), (2, 2), (1, 1)), digests, strict=True):
+        with monkeypatch.context() as patch, opened_ledger(tmp_path, share) as book:
+            if digest in ("first", "third"):
+                patch.setattr(ledger, "datetime", Ahead)
+            book.append(a_row("a", digest))
+    assert [row.output_sha256 for row in ledger.read(tmp_path).rows] == digests
+    with (tmp_path / ledger.LEDGER_NAME).open("ab") as stream:
+        stream.write(a_row("a", "old").to_line(2**53 - 1))
+    with opened_ledger(tmp_path) as book:
+        book.append(a_row("a", "new"))
+    assert [row.output_sha256 for row in ledger.read(tmp_path).rows][-2:] == ["old", "new"]
 
 
 def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path, out: Path) -> None:
