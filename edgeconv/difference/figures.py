@@ -90,10 +90,6 @@ class Allowance:
                 raise UsageError(f"--{name.replace('_', '-')} {value:g} is not a finite number from 0.")
         if self.ulp and np.dtype(dtype).kind == "u":
             raise UsageError(f"--ulp is for floats, and these are {np.dtype(dtype).name}: use --atol.")
-        if self.ignore_border and 2 * self.ignore_border >= min(shape[:2]):
-            raise UsageError(
-                f"--ignore-border {self.ignore_border} leaves nothing of {shape[1]}×{shape[0]} pixels: use less."
-            )
         for box in self.ignored_regions:
             if not (0 <= box.left <= box.right < shape[1] and 0 <= box.top <= box.bottom < shape[0]):
                 raise UsageError(
@@ -110,7 +106,7 @@ class Allowance:
         for box in self.ignored_regions:
             mask[box.top : box.bottom + 1, box.left : box.right + 1] = True
         if mask.all():
-            raise UsageError("--ignore leaves no pixel to judge: take a region out of its file.")
+            raise UsageError(f"--ignore and --ignore-border leave no pixel of {shape[1]}×{shape[0]}: ignore less.")
         return mask
 
 
