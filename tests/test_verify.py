@@ -39,12 +39,6 @@ def test_the_oracle_agrees_with_itself(dtype: str, mode: str) -> None:
     assert found.checked_share == 1.0
 
 
-def test_a_float_that_is_off_by_two_millionths_of_the_largest_is_found() -> None:
-    image, out, problem = solved("float32", "raw")
-    out[3, 4, 1] += 2e-6 * np.abs(out).max()
-    assert not check(image, out, problem).passed
-
-
 def test_nan_never_passes() -> None:
     image, out, problem = solved("float32", "raw")
     out[0, 0, 0] = np.nan
@@ -82,16 +76,6 @@ def test_values_past_the_range_of_their_type_warn_of_nothing(dtype: str, size: f
     plan = CpuSliding().prepare(problem, Options())
     plan.run(image, out)
     assert check(image, out, problem, plan.arithmetic).passed
-
-
-@pytest.mark.parametrize("weight", [3e6, 1e8, 1e30])
-def test_black_is_not_right_where_values_are_huge(weight: float) -> None:
-    image = random_image(16, 16, "uint8")
-    huge = np.zeros((1, 3, 1, 3, 3), np.float32)
-    huge[..., 1, 1] = weight
-    problem = make_problem(image.shape, "uint8", WeightSet(huge, groups=3), output_mode="abs")
-    assert not check(image, np.zeros_like(image), problem).passed
-    assert check(image, np.where(image > 0, 255, 0).astype(np.uint8), problem).passed
 
 
 @pytest.mark.parametrize("levels", [-1000, -2, -1, 1, 2, 1000])

@@ -1,7 +1,8 @@
-"""The Python door: `plan` and `convolve`, for the arrays that people have.
+"""A request made ready, run, timed and checked; and the Python door, `plan` and `convolve`, for the arrays people have.
 
-arrays.py      NumPy, CuPy, PyTorch, JAX, DLPack: where samples lie, new arrays, streams
-plan.py        a prepared filter, called from any thread
-cache.py       the plans that `convolve` remembers
-convolve.py    the two functions
+auto.py, doctor.py        which method and device; what works here
+workspaces.py             a request made ready for pictures of one shape: a method's plan for each thread and stream
+plan.py, arrays.py        the public plan, for arrays of NumPy, CuPy, PyTorch, JAX and DLPack
+convolve.py, cache.py     `plan`, `convolve`, `canny`, `chain`; the plans that `convolve` remembers
+check.py, measure.py      an output against the oracle; times and rates, which figures.py states as records
 """
