@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,13 +37,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("edgeconv.view.render.REST_SECONDS", 0.01)
         monkeypatch.setattr("edgeconv.view.render.BUDGET", Budget(min_samples=1, max_samples=2))
     monkeypatch.setattr(CpuDevice, "roof", lambda device: ROOF)
-
-
-@pytest.fixture(autouse=True)
-def _widgets_end_here() -> Iterator[None]:
-    """What a test leaves is collected on this thread: a widget that ends on one that computes ends the process."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture(autouse=True)
