@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
-from crew_units import Counted, Field
+from crew_units import Argument, Counted, Field, units
 from meet import join, run_program, wait_until
 
 from edgeconv.hardware import threads
-from edgeconv.hardware.cpu import crew
+from edgeconv.hardware.cpu import crew, jit
 
 TESTS = str(Path(__file__).parent)
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no crew")
@@ -27,6 +29,21 @@ def test_every_unit_is_done_once_each_time(asked: int, units: int) -> None:
         counted.work.run()
     assert counted.tally == [200] * units
     assert counted.workers <= set(range(asked))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_holds_its_code(threads: int) -> None:
+    """Whatever becomes of the caches in which code is kept: else a run would end the process."""
+    compiled = jit.compile_module(units(), jit.processor())
+    held = weakref.ref(compiled)
+    arguments = {Argument.UNITS: 1, Argument.BLOCK: 0}
+    work = crew.NativeWork(compiled, "count", arguments, 1, asked=threads, max_threads=threads)
+    del compiled
+    gc.collect()
+    assert held() is not None
+    del work
+    gc.collect()
+    assert held() is None
 
 
 def test_many_callers_at_once() -> None:
