@@ -331,15 +331,10 @@ class Passes:
         self.pool = ThreadPoolExecutor(threads)
         """Decodes chunks and compresses pieces."""
         self.chunks = self.decoded = self._done = 0
-        halo = Halo.of(problem)
-        self._windows, self._inside = [], []
-        for rows, columns in self.rectangles:
-            (down, rows_inside), (across, columns_inside) = (
-                halo.window(source.height, rows),
-                halo.window(source.width, columns),
-            )
-            self._windows.append((down, across))
-            self._inside.append(Rectangle(rows_inside, columns_inside))
+        halo, sizes = Halo.of(problem), (source.height, source.width)
+        found = [[halo.window(*pair) for pair in zip(sizes, spans, strict=True)] for spans in self.rectangles]
+        self._windows = [(rows, columns) for (rows, _), (columns, _) in found]
+        self._inside = [Rectangle(rows, columns) for (_, rows), (_, columns) in found]
 
     def each(self, what: str, handle: Callable[[Tile], None]) -> None:
         """Call `handle` for every rectangle in order. Raises whatever reading, filtering and `handle` raise."""
