@@ -103,7 +103,7 @@ function drawTile(of, level, row, column, origin, scale) {
   context.drawImage(coarse, place.x, place.y, width / shrink, height / shrink, x, y, right - x, bottom - y);
 }
 
-// Every channel's value in its pixel; in maps the difference.
+// Every channel's value in its pixel; in maps the difference, where there is one.
 function drawNumbers(of, pane, ratio, origin, scale, left, right) {
   const first = toPicture(pane, left, pane.y);
   const last = toPicture(pane, right, pane.y + pane.height);
@@ -138,7 +138,8 @@ function loadedTexts(of, x, y) {
   if (!values) return null;
   if (of.kind === "view") return values.map((channel) => valueText(channel[place]));
   const reference = valueTiles.get([state.setNumber, 0, row, column].join("-"));
-  return reference ? values.map((channel, c) => differenceText(reference[c][place], channel[place])) : null;
+  const differs = reference && values.some((channel, c) => magnitude(reference[c][place], channel[place]) > 0);
+  return differs ? values.map((channel, c) => differenceText(reference[c][place], channel[place])) : null;
 }
 
 // In maps: a ring around each region that is tiny on the screen, and the bounds of the one that was gone to.
