@@ -25,7 +25,7 @@ from edgeconv.core.filters import WeightSet, filter_names, named_filter, weight_
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.methods import method_names, require
+from edgeconv.methods import method_names, prepare, require
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.im2col import BAND_STEP, cublas_plan
@@ -55,7 +55,9 @@ class Way(NamedTuple):
     def plan(self, problem: Problem) -> Plan:
         if self.method == "cudnn" and (reason := libcudnn.unavailable_reason()):
             pytest.skip(reason)
-        return (self.made or require(self.method, "cuda").prepare)(problem, self.options)
+        if self.made is not None:
+            return self.made(problem, self.options)
+        return prepare(self.method, "cuda", problem, self.options)
 
 
 def in_bands(problem: Problem, options: Options) -> Plan:
@@ -147,7 +149,7 @@ def test_a_batch_in_one_launch_is_what_its_pictures_are_one_by_one(filters: int,
     problem = Case(RANDOM, "mix", dtype, "raw", border="reflect", filters=filters, in_channels=in_channels).problem()
     images = np.stack([image_of(problem, seed) for seed in range(3)])
     batch = require("sliding", "cuda").prepare(problem, Options(), 3)
-    assert batch is not None
+    assert batch.pictures == 3
     together = cupy.empty((3, *problem.output_shape), problem.output_dtype)
     batch.run(cupy.asarray(images), together)
     alone = plan_for_large(problem)

@@ -23,7 +23,7 @@ from edgeconv.api.convolve import PLANS
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError
-from edgeconv.methods import require
+from edgeconv.methods import prepare
 from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 
@@ -142,7 +142,7 @@ def _prepare(case: FuzzCase, problem: Problem) -> Plan:
         from edgeconv.methods.cuda.sliding_arithmetic import has_strips
 
         return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
-    return require(case.method, case.device, options).prepare(problem, options)  # type: ignore[arg-type]
+    return prepare(case.method, case.device, problem, options)  # type: ignore[arg-type]
 
 
 def _run_plan(case: FuzzCase, image: np.ndarray) -> tuple[np.ndarray, Plan]:
