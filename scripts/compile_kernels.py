@@ -12,13 +12,15 @@ NVRTC is not there.
 
 from __future__ import annotations
 
+import pickle
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -28,7 +30,6 @@ from edgeconv.core.optional import install
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError, one_line
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.methods import METHODS
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
@@ -36,13 +37,8 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 SOURCES_AT_ONCE = 4
 """That a process takes: one or two seconds of work, so that all end at nearly the same time."""
-MODULES_BESIDE_METHODS = (
-    "edgeconv.hardware.cuda.limits",
-    "edgeconv.methods.cuda.canny",
-    "edgeconv.bench.ladders.conv",
-    "edgeconv.bench.ladders.gemm",
-)
-
+VARIANTS = Path(__file__).resolve().parents[1] / "tests" / "kernel_variants.py"
+"""The program that finds all kernels."""
 
 FIGURES = {
     "registers": r"Used (\d+) registers",
@@ -78,10 +74,10 @@ class CompiledKernel:
 
 
 def every_variant() -> list[KernelVariant]:
-    """What all CUDA methods, the ladders and the measurement of the roof may ask for."""
-    modules = [entry.location.partition(":")[0] for entry in METHODS if entry.device == "cuda"]
-    listed = [import_module(name).variants() for name in (*modules, *MODULES_BESIDE_METHODS)]
-    return list(dict.fromkeys(variant for variants in listed for variant in variants))
+    """What plans of all CUDA methods, the ladders and the measurement of the roof ask for."""
+    done = subprocess.run([sys.executable, str(VARIANTS)], capture_output=True, check=True)
+    found: list[KernelVariant] = pickle.loads(done.stdout)
+    return found
 
 
 def parse_log(log: str, entry: str) -> dict[str, int]:

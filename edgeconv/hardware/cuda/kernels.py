@@ -3,8 +3,8 @@
 Kernels live in `.cu` files beside the Python that prepares them, are specialised by macros alone (`-DSTRIDE=2`), and
 are compiled by NVRTC through CuPy when a plan is prepared. What they share stands in `.cuh` files of the same folder,
 which are put in the place of their `#include "name.cuh"` before compiling: so CuPy's cache, which looks at the source
-alone, notices when a header changes. Each method module has a `variants()` that lists what it may ask for, so that a
-machine without a GPU can compile all of it and look for spills (scripts/compile_kernels.py).
+alone, notices when a header changes. What plans may ask for, a machine without a GPU can compile, to look for spills
+(scripts/compile_kernels.py).
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.canny import BLURS, CANNY_DTYPES, CannySettings
+from edgeconv.core.canny import BLURS, CannySettings
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.methods.base import AddressPlan, check_workspace
-from edgeconv.methods.cuda.kernel_args import WARP, Defines, unique
+from edgeconv.methods.cuda.kernel_args import WARP, Defines
 from edgeconv.methods.options import Options
 
 # --- kernels ----------------------------------------------------------------------------------------------------
@@ -106,19 +106,6 @@ def tile_variant(dtype: str, channels: int, settings: CannySettings) -> KernelVa
 def hysteresis_variant(entry: str, aligned: bool) -> KernelVariant:
     """A pass of the hysteresis; `aligned` where every row of the output starts on 16 bytes."""
     return KernelVariant("methods/cuda/canny_hysteresis.cu", entry, (("ALIGNED", int(aligned)),))
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """All kernels, for a machine without a GPU to compile."""
-    listed = [hysteresis_variant(entry, True) for entry in ("canny_label", "canny_join", "canny_expand")]
-    listed.append(hysteresis_variant("canny_expand", False))
-    for channels in (1, 3):
-        for l2 in (False, True):
-            for blur in BLURS:
-                settings = CannySettings(0, 0, l2, blur)
-                listed += [thin_variant(channels, settings, aligned) for aligned in (False, True)]
-                listed += [tile_variant(dtype, channels, settings) for dtype in CANNY_DTYPES]
-    return unique(listed)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------

@@ -36,9 +36,7 @@ from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
     response_count,
-    sample_problems,
     strided_geometry,
-    unique,
 )
 from edgeconv.methods.cuda.libcudnn import Algorithm, CudnnError, MathType
 from edgeconv.methods.options import Math, Options
@@ -62,13 +60,6 @@ def _stage_variant(problem: Problem, staged: np.dtype[Any], entry: str) -> Kerne
         ("RESPONSE_CHANNELS", response_count(problem)),
     )
     return KernelVariant("methods/cuda/epilogue.cu", entry, (*problem_defines(problem, staged), *shape))
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """Representative kernels, for a machine without a GPU to compile."""
-    problems = [problem for problem in sample_problems() if problem.dtype != np.float64]
-    kinds = [(_sample_type(math), entry) for math in ("fma", "half") for entry in ("stage", "epilogue")]
-    return unique([_stage_variant(problem, *kind) for problem in problems for kind in kinds])
 
 
 def _sample_type(math: Math) -> np.dtype[Any]:

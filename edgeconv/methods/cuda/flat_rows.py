@@ -11,7 +11,7 @@ Everything else, and arrays that start elsewhere, are for the other kernels of `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Literal
@@ -265,14 +265,6 @@ def flat_variant(problem: Problem, filter_: FlatFilter, tile: FlatTile, batch: b
     mends = (("MENDS", 1),) if problem.dtype.kind == "f" else ()
     defines = (*problem_defines(problem), *filter_.macros, *tile_macros, *mends, *batch_defines(batch))
     return KernelVariant("methods/cuda/flat_rows.cu", "flat_rows", defines)
-
-
-def flat_variants(problems: Iterable[Problem]) -> Iterator[KernelVariant]:
-    """The kernels of those that are flat rows, with every tile."""
-    for problem in problems:
-        filter_ = flat_filter(problem)
-        if filter_ is not None:
-            yield from (flat_variant(problem, filter_, tile) for tile in TILES[problem.dtype.itemsize])
 
 
 @dataclass

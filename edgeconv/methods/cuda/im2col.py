@@ -35,9 +35,7 @@ from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
     response_count,
     round_up,
-    sample_problems,
     strided_geometry,
-    unique,
 )
 from edgeconv.methods.options import Options
 
@@ -128,17 +126,6 @@ def epilogue_variant(problem: Problem) -> KernelVariant:
         ("RESPONSE_CHANNELS", responses),
     )
     return KernelVariant("methods/cuda/epilogue.cu", "epilogue", (*problem_defines(problem), *shape))
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """Representative kernels, for a machine without a GPU to compile."""
-    listed = []
-    for problem in sample_problems():
-        listed += [columns_variant(problem), epilogue_variant(problem)]
-        for part in gemm_parts(problem):
-            shapes = [resident_shape(part.problem, multiprocessors) for multiprocessors in (1 << 20, 1, 0)]
-            listed += [resident_variant(part.problem, shape, part.pitches) for shape in shapes]
-    return unique(listed)
 
 
 # --- one launch, bands of a block -------------------------------------------------------------------------------

@@ -27,9 +27,7 @@ from edgeconv.methods.cuda.kernel_args import (
     parts_of,
     problem_defines,
     response_count,
-    sample_problems,
     strided_geometry,
-    unique,
 )
 from edgeconv.methods.options import Options
 
@@ -115,20 +113,6 @@ def variant(problem: Problem, shape: ImplicitShape, aligned: bool, pitches: Pitc
         ("LEAD", lead_of(problem, aligned)),
     )
     return KernelVariant("methods/cuda/implicit.cu", "implicit", defines)
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """Representative kernels, for a machine without a GPU to compile."""
-    return unique(
-        [
-            variant(part.problem, shape_of(part.problem, multiprocessors), aligned, part.pitches)
-            for problem in sample_problems()
-            if problem.dtype != np.float64
-            for part in parts(problem)
-            for multiprocessors in (0, 1 << 20)  # so few that any picture is large, and so many that any is small
-            for aligned in ((False, True) if _may_be_aligned(part) else (False,))
-        ]
-    )
 
 
 def _may_be_aligned(part: BankPart) -> bool:

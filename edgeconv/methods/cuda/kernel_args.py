@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.exactness import needs_exact_root, sums_for
-from edgeconv.core.filters import RGB_CHANNELS, Filter, filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem, make_problem
-from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.core.problem import Problem
 
 if TYPE_CHECKING:
     from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
@@ -161,57 +159,3 @@ def launch_of(
 def round_up(value: int, multiple: int) -> int:
     """The least multiple that is not below `value`."""
     return -(-value // multiple) * multiple
-
-
-WIDE_SCALE = 1000.0
-"""What a named filter is multiplied by so that float32 does not hold the sums of a 16-bit picture."""
-
-
-def sample_problem(
-    chosen: str | Filter, channels: Any, dtype: str, scale: float = 1.0, in_channels: int = RGB_CHANNELS, **rules: Any
-) -> Problem:
-    """A small problem of some kind; only its kind matters."""
-    named = named_filter(chosen) if isinstance(chosen, str) else chosen
-    scaled = replace(named, kernels=named.kernels * np.float32(scale))
-    side = 16 * KERNEL_SIZE
-    return make_problem(
-        (side, side, in_channels), dtype, weight_set(scaled, channels, in_channels=in_channels), **rules
-    )
-
-
-def sample_problems() -> tuple[Problem, ...]:
-    """Problems that between them ask for every macro: what `variants()` of these methods compile without a GPU."""
-    problem = sample_problem
-    bank = filter_bank(("sobel-x", "sobel-y", "laplacian8", "emboss"))
-    large_bank = filter_bank((*("sobel-x", "emboss") * 12,))
-    return (
-        problem("laplacian8", "mix", "float32"),
-        problem("laplacian8", "mix", "float32", stride=2, border="replicate", output_mode="abs"),
-        problem("laplacian8", "mix", "float32", stride=3),
-        problem("laplacian8", "each", "uint8", output_mode="abs"),
-        problem("laplacian8", "mix", "uint8", border="reflect", output_mode="clip"),
-        problem("sobel", "mix", "uint8", output_mode="abs"),
-        problem("sobel", "luma", "uint16", border="reflect101", stride=2, output_mode="abs"),
-        problem("sobel", "each", "float16", output_mode="abs"),
-        problem("kirsch", "mix", "uint8", border="reflect101", output_mode="abs"),
-        problem("kirsch", "each", "uint16", stride=3, output_mode="clip"),
-        problem("kirsch", "luma", "float32", stride=2),
-        problem("laplacian8", "mix", "float16", border="replicate"),
-        problem("sobel", "mix", "uint8", stride=4),
-        problem("sobel", "each", "uint16", output_mode="abs"),
-        problem("laplacian8", "mix", "uint16", WIDE_SCALE, output_mode="clip"),
-        problem("sobel", "mix", "uint16", WIDE_SCALE, stride=2, output_mode="abs"),
-        problem("kirsch", "each", "uint16", WIDE_SCALE, stride=3),
-        problem("laplacian8", "mix", "uint8", in_channels=1, output_mode="abs"),
-        problem("sobel", "mix", "float32", in_channels=1, stride=2),
-        problem(bank, "mix", "float32", border="reflect"),
-        problem(bank, "each", "uint16", output_mode="abs"),
-        problem(large_bank, "mix", "float32"),
-        problem("laplacian8", "each", "float64"),
-        problem("sobel", "luma", "float64", stride=2, output_mode="abs"),
-    )
-
-
-def unique(variants: list[KernelVariant]) -> tuple[KernelVariant, ...]:
-    """Each variant once, in order."""
-    return tuple(dict.fromkeys(variants))

@@ -28,14 +28,13 @@ import numpy as np
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
-from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, named_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import AddressPlan, Method, Plan
 from edgeconv.methods.cuda import canny
-from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter, flat_variants
+from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter
 from edgeconv.methods.cuda.kernel_args import (
     WARP,
     BankPart,
@@ -48,9 +47,6 @@ from edgeconv.methods.cuda.kernel_args import (
     parts_of,
     picture_geometry,
     problem_defines,
-    sample_problem,
-    sample_problems,
-    unique,
 )
 from edgeconv.methods.cuda.sliding_arithmetic import (
     ARITHMETIC_NAMES,
@@ -63,7 +59,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     mends,
     overlaps,
 )
-from edgeconv.methods.cuda.sliding_bank import BankPlan, bank_variants
+from edgeconv.methods.cuda.sliding_bank import BankPlan
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
@@ -74,13 +70,6 @@ from edgeconv.methods.cuda.sliding_tiles import (
 from edgeconv.methods.options import Options
 
 DIRECT_THREADS = (32, 8)
-
-_FULL_SET = (RGB_CHANNELS, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
-_FRACTIONS = custom_filter(np.linspace(-1, 1, np.prod(_FULL_SET)).reshape(_FULL_SET), "fractions")
-"""A kernel of its own for every pair of channels."""
-_DIRECTIONS = named_filter("kirsch").kernels + np.linspace(0, 1, KERNEL_SIZE * KERNEL_SIZE).reshape(KERNEL_SIZE, -1)
-_NO_RING = Filter("no ring", _DIRECTIONS, "maximum", "eight directions without a structure", "no source")
-
 
 # --- kernels ----------------------------------------------------------------------------------------------------
 
@@ -142,65 +131,6 @@ def row_bytes(problem: Problem) -> tuple[int, int]:
         problem.width * problem.in_channels * problem.dtype.itemsize,
         problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
     )
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """Representative kernels, for a machine without a GPU to compile."""
-    tiled = (
-        sample_problem("laplacian8", "each", "uint16", output_mode="clip"),
-        sample_problem("sobel", "each", "uint16", output_mode="abs"),
-        sample_problem("scharr", "each", "uint8", output_mode="abs"),
-        sample_problem("laplacian8", "luma", "uint8", padding=0, output_mode="abs"),
-        sample_problem("sobel", "each", "uint8", stride=2, output_mode="abs"),
-        sample_problem("sobel", "each", "uint8", stride=2),
-        sample_problem("laplacian8", "each", "uint16", stride=3),
-        sample_problem("sobel", "each", "float32"),
-        sample_problem("laplacian8", "mix", "float16", stride=2),
-        sample_problem(_FRACTIONS, "mix", "uint8", output_mode="abs"),
-        sample_problem("kirsch", "each", "uint8", output_mode="abs"),
-        sample_problem("robinson", "each", "uint8", output_mode="clip"),
-        sample_problem("robinson", "mix", "uint8", output_mode="abs"),
-        sample_problem("sobel", "luma", "uint8", output_mode="abs"),
-        sample_problem("scharr", "mix", "uint16", output_mode="abs"),
-        sample_problem("laplacian8", "mix", "uint16", output_mode="clip"),
-        sample_problem("kirsch", "each", "uint8", stride=2, output_mode="abs"),
-        sample_problem(_FRACTIONS, "mix", "float64"),
-        sample_problem("sobel", "each", "float64", output_mode="abs"),
-        sample_problem("sobel", "mix", "float64"),
-        sample_problem("sobel", "luma", "float64"),
-        sample_problem("sobel", "mix", "float64", stride=2),
-        sample_problem("laplacian8", "mix", "float64", stride=3),
-        sample_problem("laplacian8", "mix", "float64", stride=4, border="reflect"),
-        sample_problem("sobel", "mix", "float64", stride=5),
-        sample_problem("sobel", "mix", "float64", in_channels=1),
-        sample_problem("kirsch", "each", "float16"),
-        sample_problem("robinson", "mix", "float32", output_mode="abs"),
-        sample_problem("kirsch", "luma", "float16", border="reflect"),
-        sample_problem("scharr", "mix", "float32"),
-        sample_problem("robinson", "luma", "uint8", stride=3, output_mode="abs"),
-        sample_problem("kirsch", "each", "float64"),
-        sample_problem("robinson", "mix", "float64", output_mode="abs"),
-        sample_problem("robinson", "luma", "float64", stride=2),
-        sample_problem("kirsch", "each", "float64", stride=3, in_channels=1),
-        sample_problem(_NO_RING, "each", "float64"),
-        sample_problem(_NO_RING, "each", "float32"),
-        sample_problem(_NO_RING, "each", "float16"),
-        sample_problem(_NO_RING, "each", "float16", stride=2),
-        sample_problem(_NO_RING, "luma", "uint8", output_mode="clip"),
-    )
-    problems = sample_problems()
-    parts = [part for problem in problems for part in direct_parts(problem)]
-    listed = [direct_variant(part.problem, pitches=part.pitches) for part in parts]
-    listed += [*flat_variants((*problems, *tiled)), *bank_variants()]
-    for problem in filter(has_strips, (*problems, *tiled)):
-        for aligned in (False, True):
-            listed.append(strip_variant(problem, tile_for(problem, aligned), aligned, aligned))
-    for problem in (problems[0], problems[3], problems[7]):
-        listed += [
-            direct_variant(problem, batch=True),
-            strip_variant(problem, tile_for(problem), True, True, batch=True),
-        ]
-    return unique(listed)
 
 
 # --- plans ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.exactness import own_arithmetic
-from edgeconv.core.filters import CHANNEL_COUNTS, filter_bank
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
@@ -26,7 +25,6 @@ from edgeconv.methods.cuda.kernel_args import (
     picture_geometry,
     pitches_of,
     problem_defines,
-    sample_problem,
 )
 
 
@@ -159,23 +157,6 @@ def bank_variant(problem: Problem, shape: BankShape, batch: bool = False) -> Ker
         *batch_defines(batch),
     )
     return KernelVariant("methods/cuda/sliding_bank.cu", "sliding_bank", defines)
-
-
-def bank_variants() -> list[KernelVariant]:
-    """Representative kernels, for a machine without a GPU to compile."""
-    problems = [sample_problem("laplacian8", "mix", "float32", stride=stride) for stride in (1, 2, 3)]
-    problems += [
-        sample_problem("sobel", "each", "uint8", output_mode="abs"),
-        sample_problem("laplacian8", "mix", "uint16", in_channels=1, output_mode="clip", border="replicate"),
-        sample_problem("sobel", "luma", "float16", stride=2),
-        sample_problem("sobel", "mix", "float64", border="reflect"),
-    ]
-    for filters in (16, 40, 64):
-        bank = filter_bank(("emboss",) * filters)
-        problems += [sample_problem(bank, "mix", "float32", in_channels=channels) for channels in CHANNEL_COUNTS]
-    doubles = filter_bank(("emboss",) * 16)
-    problems += [sample_problem(doubles, "mix", "float64", stride=stride) for stride in (1, 2, 3)]
-    return [bank_variant(problem, shape_for(problem)) for problem in problems]
 
 
 def bank_weights(problem: Problem, shape: BankShape) -> NDArray[Any]:

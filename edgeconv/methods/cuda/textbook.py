@@ -20,23 +20,14 @@ from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     blocks_over,
     problem_defines,
-    sample_problems,
     strided_geometry,
-    unique,
 )
-from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, Block, Options
+from edgeconv.methods.options import DEFAULT_BLOCK, Block, Options
 
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:
     """The kernel with thread blocks of `block` × `block`."""
     return KernelVariant("methods/cuda/textbook.cu", "textbook", (*problem_defines(problem), ("BLOCK", block)))
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """Representative kernels, for a machine without a GPU to compile."""
-    problems = sample_problems()
-    sides = [textbook_variant(problems[0], block) for block in BLOCKS]
-    return unique([*sides, *(textbook_variant(problem, DEFAULT_BLOCK) for problem in problems)])
 
 
 @dataclass
