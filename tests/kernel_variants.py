@@ -97,7 +97,8 @@ def prepare_all() -> None:
         yield from (*table.flat_works(), *table.implicit_works(), *table.library_works())
         several = [*table.GREY, *table.BANKS, *table.DOUBLES]
         yield from (Work(maker, case) for maker in (SLIDING, LARGE_SLIDING) for case in several)
-        yield from (Work(maker, case) for maker in (IM2COL, IMPLICIT, TEXTBOOK) for case in table.few_of(several))
+        yield from (Work(maker, case) for maker in (IM2COL, TEXTBOOK) for case in table.few_of(several))
+        yield from (Work(IMPLICIT, case) for case in table.few_of([*table.GREY, *table.BANKS]))
         for case in table.RULES:
             yield from (Work(IM2COL, case, Options(gemm="cublas")), Work(CUDNN, case))
         yield from (Work(SLIDING, replace(case, shape=(9, 48)), pictures=3) for case in table.BATCHES)
