@@ -23,7 +23,7 @@ from edgeconv.core.chains import Chain
 from edgeconv.core.filters import RGB_CHANNELS, Filter
 from edgeconv.core.option import listed
 from edgeconv.errors import ImageWriteError, MemoryLimitError, UsageError
-from edgeconv.io.decoding import failures, swap_red_and_blue
+from edgeconv.io.decoding import failures, opencv, swap_red_and_blue
 from edgeconv.io.files import is_standard_stream, write_bytes_atomically
 from edgeconv.io.formats import FORMATS, WRITTEN, Format, npy
 from edgeconv.io.formats.base import BadPicture
@@ -66,12 +66,19 @@ def encode_image(
     """
     if not isinstance(pixels, np.ndarray):
         raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
-    _check_shape(pixels, destination)
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
+        raise ImageWriteError(
+            f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
+        )
     entry = _format_for(pixels, destination, format)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
-    _check_fits(pixels, entry, destination)
-    with _told_about(pixels, entry, destination):
-        return _encode(pixels, entry, threads, quality, png_level)
+    with _encoding(pixels, entry, destination):
+        if entry.name == "NPY":
+            return npy.encode(pixels)
+        if entry.name == "PNG":
+            return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
+        flags = [] if quality is None else [getattr(opencv(), QUALITY_FLAGS[entry.name]), quality]
+        return _by_opencv("imencode", entry, _as_opencv_has_it(pixels), flags)
 
 
 def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
@@ -89,29 +96,16 @@ def encode_bank(
     entry = _format_for(output, destination, format)
     if entry.name not in ALL_OF_A_BANK:
         raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {filters}: use .tiff or .npy.")
-    _check_fits(output, entry, destination)
-    with _told_about(output, entry, destination):
+    with _encoding(output, entry, destination):
         if entry.name == "NPY":
             return npy.encode(output)
         pages = [_as_opencv_has_it(page) for page in pictures_of(output, filters)]
-        with failures("encoded", "use another format") as cv2:
-            done, encoded = cv2.imencodemulti(entry.suffixes[0], pages)
-        if not done:
-            raise BadPicture("it cannot be encoded", "use another format")
-        buffer: NDArray[np.uint8] = encoded
-        return buffer.data
+        return _by_opencv("imencodemulti", entry, pages, [])
 
 
-def _check_shape(pixels: NDArray[Any], destination: Path | str) -> None:
-    """Raise ImageWriteError for an array that is not a picture."""
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
-        raise ImageWriteError(
-            f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
-        )
-
-
-def _check_fits(pixels: NDArray[Any], entry: Format, destination: Path | str) -> None:
-    """Raise ImageWriteError where a format cannot hold samples of this type, or sides as long."""
+@contextmanager
+def _encoding(pixels: NDArray[Any], entry: Format, destination: Path | str) -> Iterator[None]:
+    """Refuse what the format cannot hold; failures of the encoder in the block become one line about `destination`."""
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
         able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
@@ -125,12 +119,6 @@ def _check_fits(pixels: NDArray[Any], entry: Format, destination: Path | str) ->
             f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
             f"(at most {entry.max_side:,}): use .tiff or .npy."
         )
-
-
-@contextmanager
-def _told_about(pixels: NDArray[Any], entry: Format, destination: Path | str) -> Iterator[None]:
-    """Failures of an encoder in the block become one line about `destination`."""
-    height, width = pixels.shape[:2]
     try:
         yield
     except BadPicture as bad:
@@ -142,17 +130,10 @@ def _told_about(pixels: NDArray[Any], entry: Format, destination: Path | str) ->
         ) from None
 
 
-def _encode(
-    pixels: NDArray[Any], entry: Format, threads: int | None, quality: int | None, png_level: int | None
-) -> bytes | memoryview:
+def _by_opencv(function: str, entry: Format, pixels: Any, flags: list[int]) -> memoryview:
     """A file's bytes. Raises BadPicture, MemoryError."""
-    if entry.name == "NPY":
-        return npy.encode(pixels)
-    if entry.name == "PNG":
-        return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
     with failures("encoded", "use another format") as cv2:
-        flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
-        done, encoded = cv2.imencode(entry.suffixes[0], _as_opencv_has_it(pixels), flags)
+        done, encoded = getattr(cv2, function)(entry.suffixes[0], pixels, flags)
     if not done:
         raise BadPicture("it cannot be encoded", "use another format")
     buffer: NDArray[np.uint8] = encoded

@@ -19,7 +19,7 @@ import stat
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -163,11 +163,6 @@ def parse_json(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def read_own_json(path: Path) -> Any:
-    """The contents of a JSON file that edgeconv itself writes. Raises OSError, ValueError."""
-    return parse_json(read_text(path, RECORD_BYTES))
-
-
 def special_file_problem(path: Path | str) -> str | None:
     """Why a file found by a search must not be read: a pipe, a socket or a device may never end."""
     try:
@@ -217,36 +212,18 @@ def write_bytes_atomically(
     The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError, and
     NameTakenError where the file exists and `replace` is not set.
     """
-    with prepared(path, data, replace=replace, mode_of=mode_of) as put:
-        put()
-
-
-@contextmanager
-def prepared(
-    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
-) -> Iterator[Callable[[], None]]:
-    """`write_bytes_atomically` in two steps: inside the block `data` is on the disk already, in a temporary file.
-
-    The block gets a function that moves it into place; unless that is called, the temporary file is removed.
-    """
     if is_standard_stream(path) or is_device(path):
-        yield lambda: write_directly(path, data)
+        write_directly(path, data)
         return
     with reporting_errors(path):
         if os.path.isdir(path):
             raise ImageWriteError(f"{path}: is a folder: name a file in it.")
         file = NewFile(path)
-
-    def put() -> None:
-        with reporting_errors(path):
-            file.put(replace)
-
-    try:
-        with reporting_errors(path):
+        try:
             file.fill(data, mode_of)
-        yield put
-    finally:
-        file.discard()
+            file.put(replace)
+        finally:
+            file.discard()
 
 
 def write_directly(path: Path | str, data: bytes | memoryview) -> None:
