@@ -10,16 +10,31 @@ import numpy as np
 from picture_files import noisy, png, png_chunk, png_head, pnm, saved, tiff
 from PIL import Image
 
+SUFFIX_OF = {
+    "JPEG": ".jpg",
+    "TIFF": ".tif",
+    "BigTIFF": ".tif",
+    "WebP": ".webp",
+    "BMP": ".bmp",
+    "NPY": ".npy",
+    "GIF": ".gif",
+}
+
 
 @dataclass(frozen=True)
 class BadFile:
     """A file to refuse, with words that its message must hold beside its name."""
 
     what: str
-    name: str
     data: bytes
     says: str
     remedy: str = "export or download it again"
+
+    @property
+    def name(self) -> str:
+        """A file name with the suffix of the format that is named first."""
+        named = (SUFFIX_OF[word] for word in self.what.split() if word in SUFFIX_OF)
+        return self.what.replace(" ", "-") + next(named, ".png")
 
 
 def _cut(data: bytes, share: float) -> bytes:
@@ -78,236 +93,180 @@ CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
 RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
 BAD_FILES = (
-    BadFile("empty", "empty.png", b"", "the file is empty (0 bytes)"),
-    BadFile("one byte", "one.png", b"\x89", "is not a picture that edgeconv reads", FORMATS),
-    BadFile("text called .png", "notes.png", b"Dear diary,\n", "is not a picture that edgeconv reads", FORMATS),
+    BadFile("empty", b"", "the file is empty (0 bytes)"),
+    BadFile("one byte", b"\x89", "is not a picture that edgeconv reads", FORMATS),
+    BadFile("text called .png", b"Dear diary,\n", "is not a picture that edgeconv reads", FORMATS),
+    BadFile("a HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "is HEIC, which edgeconv does not read", FORMATS),
+    BadFile("a PDF", b"%PDF-1.7\n" + bytes(64), "is PDF, which edgeconv does not read", FORMATS),
+    BadFile("a drawing", b"<svg xmlns=''/>", "is SVG, which edgeconv does not read", FORMATS),
+    BadFile("GIF cut in its header", GIF[:9], "the file is cut short"),
+    BadFile("GIF cut in its pixels", _cut(GIF, 0.8), "the file is cut short"),
+    BadFile("GIF without its trailer", GIF[:-1], "the file is cut short (no trailer"),
     BadFile(
-        "a HEIC", "phone.heic", b"\0\0\0\x18ftypheic" + bytes(64), "is HEIC, which edgeconv does not read", FORMATS
+        "GIF without a frame", b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b";", "is damaged or not complete"
     ),
-    BadFile("a PDF", "page.pdf", b"%PDF-1.7\n" + bytes(64), "is PDF, which edgeconv does not read", FORMATS),
-    BadFile("a drawing", "drawing.svg", b"<svg xmlns=''/>", "is SVG, which edgeconv does not read", FORMATS),
-    BadFile("GIF cut in its header", "a.gif", GIF[:9], "the file is cut short"),
-    BadFile("GIF cut in its pixels", "b.gif", _cut(GIF, 0.8), "the file is cut short"),
-    BadFile("GIF without its trailer", "c.gif", GIF[:-1], "the file is cut short (no trailer"),
-    BadFile(
-        "GIF without a frame",
-        "d.gif",
-        b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b";",
-        "is damaged or not complete",
-    ),
-    BadFile(
-        "moving GIF cut before its second frame", "e.gif", MOVING[: MOVING.index(b"two frames")], "or not complete"
-    ),
-    BadFile(
-        "GIF with data that ends early",
-        "f.gif",
-        GIF[: GIF.index(b"\x08\xff", 781) + 257] + b"\0;",
-        "it cannot be decoded",
-    ),
-    BadFile("PPM cut", "a.ppm", pnm(noisy())[:-1], "the file is cut short"),
-    BadFile("PPM of text of 0 pixels", "h.ppm", b"P3 0 4 255\n", "its header says 0×4 pixels"),
-    BadFile("PPM whose header is cut", "b.ppm", b"P6\n40 30", "the file is cut short"),
-    BadFile("PGM above its maximum", "c.pgm", b"P5 2 1 9\n\x09\x0a", "a sample is 10, and its header says 9 at most"),
-    BadFile(
-        "PGM of text above its maximum", "d.pgm", b"P2 2 1 9\n9 10\n", "a sample is 10, and its header says 9 at most"
-    ),
-    BadFile("PGM of words", "e.pgm", b"P2 2 1 9\nnine ten\n", "a sample is not a whole number"),
-    BadFile("PPM without a maximum", "f.ppm", b"P6 2 1 none\n" + bytes(6), "its header is not a PNM header"),
-    BadFile("PPM of text with a sample missing", "g.ppm", b"P3 1 1 255 1 2\n", "(1 samples are missing)"),
-    BadFile("JPEG 2000 cut", "a.jp2", JPEG_2000[:-1], "the file is cut short"),
-    BadFile("JPEG 2000 cut in its boxes", "b.jp2", JPEG_2000[:40], "the file is cut short"),
+    BadFile("moving GIF cut before its second frame", MOVING[: MOVING.index(b"two frames")], "or not complete"),
+    BadFile("GIF with data that ends early", GIF[: GIF.index(b"\x08\xff", 781) + 257] + b"\0;", "it cannot be decoded"),
+    BadFile("PPM cut", pnm(noisy())[:-1], "the file is cut short"),
+    BadFile("PPM of text of 0 pixels", b"P3 0 4 255\n", "its header says 0×4 pixels"),
+    BadFile("PPM whose header is cut", b"P6\n40 30", "the file is cut short"),
+    BadFile("PGM above its maximum", b"P5 2 1 9\n\x09\x0a", "a sample is 10, and its header says 9 at most"),
+    BadFile("PGM of text above its maximum", b"P2 2 1 9\n9 10\n", "a sample is 10, and its header says 9 at most"),
+    BadFile("PGM of words", b"P2 2 1 9\nnine ten\n", "a sample is not a whole number"),
+    BadFile("PPM without a maximum", b"P6 2 1 none\n" + bytes(6), "its header is not a PNM header"),
+    BadFile("PPM of text with a sample missing", b"P3 1 1 255 1 2\n", "(1 samples are missing)"),
+    BadFile("JPEG 2000 cut", JPEG_2000[:-1], "the file is cut short"),
+    BadFile("JPEG 2000 cut in its boxes", JPEG_2000[:40], "the file is cut short"),
     BadFile(
         "JPEG 2000 of five components",
-        "c.jp2",
         _with_byte(JPEG_2000, JPEG_2000.index(b"\xff\x51") + 39, 6),
         "5 components"[2:],
         "convert it to PNG or TIFF",
     ),
-    BadFile("AVIF cut", "a.avif", AVIF[:-1], "the file is cut short"),
-    BadFile("AVIF cut in its tables", "b.avif", AVIF[:80], "the file is cut short"),
-    BadFile("AVIF without sides", "c.avif", AVIF.replace(b"ispe", b"free"), "it holds no picture"),
-    BadFile(
-        "AVIF whose data is zero", "d.avif", AVIF[:-200] + bytes(200), "its compression (AV1)", "convert it to PNG"
-    ),
-    BadFile("PNG signature alone", "a.png", PNG[:8], "the file is cut short"),
-    BadFile("PNG cut in its header", "b.png", PNG[:30], "the file is cut short"),
-    BadFile("PNG cut in its pixels", "c.png", _cut(PNG, 0.5), "the file is cut short"),
-    BadFile("PNG without its last chunk", "d.png", PNG[:-12], "the file is cut short (no IEND"),
-    BadFile("PNG without its last byte", "e.png", PNG[:-1], "the file is cut short"),
-    BadFile("PNG with a changed pixel byte", "f.png", _with_byte(PNG, len(PNG) // 2), "chunk 'IDAT' is damaged"),
-    BadFile("PNG with a changed checksum", "g.png", _with_byte(PNG, -13), "chunk 'IDAT' is damaged"),
+    BadFile("AVIF cut", AVIF[:-1], "the file is cut short"),
+    BadFile("AVIF cut in its tables", AVIF[:80], "the file is cut short"),
+    BadFile("AVIF without sides", AVIF.replace(b"ispe", b"free"), "it holds no picture"),
+    BadFile("AVIF whose data is zero", AVIF[:-200] + bytes(200), "its compression (AV1)", "convert it to PNG"),
+    BadFile("PNG signature alone", PNG[:8], "the file is cut short"),
+    BadFile("PNG cut in its header", PNG[:30], "the file is cut short"),
+    BadFile("PNG cut in its pixels", _cut(PNG, 0.5), "the file is cut short"),
+    BadFile("PNG without its last chunk", PNG[:-12], "the file is cut short (no IEND"),
+    BadFile("PNG without its last byte", PNG[:-1], "the file is cut short"),
+    BadFile("PNG with a changed pixel byte", _with_byte(PNG, len(PNG) // 2), "chunk 'IDAT' is damaged"),
+    BadFile("PNG with a changed checksum", _with_byte(PNG, -13), "chunk 'IDAT' is damaged"),
     BadFile(
         "PNG whose checksum is right and whose pixels are not",
-        "h.png",
         png_head(40, 30) + png_chunk(b"IDAT", b"not what zlib writes") + png_chunk(b"IEND", b""),
         "it cannot be decoded",
     ),
     BadFile(
         "PNG with an unknown colour type",
-        "i.png",
         png_head(4, 4, colour_type=5) + png_chunk(b"IEND", b""),
         "its header is not a PNG header",
     ),
     BadFile(
         "PNG with hardly any pixel data",
-        "j.png",
         png_head(10_000, 10_000) + png_chunk(b"IDAT", b"x" * 100) + png_chunk(b"IEND", b""),
         "100 bytes of pixel data cannot hold 10,000×10,000 pixels",
     ),
-    BadFile(
-        "PNG of 0 pixels",
-        "k.png",
-        png_head(0, 10) + png_chunk(b"IEND", b""),
-        "its header says 0×10 pixels",
-    ),
-    BadFile("PNG with numbers for a chunk's name", "l.png", PNG[:33] + bytes(64), "there is no chunk at byte 33"),
-    BadFile("JPEG start alone", "a.jpg", JPEG[:3], "the file is cut short"),
-    BadFile("JPEG cut in its tables", "b.jpg", _cut(JPEG, 0.05), "the file is cut short (a segment"),
-    BadFile("JPEG cut in its pixels", "c.jpg", _cut(JPEG, 0.7), "the file is cut short (no end-of-image"),
-    BadFile("JPEG without its last byte", "d.jpg", JPEG[:-1], "the file is cut short (no end-of-image"),
-    BadFile("JPEG without its end marker", "e.jpg", JPEG[:-2], "the file is cut short (no end-of-image"),
-    BadFile("progressive JPEG cut between scans", "f.jpg", _cut(PROGRESSIVE, 0.6), "the file is cut short"),
-    BadFile("JPEG with a byte too many", "g.jpg", JPEG[:2] + b"\x00" + JPEG[2:], "is not a picture", FORMATS),
-    BadFile("JPEG with a wrong length", "h.jpg", JPEG[:5] + b"\x11" + JPEG[6:], "there is no marker at byte 21"),
-    BadFile(
-        "JPEG with a zero for a marker", "n.jpg", JPEG[:20] + b"\xff\0" + JPEG[20:], "there is no marker at byte 20"
-    ),
-    BadFile("JPEG with no frame", "i.jpg", b"\xff\xd8\xff\xd9", "it has no frame header"),
+    BadFile("PNG of 0 pixels", png_head(0, 10) + png_chunk(b"IEND", b""), "its header says 0×10 pixels"),
+    BadFile("PNG with numbers for a chunk's name", PNG[:33] + bytes(64), "there is no chunk at byte 33"),
+    BadFile("JPEG start alone", JPEG[:3], "the file is cut short"),
+    BadFile("JPEG cut in its tables", _cut(JPEG, 0.05), "the file is cut short (a segment"),
+    BadFile("JPEG cut in its pixels", _cut(JPEG, 0.7), "the file is cut short (no end-of-image"),
+    BadFile("JPEG without its last byte", JPEG[:-1], "the file is cut short (no end-of-image"),
+    BadFile("JPEG without its end marker", JPEG[:-2], "the file is cut short (no end-of-image"),
+    BadFile("progressive JPEG cut between scans", _cut(PROGRESSIVE, 0.6), "the file is cut short"),
+    BadFile("JPEG with a byte too many", JPEG[:2] + b"\x00" + JPEG[2:], "is not a picture", FORMATS),
+    BadFile("JPEG with a wrong length", JPEG[:5] + b"\x11" + JPEG[6:], "there is no marker at byte 21"),
+    BadFile("JPEG with a zero for a marker", JPEG[:20] + b"\xff\0" + JPEG[20:], "there is no marker at byte 20"),
+    BadFile("JPEG with no frame", b"\xff\xd8\xff\xd9", "it has no frame header"),
     BadFile(
         "JPEG of 12 bits",
-        "j.jpg",
         b"\xff\xd8\xff\xc1\x00\x0b\x0c\x00\x10\x00\x10\x01\x01\x11\x00\xff\xd9",
         "JPEG of 12 bits is not supported",
         "convert it to a 16-bit PNG or TIFF",
     ),
     BadFile(
         "JPEG with restart markers whose second half is zero and whose end is there",
-        "k.jpg",
         RESTARTING[: len(RESTARTING) // 2] + bytes(len(RESTARTING) // 2 - 2) + JPEG[-2:],
         "its compressed data is damaged (",
     ),
     BadFile(
         "JPEG with restart markers cut, with an end marker put behind",
-        "l.jpg",
         _cut(RESTARTING, 0.9) + JPEG[-2:],
         "of 39 restart markers are there",
     ),
     BadFile(
         "JPEG with a restart marker out of order",
-        "m.jpg",
         RESTARTING.replace(b"\xff\xd3", b"\xff\xd5", 1),
         "its restart markers are out of order",
     ),
-    BadFile("TIFF header alone", "a.tif", TIFF[:4], "the file is cut short (its directory"),
-    BadFile("TIFF cut in its pixels", "b.tif", _cut(TIFF, 0.5), "the file is cut short"),
-    BadFile("TIFF without its last byte", "c.tif", TIFF[:-1], "the file is cut short"),
-    BadFile("compressed TIFF cut", "d.tif", _cut(DEFLATED, 0.9), "the file is cut short"),
+    BadFile("TIFF header alone", TIFF[:4], "the file is cut short (its directory"),
+    BadFile("TIFF cut in its pixels", _cut(TIFF, 0.5), "the file is cut short"),
+    BadFile("TIFF without its last byte", TIFF[:-1], "the file is cut short"),
+    BadFile("compressed TIFF cut", _cut(DEFLATED, 0.9), "the file is cut short"),
     BadFile(
         "TIFF whose strips are garbage",
-        "e.tif",
         DEFLATED[:8] + b"\xff" * (len(DEFLATED) // 2) + DEFLATED[8 + len(DEFLATED) // 2 :],
         "it cannot be decoded",
     ),
-    BadFile(
-        "TIFF of JPEG XL",
-        "m.tif",
-        RARE,
-        "its compression (JPEG XL) is not supported here",
-        f"--tile 1024), or {CONVERT}",
-    ),
-    BadFile("deflated TIFF whose checksum is wrong", "l.tif", FLIPPED, "strip or tile 1 is damaged"),
-    BadFile("deflated TIFF whose strip is cut", "n.tif", _with_shorter_strip(DEFLATED), "strip or tile 1 is damaged"),
+    BadFile("TIFF of JPEG XL", RARE, "its compression (JPEG XL) is not supported here", f"--tile 1024), or {CONVERT}"),
+    BadFile("deflated TIFF whose checksum is wrong", FLIPPED, "strip or tile 1 is damaged"),
+    BadFile("deflated TIFF whose strip is cut", _with_shorter_strip(DEFLATED), "strip or tile 1 is damaged"),
     BadFile(
         "TIFF with a field twice",
-        "o.tif",
         tiff(noisy()).replace(struct.pack("<HH", 278, 4), struct.pack("<HH", 277, 4)),
         "its directory has field 277 twice",
     ),
     BadFile(
         "TIFF of whole 32-bit numbers",
-        "f.tif",
         tiff(noisy().astype(np.uint32)),
         "its layout (3 samples of 32 bits) is not supported",
         CONVERT,
     ),
     BadFile(
         "16-bit TIFF in planes",
-        "g.tif",
         tiff(noisy().astype(np.uint16), planar=2),
         "its layout (3 samples of 16 bits) is not supported",
         f"--tile 1024), or {CONVERT}",
     ),
     BadFile(
         "16-bit TIFF where white is zero",
-        "h.tif",
         tiff(noisy()[:, :, :1].astype(np.uint16), photometric=0),
         "its layout (1 samples of 16 bits) is not supported",
         CONVERT,
     ),
-    BadFile(
-        "TIFF in Lab", "i.tif", tiff(noisy(), photometric=8), "its colour space (photometric interpretation 8)", CONVERT
-    ),
-    BadFile(
-        "TIFF without strips",
-        "j.tif",
-        tiff(noisy()).replace(b"\x11\x01\x04\x00", b"\x12\x81\x04\x00"),
-        "where its pixels",
-    ),
+    BadFile("TIFF in Lab", tiff(noisy(), photometric=8), "its colour space (photometric interpretation 8)", CONVERT),
+    BadFile("TIFF without strips", tiff(noisy()).replace(b"\x11\x01\x04\x00", b"\x12\x81\x04\x00"), "where its pixels"),
     BadFile(
         "BigTIFF whose directory lies past any address",
-        "k.tif",
         b"II+\x00\x08\x00\x00\x00" + b"\xff" * 8 + bytes(64),
         "the file is cut short (its directory",
     ),
-    BadFile("WebP start alone", "a.webp", WEBP[:10], "is not a picture", FORMATS),
-    BadFile("WebP cut in its pixels", "b.webp", _cut(WEBP, 0.5), "the file is cut short"),
-    BadFile("WebP without its last byte", "c.webp", WEBP[:-1], "the file is cut short"),
-    BadFile("WebP with a chunk too long", "d.webp", WEBP[:18] + b"\x7f" + WEBP[19:], "chunk 'VP8 ' is not complete"),
-    BadFile("WebP without a picture", "e.webp", b"RIFF\x04\x00\x00\x00WEBP", "is cut short"),
+    BadFile("WebP start alone", WEBP[:10], "is not a picture", FORMATS),
+    BadFile("WebP cut in its pixels", _cut(WEBP, 0.5), "the file is cut short"),
+    BadFile("WebP without its last byte", WEBP[:-1], "the file is cut short"),
+    BadFile("WebP with a chunk too long", WEBP[:18] + b"\x7f" + WEBP[19:], "chunk 'VP8 ' is not complete"),
+    BadFile("WebP without a picture", b"RIFF\x04\x00\x00\x00WEBP", "is cut short"),
     BadFile(
         "WebP whose lossy picture ends in its header",
-        "f.webp",
         b"RIFF\x12\x00\x00\x00WEBPVP8 \x06\x00\x00\x00\x00\x00\x00\x9d\x01\x2a",
         "is cut short",
     ),
-    BadFile("BMP start alone", "a.bmp", BMP[:10], "is damaged or not complete"),
-    BadFile("BMP cut in its pixels", "b.bmp", _cut(BMP, 0.5), "the file is cut short"),
-    BadFile("BMP without its last byte", "c.bmp", BMP[:-1], "the file is cut short"),
-    BadFile("BMP of 7 bits", "d.bmp", _bmp_head(4, 4, 7), "is damaged or not complete"),
-    BadFile("NPY cut", "a.npy", _npy((40, 60, 3), "<f4", 100), "the file is cut short"),
-    BadFile("NPY header cut", "b.npy", _npy((4, 6, 3), "<f4", 0)[:20], "its NPY header is damaged"),
+    BadFile("BMP start alone", BMP[:10], "is damaged or not complete"),
+    BadFile("BMP cut in its pixels", _cut(BMP, 0.5), "the file is cut short"),
+    BadFile("BMP without its last byte", BMP[:-1], "the file is cut short"),
+    BadFile("BMP of 7 bits", _bmp_head(4, 4, 7), "is damaged or not complete"),
+    BadFile("NPY cut", _npy((40, 60, 3), "<f4", 100), "the file is cut short"),
+    BadFile("NPY header cut", _npy((4, 6, 3), "<f4", 0)[:20], "its NPY header is damaged"),
     BadFile(
         "NPY header without its closing brace",
-        "f.npy",
         _npy((4, 6, 3), "<f4", 288).replace(b"}", b" "),
         "its NPY header is damaged",
     ),
     BadFile(
         "NPY header nested deeper than the parser goes",
-        "g.npy",
         b"\x93NUMPY\x01\x00" + struct.pack("<H", 9_000) + b"(" * 9_000,
         "its NPY header is damaged",
     ),
-    BadFile("NPY of text", "c.npy", _npy((4,), "<U4", 64), "is not a picture", RESAVE),
-    BadFile("NPY of four dimensions", "d.npy", _npy((2, 2, 2, 3), "<f4", 96), "is not a picture", RESAVE),
-    BadFile("NPY in CHW", "e.npy", _npy((3, 4, 6), "<f4", 288), "is not a picture", RESAVE),
+    BadFile("NPY of text", _npy((4,), "<U4", 64), "is not a picture", RESAVE),
+    BadFile("NPY of four dimensions", _npy((2, 2, 2, 3), "<f4", 96), "is not a picture", RESAVE),
+    BadFile("NPY in CHW", _npy((3, 4, 6), "<f4", 288), "is not a picture", RESAVE),
     BadFile(
         "absurd PNG header",
-        "huge.png",
         png_head(900_000, 900_000) + png_chunk(b"IDAT", bytes(2**20)) + png_chunk(b"IEND", b""),
         "its header says 900,000×900,000 pixels",
         "raise --max-pixels",
     ),
     BadFile(
         "absurd BMP header",
-        "huge.bmp",
         _bmp_head(2_000_000, 2_000_000, 24) + bytes(64),
         "no side may be above 1,000,000",
         "cut it into parts",
     ),
     BadFile(
         "a side that no decoder takes",
-        "long.npy",
         _npy((1, 2_000_000, 3), "|u1", 6_000_000),
         "no side may be above 1,000,000",
         "cut it into parts",

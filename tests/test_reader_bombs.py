@@ -34,7 +34,7 @@ def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bombs")
     for bomb in BOMBS:
-        (made / bomb.name).write_bytes(bomb.make())
+        (made / bomb.what).write_bytes(bomb.make())
     return made
 
 
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ended(folder: Path) -> dict[str, tuple[str, str]]:
     jobs = []
     for bomb in BOMBS:
-        jobs.append((bomb.what, str(folder / bomb.name), False, bomb.need_bytes))
+        jobs.append((bomb.what, str(folder / bomb.what), False, bomb.need_bytes))
     return run_limited(jobs)
 
 
@@ -60,6 +60,6 @@ def test_no_bomb_does_harm_by_tiles(folder: Path) -> None:
     pytest.importorskip("tifffile")
     pytest.importorskip("pyvips")
     pytest.importorskip("zarr")
-    jobs = [(bomb.what, str(folder / bomb.name), True, bomb.need_bytes) for bomb in BOMBS]
+    jobs = [(bomb.what, str(folder / bomb.what), True, bomb.need_bytes) for bomb in BOMBS]
     for what, (word, said) in run_limited(jobs).items():
         assert word in ("read", "refused"), (what, word, said)
