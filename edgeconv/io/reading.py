@@ -6,6 +6,7 @@
                   one of which each entry is a grey is grey
                   8 bits give uint8, 16 bits uint16, floats their own type
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
+    read_header   size and type, before any pixel is decoded
     longest_side  what the header of a file says, no pixel read
 
 A header is read first and refused by its size before any pixel is decoded (decoding.py).
@@ -151,6 +152,22 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
             ) from None
 
 
+def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Header:
+    """Size and type of a picture file, whose structure is checked, before any pixel is decoded.
+
+    `name` is for messages. Raises ImageReadError, MemoryLimitError.
+    """
+    entry = _format_of(data, name)
+    try:
+        return entry.read_header(ByteSource(data, partial(_check_sides, rules.max_pixels)))
+    except BadPicture as bad:
+        raise _refused(name, entry, bad) from None
+    except MemoryError:
+        raise MemoryLimitError(
+            f"{name}: not enough memory to parse {len(data):,} bytes: use a smaller picture."
+        ) from None
+
+
 def decode_image(
     data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
 ) -> Picture:
@@ -158,11 +175,9 @@ def decode_image(
 
     `decoder` is tried first, once the structure of the file was checked.
     """
-    entry = _format_of(data, name)
-    header: Header | None = None
+    header, entry = read_header(data, name, rules), _format_of(data, name)
     said: tuple[str, ...] = ()
     try:
-        header = entry.read_header(ByteSource(data, partial(_check_sides, rules.max_pixels)))
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
             pixels, said = decode(data, entry, header)
@@ -170,7 +185,11 @@ def decode_image(
     except BadPicture as bad:
         raise _refused(name, entry, bad) from None
     except MemoryError:
-        raise _no_memory(name, header, len(data)) from None
+        needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
+        raise MemoryLimitError(
+            f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
+            "use a smaller picture."
+        ) from None
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
@@ -200,17 +219,6 @@ def _format_of(data: bytes, name: str) -> Format:
 def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
     kind = "" if entry is None else f"{entry.name}: "
     return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
-
-
-def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimitError:
-    """The error for a file that does not fit, by its pixels where its header was read."""
-    if header is None:
-        return MemoryLimitError(f"{name}: not enough memory to parse {file_bytes:,} bytes: use a smaller picture.")
-    needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
-    return MemoryLimitError(
-        f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
-        "use a smaller picture."
-    )
 
 
 def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
