@@ -334,7 +334,8 @@ def _inflates(stored: memoryview, most_bytes: int) -> bool:
     stream, given = zlib.decompressobj(), 0
     try:
         for position in range(0, len(stored), DEFLATED_BYTES):
-            given += len(stream.decompress(stored[position : position + DEFLATED_BYTES]))
+            piece = stored[position : position + DEFLATED_BYTES]
+            given += len(stream.decompress(piece, most_bytes + 1 - given))
             if stream.eof or given > most_bytes:
                 return True
     except zlib.error:
