@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from pathlib import Path
 
@@ -113,7 +112,6 @@ def test_standard_input_that_is_closed_or_broken(monkeypatch: pytest.MonkeyPatch
             read_image("-")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_a_command_whose_standard_input_is_closed(tmp_path: Path) -> None:
     done = shell('"$0" -m edgeconv resize - --sizes 8 <&-', cwd=tmp_path)
     assert (done.code, len(done.error_lines)) == (2, 1)

@@ -382,7 +382,6 @@ def test_what_an_encoder_raises_is_said(monkeypatch: pytest.MonkeyPatch) -> None
             encode_image(noisy(40, 60), "a.jpg")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
 def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
     target, link = tmp_path / "target.json", tmp_path / "link.json"
     target.write_bytes(b"old")

@@ -45,8 +45,6 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import SAID_NOTE, decode_image, read_image
 from edgeconv.options import GridAxes
 
-posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
-
 NPY = io.BytesIO()
 np.save(NPY, noisy())
 WHOLE = {
@@ -132,7 +130,6 @@ def test_an_endless_stream_of_no_format_is_told_by_its_first_bytes(end: str, mon
     assert stream.given <= 64
 
 
-@posix
 @pytest.mark.parametrize("device", few_then_slow(["/dev/zero", "/dev/urandom"]))
 def test_a_device(device: str, tmp_path: Path) -> None:
     for arguments in ((device,), ("-",)):
@@ -142,7 +139,6 @@ def test_a_device(device: str, tmp_path: Path) -> None:
         assert "is not a picture that edgeconv reads" in done.err
 
 
-@posix
 def test_a_named_pipe_and_a_device_are_read_as_far_as_they_go(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.png"
     os.mkfifo(pipe)
@@ -427,7 +423,6 @@ def test_an_odd_kernel_file_or_grid_is_refused_by_name(name: str, tmp_path: Path
     assert path.stem in str(raised.value)
 
 
-@posix
 @pytest.mark.parametrize("read", [read_kernel, read_toml])
 def test_a_pipe_or_a_device_is_no_kernel_and_no_grid(read: Callable[[Path], Any], tmp_path: Path) -> None:
     pipe, device = tmp_path / "pipe.json", tmp_path / "device.json"
@@ -438,7 +433,6 @@ def test_a_pipe_or_a_device_is_no_kernel_and_no_grid(read: Callable[[Path], Any]
             outcome(lambda path=path: read(path))
 
 
-@posix
 def test_a_record_may_come_through_a_pipe_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep, device = tmp_path / "deep.json", tmp_path / "device.json"
     deep.write_text("[" * DEEP)
