@@ -30,8 +30,9 @@ from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core import chains, cost, exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
+from edgeconv.core.option import AUTO
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import INPUT_DTYPES, Problem
 from edgeconv.core.records import header, to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import StopReason, Stopwatch, series_of
@@ -67,9 +68,14 @@ SAMPLED_SIDE, SAMPLED_PER_AXIS = 64, 5
 """`--check sample` compares squares of the output on a grid, corners, edges and centre among them."""
 FULL_SIDE = 256
 
-ROUNDS_BY_PLACE = {"opencv": "sliding", "cudnn": "implicit"}
-"""Methods that add the terms of a pixel in an order that depends on its place in the array, and what does not: OpenCV
-uses vector code along a row and scalar code at its end; cuDNN chooses its algorithm by the shape."""
+ROUNDS_BY_PLACE: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
+    ("cpu", "opencv"): (INPUT_DTYPES, "sliding"),
+    ("cuda", "cudnn"): (INPUT_DTYPES, "implicit"),
+    ("cuda", "sliding"): (("float16", "float32"), "implicit"),
+}
+"""Methods that add the terms of a pixel in an order that depends on its place in the array: for which samples, and what
+does not. OpenCV uses vector code along a row and scalar code at its end; cuDNN chooses its algorithm by the shape;
+`sliding` on CUDA takes other kernels where rows start on 16 bytes."""
 
 EVERY_TILE: StopReason = "every tile of the full size was taken"
 
@@ -146,7 +152,7 @@ def run_by_tiles(
         source = open_source(path, job.rules)
         resources.callback(source.close)
         problem = request.picture_problem((source.height, source.width, source.channels), source.dtype)
-        choice = choose(job.method, job.device, problem)
+        choice = settled(choose(job.method, job.device, problem), job.method, problem)
         finished_dtype = request.output_dtype(source.dtype)
         fits_tiff = source.format == "TIFF" and finished_dtype != np.float16
         target = output_path(job, choice.method, "tiff" if fits_tiff else "zarr", (".zarr",))
@@ -285,15 +291,25 @@ def refuse_seams(choice: Choice, problem: Problem | ChainProblem, plan: Prepared
     Exact sums are the same in any order, and so is a root that is rounded to 8 bits: the root of a whole number n is no
     nearer to k + ½ than 1 / (8k + 4).
     """
-    if choice.method not in ROUNDS_BY_PLACE or isinstance(problem, ChainProblem):
+    dtypes, other = ROUNDS_BY_PLACE.get((choice.device, choice.method), ((), ""))
+    if problem.dtype.name not in dtypes or isinstance(problem, ChainProblem):
         return
     is_rooted = problem.combine == "magnitude" and problem.output_dtype != np.uint8
     if is_rooted or not exactness.is_exact(problem, plan.method_plan.arithmetic):
         raise UsageError(
             f"With method '{choice.method}' the rounding of these sums depends on a pixel's position in the array, so "
-            f"tiles would differ from the whole picture in the last bit: use --method {ROUNDS_BY_PLACE[choice.method]},"
-            " or leave out the tile options."
+            f"tiles would differ from the whole picture in the last bit: use --method {other}, or leave out the tile "
+            "options."
         )
+
+
+def settled(choice: Choice, asked_for: str, problem: Problem | ChainProblem) -> Choice:
+    """The choice, or for `auto` what adds in one order everywhere."""
+    dtypes, other = ROUNDS_BY_PLACE.get((choice.device, choice.method), ((), ""))
+    if asked_for != AUTO or problem.dtype.name not in dtypes or isinstance(problem, ChainProblem):
+        return choice
+    why = f"the rounding of {choice.method} depends on a pixel's position, so tiles would differ in the last bit"
+    return Choice(other, choice.device, why)
 
 
 def _load_everything(source: TileSource, trial: WindowFilter, problem: Problem | ChainProblem, choice: Choice) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,12 +11,13 @@ from edgeconv.api.auto import Choice
 from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
+from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
 from edgeconv.run.rectangles import TilePlan
 from edgeconv.run.sources import open_source
 from edgeconv.run.sources.base import TileSource
-from edgeconv.run.tiles import Clock, Passes, Tile, WindowFilter
+from edgeconv.run.tiles import Clock, Passes, Tile, WindowFilter, refuse_seams
 
 
 class ArraySource(TileSource):
@@ -103,3 +105,14 @@ def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
     if len(differs):
         place = tuple(differs[0].tolist())
         raise AssertionError(f"{len(differs)} samples differ, first {place}: {got[place]} and not {expected[place]}")
+
+
+def shows_seams(request: Request, method: str, dtype: Any, device: DeviceName = "cpu") -> bool:
+    """Whether a method is refused, as its tiles might differ from the whole."""
+    work = WindowFilter(request, Choice(method, device, "drawn"), Options(), np.dtype(dtype), Clock())
+    plan = work.plan((64, 64, 3))
+    try:
+        refuse_seams(Choice(method, device, "drawn"), plan.problem, plan)
+    except UsageError:
+        return True
+    return False

@@ -7,7 +7,7 @@ import pytest
 from canny_pictures import picture_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pieces import ArraySource, assert_same, by_tiles, by_whole
+from pieces import ArraySource, assert_same, by_tiles, by_whole, shows_seams
 from problems import random_image
 from selection import few_then_slow
 
@@ -19,25 +19,21 @@ from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
-from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
-from edgeconv.methods.options import Options
-from edgeconv.run.tiles import Clock, WindowFilter, refuse_seams
+from edgeconv.run.tiles import settled
 
 SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
 FILTERS = (*filter_names(), RANDOM_KERNEL, ["sobel-x", "sobel-y"], ["sobel", "scharr"])
 
 
-def shows_seams(request, method: str, dtype) -> bool:
-    """Whether a method is refused, as its tiles might differ from the whole."""
-    work = WindowFilter(request, Choice(method, "cpu", "drawn"), Options(), np.dtype(dtype), Clock())
-    plan = work.plan((64, 64, 3))
-    try:
-        refuse_seams(Choice(method, "cpu", "drawn"), plan.problem, plan)
-    except UsageError:
-        return True
-    return False
+def test_auto_on_a_gpu_takes_what_adds_in_one_order_everywhere():
+    sliding = Choice("sliding", "cuda", "the default")
+    for dtype in INPUT_DTYPES:
+        problem = make_request("sobel").problem((64, 64, 3), np.dtype(dtype))
+        other = "implicit" if dtype in ("float16", "float32") else "sliding"
+        assert settled(sliding, "auto", problem).method == other
+        assert settled(sliding, "sliding", problem) is sliding
 
 
 @pytest.mark.parametrize("part", few_then_slow(range(4)))
