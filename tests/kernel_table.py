@@ -287,7 +287,7 @@ def rows_anywhere() -> list[Work]:
     works, properties = [], []
     for sums, border in product(SUMS, BORDERS):
         strides = sums.strides if sums.strides == (1,) else (*sums.strides[-2:], APART)
-        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40), STARTS, strict=False):
+        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40, 140, 140), STARTS, strict=False):
             rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
             works.append(Work(LARGE_SLIDING, rules, offset_samples=offset))
             properties.append((rules.dtype, sums.name.split()[0], stride, border, width))
@@ -296,7 +296,7 @@ def rows_anywhere() -> list[Work]:
 
 APART = 5
 """A stride at which strips do not read every row."""
-STARTS = ((3, 1), (131, 0), (261, 5))
+STARTS = ((3, 1), (131, 0), (261, 5), (4, 3), (16, 0))
 """Widths, from a window to several tiles, and where arrays start: in samples past an aligned address."""
 
 

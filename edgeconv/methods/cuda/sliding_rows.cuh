@@ -6,10 +6,10 @@
 // slot, the row's lead:
 //
 //     ALIGNED_IN 1     LEAD, the same for all, known to the compiler: lanes read up to 16 bytes at a time
-//     ALIGNED_IN 0     0 to 127, kept beside the slots: lanes read words and shift them (Row)
+//     ALIGNED_IN 0     0 to 127, from the row's address: lanes read words and shift them (Row)
 //
-// A chunk that holds nothing of the picture becomes zeros. What else stands outside the picture is put into the slot after
-// the row has arrived, from its other samples. Output rows too are staged as they will lie in their chunks, and leave as
+// A row above or below the picture is zeros, or another row of it. What stands left and right of the picture is put into the
+// slot after the row has arrived, from its other samples. Output rows too are staged as they will lie in their chunks, and leave as
 // whole ones; the samples before the first and after the last of them go one by one.
 //
 // Included by sliding.cu, after the constants that say how rows and steps lie.
@@ -59,6 +59,7 @@ struct Span {
     long long first;  // byte of the row where the span starts; negative left of the picture
     int from, to;
     int before, after;
+    int fetched;  // `to`; so far negative that no chunk is copied where nothing of the row is within the span
 };
 __device__ __forceinline__ Span span_of(int first_x, const Geometry &size) {
     Span span;
@@ -70,6 +71,7 @@ __device__ __forceinline__ Span span_of(int first_x, const Geometry &size) {
     span.to = static_cast<int>(min(max(row_bytes - span.first, 0ll), bytes));
     span.before = span.from / SAMPLE_BYTES;
     span.after = columns * CHANNELS - span.to / SAMPLE_BYTES;
+    span.fetched = span.from < span.to ? span.to : -CHUNK;
     return span;
 }
 
@@ -82,7 +84,7 @@ __device__ __forceinline__ void fetch_inner_row(SharedAddress slot, const unsign
         ALIGNED_IN ? start_and_lane - LEAD % CHUNK : reinterpret_cast<const unsigned char *>(address & ~15ull);
     const unsigned low = static_cast<unsigned>(address) - lane * CHUNK;
     const SharedAddress to = slot + lane * CHUNK + (ALIGNED_IN ? LEAD / CHUNK * CHUNK : low % LINE / CHUNK * CHUNK);
-    const int end = span.to + (ALIGNED_IN ? LEAD % CHUNK : static_cast<int>(low % CHUNK));
+    const int end = span.fetched + (ALIGNED_IN ? LEAD % CHUNK : static_cast<int>(low % CHUNK));
 #pragma unroll
     for (int i = 0; i < MOST_FETCHED; i += WARP * CHUNK)
         if (i + lane * CHUNK < end) copy_chunk(to + i, from + i);
@@ -96,7 +98,7 @@ __device__ __forceinline__ void fetch_any_row(unsigned char *slot, int source, c
     const unsigned char *const picture = reinterpret_cast<const unsigned char *>(image);
     const unsigned char *const end = picture + size.height * row_bytes, *const start = picture + (source * row_bytes + span.first);
     const int lead = ALIGNED_IN ? LEAD : static_cast<int>(reinterpret_cast<unsigned long long>(start) % LINE);
-    const int last = lead + span.to;
+    const int last = lead + span.fetched;
 #pragma unroll 1
     for (int at = (lead + span.from) / CHUNK * CHUNK + lane * CHUNK; at < last; at += WARP * CHUNK) {
         const unsigned char *const from = start + (at - lead);
