@@ -35,7 +35,7 @@ def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: 
 def test_what_others_took_of_the_cores(device: str, busy: float, own: float, share: float, flagged: bool) -> None:
     found = seen(device, busy=busy, own=own)
     assert found.others_busy_share == pytest.approx(share)
-    assert found.flags == ([f"other processes used the CPU: {share:.0%} of the cores"] if flagged else [])
+    assert found.flags == ([f"other processes used the CPU: {100 * share:g} % of the cores"] if flagged else [])
 
 
 @pytest.mark.parametrize(
