@@ -1,9 +1,8 @@
 // im2col and GEMM in one launch: every block has a band of columns, small enough that all of them stay in the L2.
 //
 // A block writes the columns of TILE output pixels to its part of the workspace, waits, multiplies them from there, and
-// goes on to its next tile. The columns are as real as in im2col.cu (the same function writes them), but they
-// are written over before they have to leave the L2, and the launches and the half-empty ends of many
-// small bands fall away.
+// goes on to its next tile. The columns are as real as in im2col.cu (the same function writes them), but they are
+// written over before they leave the L2, and launches and half-empty ends of many small bands fall away.
 //
 // Macros that decide what is computed, beside those of responses.cuh:
 //     COLUMN    uint8 uint16 float16 float32    type of the columns

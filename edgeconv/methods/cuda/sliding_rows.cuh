@@ -8,9 +8,8 @@
 //     ALIGNED_IN 1     LEAD, the same for all, known to the compiler: lanes read up to 16 bytes at a time
 //     ALIGNED_IN 0     0 to 127, from the row's address: lanes read words and shift them (Row)
 //
-// A row above or below the picture is zeros, or another row of it. What stands left and right of the picture is put into the
-// slot after the row has arrived, from its other samples. Output rows too are staged as they will lie in their chunks, and leave as
-// whole ones; the samples before the first and after the last of them go one by one.
+// A row above or below the picture is zeros, or another row of it; what stands left and right is put into the slot after the
+// row has arrived. Output rows are staged as they will lie in their chunks; samples beside whole chunks go one by one.
 //
 // Included by sliding.cu, after the constants that say how rows and steps lie.
 
