@@ -93,7 +93,7 @@ def read_bmp(feed: ByteSource) -> Header:
     ((decoder, _, start, arguments),) = image.tile
     if decoder == "raw":
         needed = stop = start + arguments[1] * height
-    else:  # what it says of its length is no more than a hint
+    else:  # the length that it states is only a hint
         (stored,) = feed.unpack("<I", 34)
         needed = start + stored
         stop = max(needed, start + RUN_BYTES * (width + 1) * (height + 1))

@@ -1,7 +1,7 @@
-"""How CUDA `sliding` cuts a picture into strips: a rule of twelve tiles, and the height of a strip.
+"""How CUDA `sliding` cuts a picture into strips: a rule of a few tiles, and the height of a strip.
 
-Nothing here changes a result, only its speed. The tiles were measured on one NVIDIA H200 and one H100; of the GPU the
-height of a strip depends on how many warps run at once.
+Nothing here changes a result, only its speed. The tiles were measured on one NVIDIA H100; the height of a strip depends
+on how many warps the GPU runs at once.
 """
 
 from __future__ import annotations
