@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from jitter import MAX_SECONDS_A_TEST, Jitter
 from meet import wait_until
 from optional import OTHERS, absences
+from processor_time import ProcessorTime
 from qt_here import qt_reason
 from selection import part_of
 
@@ -176,7 +177,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Delay where that is asked for: see jitter.py."""
+    """Count processor time (processor_time.py); delay where that is asked for (jitter.py)."""
+    config.pluginmanager.register(ProcessorTime())
     if config.getoption("--jitter") is not None:
         seed, _, seconds = config.getoption("--jitter").partition(":")
         config.pluginmanager.register(Jitter(int(seed), float(seconds or MAX_SECONDS_A_TEST)))

@@ -1,0 +1,50 @@
+"""The processor time of each test file, its children's with it: to read, at the end of a run; no test judges it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+KEY, SHOWN = "processor_seconds", 15
+
+
+def _seconds() -> float:
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+class ProcessorTime:
+    """Notes in each report what its phase took, as a property that xdist hands on; adds it up where all reports are."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """What a test takes with its fixtures; a child counts in the test in which it has ended."""
+        self.started = _seconds()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Iterator[None]:
+        """The phase that has just ended."""
+        report = yield
+        now = _seconds()
+        report.user_properties.append((KEY, now - self.started))
+        self.started = now
+        return report
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The files with the most, and the sum of all."""
+        spent: Counter[str] = Counter()
+        for reports in terminalreporter.stats.values():
+            for report in reports:
+                for key, value in getattr(report, "user_properties", ()):
+                    if key == KEY:
+                        spent[report.nodeid.partition("::")[0]] += value
+        if spent:
+            terminalreporter.section("processor time")
+            for name, seconds in spent.most_common(SHOWN):
+                terminalreporter.line(f"{seconds:7.1f} s {name}")
+            terminalreporter.line(f"{sum(spent.values()):7.1f} s {len(spent)} files")
