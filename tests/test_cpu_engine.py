@@ -209,13 +209,13 @@ def test_a_weight_that_differs_in_its_last_bit_is_not_collapsed():
         *((scale, "uint16") for scale in (1, 3640, 3641, -3641)),
     ],
 )
-def test_sums_are_held_by_a_type_that_is_exact(scale, dtype):
+@pytest.mark.parametrize("method", [SLIDING, IM2COL, require("opencv", "cpu")], ids=["sliding", "im2col", "opencv"])
+def test_sums_are_held_by_a_type_that_is_exact(method, scale, dtype):
     """All pixels white drives every sum to its limit: 16 bits end between 14 and 15, 32 bits between the last two."""
     weights = np.full((1, 3, 1, 3, 3), scale, np.float32)
     problem = make_problem((6, 90, 3), dtype, WeightSet(weights, groups=3))
-    plan = SLIDING.prepare(problem, Options())
     white = np.full(problem.input_shape, np.iinfo(dtype).max, dtype)
-    assert_right(run_on_host(plan, white, problem))
+    assert_right(run_on_host(method.prepare(problem, Options()), white, problem))
 
 
 @EACH

@@ -86,8 +86,12 @@ CASES = (
         CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3),
         *(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
     ),
+    tuple(CannyCase("noise", (130, 200), CannySettings(100, 900), seed=seed) for seed in (4, 6, 9, 17, 57)),
     (CannyCase("spiral", (200, 150), CannySettings(100, 300)), CannyCase("comb", (131, 193), CannySettings(100, 300))),
 )
+"""Each place of the right edge; small heights, samples of 16 bits, batches; pieces of edges that only the corner of a
+tile joins to a strong one, to the lower left and right in three tiles of a row (found by taking single contacts away);
+and paths through all tiles."""
 LARGE = 1
 """Of the last cases."""
 

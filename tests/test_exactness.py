@@ -21,6 +21,7 @@ from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
+from edgeconv.core.records import to_json
 from edgeconv.errors import MemoryLimitError
 from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS, require
@@ -224,6 +225,19 @@ def test_an_infinity_is_right_where_the_bound_lets_the_value_leave_the_range() -
         assert verify.check(image, right, problem, FLOAT32).passed
     right[0, 0] = np.inf
     assert not verify.check(image, right, problem, FLOAT32).passed
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, np.finfo(np.float64).max])
+def test_a_report_can_be_written_however_wrong_the_output_is(bad: float) -> None:
+    """JSON holds no infinity: an error that is one, or becomes one as a share of the largest value, is null."""
+    image = random_image(8, 8, "float64") * 1e-10
+    problem = make_problem(image.shape, "float64", random_weights())
+    out = np.empty(problem.output_shape, np.float64)
+    Reference().prepare(problem, Options()).run(image, out)
+    out[2, 3, 1] = bad
+    found = verify.check(image, out, problem, FLOAT32)
+    assert not found.passed
+    assert json.loads(to_json(found))["worst"]["channel"] == 1
 
 
 # --- workspace -------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: object) -> Finished:
-    return edgeconv("run", *words, "-m", "reference", "--samples", 0, "--check", "none")
+    return edgeconv("run", "-m", "reference", "--samples", 0, "--check", "none", *words)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -74,6 +74,17 @@ def nothing() -> None:
     pass
 
 
+def edited(name: str) -> Callable[[], object]:
+    """As many bytes as before, and another one among them."""
+
+    def edit() -> None:
+        content = bytearray(Path(name).read_bytes())
+        content[-1] ^= 1
+        Path(name).write_bytes(content)
+
+    return edit
+
+
 FOREIGN = ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}, {"files": [{}, {}]}, {"files": {}}]
 
 
@@ -90,12 +101,16 @@ FOREIGN = ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}
             "holds the result of an earlier version of a.png",
         ),
         ((), lambda: Path("e.png").write_bytes(b"mine"), ("a.png",), "exists and was changed since edgeconv wrote it"),
+        ((), edited("e.png"), ("a.png",), "exists and was changed since edgeconv wrote it"),
+        ((), nothing, ("a.png", "-m", "opencv"), "holds a result with other settings"),
+        ((), lambda: write_image(random_image(9, 8, "uint8", channels=1), "a.png"), ("a.png",), "holds a result with"),
         ((), lambda: Path("e.json").write_text("{}"), ("a.png",), "exists"),
         ((), lambda: Path("e.json").unlink(), ("a.png",), "exists"),
         ((), lambda: Path("e.png").unlink(), ("a.png", "--stride", 2), "holds a result with other settings"),
         (BANK, nothing, ("a.png", "--filters", "sobel-x,scharr-y"), "holds a result with other settings"),
         (BANK, nothing, ("a.png", "--filters", "sobel-x"), "holds a result with other settings"),
         (BANK, lambda: Path("e_sobel-y.png").write_bytes(b"mine"), ("a.png", *BANK), "exists and was changed since"),
+        (BANK, edited("e_sobel-x.png"), ("a.png", *BANK), "exists and was changed since"),
         (BANK, lambda: Path("e.json").unlink(), ("a.png", *BANK), "exists"),
         *((BANK, set_output(value), ("a.png", *BANK), "exists") for value in FOREIGN),
     ],
