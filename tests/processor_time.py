@@ -30,7 +30,7 @@ def _of_running(parent: int) -> float:
 
 
 class ProcessorTime:
-    """Notes in each report what its phase took, as a property that xdist hands on; adds it up where all reports are."""
+    """Notes in a test's last report what it took, as a property that xdist hands on; adds up where all reports are."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -39,12 +39,11 @@ class ProcessorTime:
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
-        """The phase that has just ended."""
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
+        """At the end of all, when the test has taken back whatever it replaced."""
         report = yield
-        now = _seconds()
-        report.user_properties.append((KEY, now - self.started))
-        self.started = now
+        if call.when == "teardown":
+            report.user_properties.append((KEY, _seconds() - self.started))
         return report
 
     @pytest.hookimpl(trylast=True)
