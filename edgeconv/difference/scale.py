@@ -67,11 +67,6 @@ class Scale:
             entries.append((label, colour))
         return entries
 
-    def counts(self, magnitude: NDArray[Any], times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many of `magnitude` (1-D; each counted `times`, up to 2^53 in all) fall into each class."""
-        found = np.bincount(self.classes(magnitude), weights=times, minlength=len(self.labels))
-        return np.asarray(found, np.int64)
-
 
 @cache
 def scale_for(dtype: Any) -> Scale:
@@ -98,12 +93,7 @@ def magnitude_of(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
 
 
 def _integers(largest: int) -> Scale:
-    bounds = [0, 1, 2, 3]
-    while bounds[-1] < largest:
-        bounds.append(4 if bounds[-1] == 3 else bounds[-1] * 2)
-        if bounds[-1] > largest:
-            bounds.pop()
-            break
+    bounds = [0, 1, 2, 3, *(1 << bit for bit in range(2, largest.bit_length()))]
     labels = [
         f"{low:,}" if low + 1 == high else f"{low:,}–{high - 1:,}"
         for low, high in zip(bounds, [*bounds[1:], largest + 1], strict=True)
