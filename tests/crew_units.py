@@ -55,7 +55,7 @@ class Counted:
     def __init__(self, units: int, **asked: Any) -> None:
         self.block = np.zeros(Field.TALLY + units, np.int64)
         self.block[Field.SIGN] = 1
-        arguments = {Argument.UNITS: units, Argument.BLOCK: self.block.ctypes.data}
+        arguments = {Argument.UNITS: units, Argument.BLOCK: self.block}
         self.work = crew.NativeWork(code(), "count", arguments, units, **asked)
 
     @property

@@ -10,18 +10,17 @@ import pytest
 from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
 from edgeconv.hardware.cpu import device as cpu
-from edgeconv.hardware.cpu import jit, limits
-from edgeconv.hardware.cpu.limits import COPY_UNIT_BYTES, STORES, UNIT_BYTES, MemoryMove, copies
+from edgeconv.hardware.cpu.limits import CHAINS, STORES, UNIT_BYTES, MemoryMove, moves, multiply_adds
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids
 from edgeconv.hardware.devices import get_device
 
-SIZES = [1, 64, 255, 256, 257, COPY_UNIT_BYTES, COPY_UNIT_BYTES + 1, 3 * COPY_UNIT_BYTES - 100, 2_000_001]
+SIZES = [1, 64, 255, 256, 257, UNIT_BYTES[0], UNIT_BYTES[0] + 1, 3 * UNIT_BYTES[1] - 100, 2_000_001]
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_every_byte_is_copied(size: int) -> None:
-    for copy in copies(size):
+    for copy in moves(size, size, [2]):
         copy.source[:] = np.random.default_rng(size).integers(0, 256, copy.source.size, np.uint8)
         before, whole = copy.source.copy(), copy.target.base  # the target is a part of it, from a cache line on
         start = copy.target.ctypes.data - whole.ctypes.data
@@ -57,7 +56,7 @@ def test_every_byte_is_read_and_written(stores: str, read: int, written: int, un
 
 def test_a_floor_reads_and_writes_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    monkeypatch.setattr(cpu, "_median_seconds", lambda call: tried.append(call) or float(len(tried)))
+    monkeypatch.setattr(cpu, "_seconds_of_some", lambda call: tried.append(call) or [float(len(tried))])
     get_device("cpu").floor(40_000, 10_000)
     apart = len(tried)
     get_device("cpu").floor(40_000, 40_000)
@@ -99,8 +98,10 @@ def test_launches_of_the_floor() -> None:
 
 def test_every_chain_ends_at_its_limit() -> None:
     """a ← a/2 + 1 goes to 2 from anywhere, and the sum of all chains is stored in the worker's row."""
-    lanes = jit.processor().vector_bytes // 4
-    code = jit.compile_module(limits.write_multiply_adds(lanes), jit.processor())
-    rows = np.zeros((3, lanes), np.float32)
-    code.function(limits.MULTIPLY_ADDS, 2)(rows.ctypes.data, 1)
-    assert rows.tolist() == [[0.0] * lanes, [2.0 * limits.CHAINS] * lanes, [0.0] * lanes]
+    for threads in (1, 2):
+        work, flops = multiply_adds(threads)
+        work.run()
+        (rows,) = (each for each in work.arguments.values() if isinstance(each, np.ndarray))
+        assert (rows[0] == 2.0 * CHAINS).all()
+        assert np.isin(rows, (0.0, 2.0 * CHAINS)).all()
+        assert flops == threads * multiply_adds(1)[1]

@@ -62,7 +62,7 @@ class NativeWork:
         self,
         code: jit.Compiled,
         name: str,
-        arguments: Mapping[Any, int],
+        arguments: Mapping[Any, Any],
         units: int,
         *,
         asked: int | None,
@@ -71,12 +71,13 @@ class NativeWork:
     ) -> None:
         """By `asked` threads, or else by as many as the process may use, and up to `max_threads`.
 
-        `arguments` are by their places, without a gap; addresses among them belong to memory that the caller holds.
+        `arguments` are integers and arrays by their places, without a gap; an array gives its address, and is held.
         `sleepers` is how many helpers the work is worth waking.
         """
-        self._code = code  # which lives as long as this
+        self._code, self.arguments = code, arguments  # which live as long as this
         self._asked, self._max_threads = asked, min(max_threads, MAX_THREADS)
-        block = np.array([arguments[place] for place in sorted(arguments)], np.int64)
+        given = (arguments[place] for place in sorted(arguments))
+        block = np.array([each.ctypes.data if isinstance(each, np.ndarray) else each for each in given], np.int64)
         address = block.ctypes.data
         self.words = memoryview(block.data)
         """The arguments: three times as fast to write as the array."""

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
-from operator import attrgetter
 from statistics import median
 from time import perf_counter  # held: what a method of another package may do to the module `time` changes nothing here
 from typing import Any
@@ -44,12 +43,14 @@ class CpuDevice(Device):
         self._flush_parts: NDArray[Any] | None = None
 
     def describe(self) -> dict[str, Any]:
+        model = system_field("/proc/cpuinfo", "model name") or system_field("/proc/cpuinfo", "Model")
+        governor = read_system_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
         return {
-            "name": processor_name(),
+            "name": model or platform.processor() or platform.machine(),
             "machine": platform.machine(),
             "usable_threads": usable_threads(),
-            "governor": scaling_governor(),
-            "memory_bytes": total_memory_bytes(),
+            "governor": None if governor is None else governor.strip(),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         }
 
     def time_once(
@@ -83,25 +84,32 @@ class CpuDevice(Device):
         """See Device.floor: one thread, or all usable ones, past the caches or not."""
         from edgeconv.hardware.cpu.limits import moves
 
-        shapes: Iterable[Callable[[], None]] = map(attrgetter("run"), moves(read_bytes, written_bytes))
+        each = moves(read_bytes, written_bytes, dict.fromkeys((1, usable_threads())))
+        shapes: Iterable[Callable[[], None]] = (move.run for move in each)
         if read_bytes == written_bytes:
             shapes = chain([_plain_copy(read_bytes)], shapes)
-        return min(shapes, key=_median_seconds)  # its times are medians too: a core that others take counts
+        # Its times are medians too: a core that others take counts.
+        return min(shapes, key=lambda run: median(_seconds_of_some(run)))
 
     def roof(self) -> Roof:
         """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""
+        from edgeconv.hardware.cpu.limits import moves, multiply_adds
+
         threads = usable_threads()
+        copy_seconds = min(_seconds_of_some(_plain_copy(COPY_BYTES)))
+        for copy in moves(COPY_BYTES, COPY_BYTES, [threads]):
+            copy_seconds = min(copy_seconds, *_seconds_of_some(copy.run))
+            del copy  # before the arrays of the next are made
+        fma, flops = multiply_adds(threads)
         return Roof(
-            copy_bytes_per_second=_copy_rate(),
-            fma_flops_per_second=_fma_rate(threads),
+            copy_bytes_per_second=2 * COPY_BYTES / copy_seconds,
+            fma_flops_per_second=flops / min(_seconds_of_some(fma.run)),
             how=f"copy of {COPY_BYTES >> 20} MiB, and float32 multiply-adds in registers, by {threads} threads",
             cache_bytes=last_level_cache_bytes(),
         )
 
     def peak_bytes(self) -> int | None:
-        """See Device.peak_bytes: the resident set's high-water mark; None on Windows, and on Linux without /proc."""
-        if sys.platform == "win32":
-            return None
+        """See Device.peak_bytes: the resident set's high-water mark; None on Linux without /proc."""
         if sys.platform == "linux":  # where getrusage has the mark of the process that started this one
             return _kibibytes("/proc/self/status", "VmHWM")
         import resource
@@ -134,10 +142,6 @@ def _kibibytes(path: str, name: str) -> int | None:
     return None if found is None else int(found.split()[0]) * 1024
 
 
-def _median_seconds(call: Callable[[], Any]) -> float:
-    return median(_seconds_of_some(call))
-
-
 def _seconds_of_some(call: Callable[[], Any]) -> list[float]:
     """Of a few runs after one that is not counted."""
     call()
@@ -152,41 +156,3 @@ def _seconds_of_some(call: Callable[[], Any]) -> list[float]:
 def _plain_copy(size_bytes: int) -> Callable[[], None]:
     source = np.ones(size_bytes, np.uint8)
     return partial(np.copyto, np.zeros_like(source), source)
-
-
-def _copy_rate() -> float:
-    """Bytes read and written per second."""
-    from edgeconv.hardware.cpu.limits import copies
-
-    least = min(_seconds_of_some(_plain_copy(COPY_BYTES)))
-    for copy in copies(COPY_BYTES):  # each with arrays of its own, which are gone when the next are made
-        least = min(least, *_seconds_of_some(copy.run))
-        del copy
-    return 2 * COPY_BYTES / least
-
-
-def _fma_rate(threads: int) -> float:
-    """FLOPs per second of independent float32 multiply-adds."""
-    from edgeconv.hardware.cpu import limits
-
-    return limits.flops_of_multiply_adds(threads) / min(_seconds_of_some(lambda: limits.run_multiply_adds(threads)))
-
-
-def processor_name() -> str:
-    """The model as the system names it."""
-    found = system_field("/proc/cpuinfo", "model name") or system_field("/proc/cpuinfo", "Model")
-    return found or platform.processor() or platform.machine()
-
-
-def scaling_governor() -> str | None:
-    """The clock governor of the first core, where Linux tells it."""
-    text = read_system_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    return None if text is None else text.strip()
-
-
-def total_memory_bytes() -> int | None:
-    """Physical memory, where the system tells it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None

@@ -12,7 +12,7 @@ product and a sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import cache, reduce
 from itertools import product
@@ -26,16 +26,14 @@ from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.crew import NativeWork
-from edgeconv.hardware.cpu.emit import I64, POINTER, SCALAR_BYTES, Array, Emitter, Unit, Value
-from edgeconv.hardware.pool import run_pieces
-from edgeconv.hardware.threads import usable_threads
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Unit
 
 Stores = Literal["cached", "streaming"]
 STORES: tuple[Stores, ...] = ("cached", "streaming")
 STEP_BYTES = 4 * CACHE_LINE_BYTES
 """Read or written at once."""
-UNIT_BYTES, COPY_UNIT_BYTES = (16 * 1024, 128 * 1024), 64 * 1024
-"""Of the longer side, that a thread does at a time: shapes that are tried, and that of a copy."""
+UNIT_BYTES = (16 * 1024, 128 * 1024)
+"""Of the longer side, that a thread does at a time: shapes that are tried."""
 SINKS = 64
 """Places for what was read, so that reading cannot be left out; a unit of work has one, and shares it with few."""
 
@@ -51,7 +49,7 @@ FLOAT_BYTES = SCALAR_BYTES["float32"]
 
 
 class Move(IntEnum):
-    """Places of the arguments."""
+    """Places of the arguments of a move."""
 
     SOURCE_ADDRESS = 0
     TARGET_ADDRESS = 1
@@ -62,12 +60,18 @@ class Move(IntEnum):
     WRITTEN_BYTES = 5
 
 
+class Chains(IntEnum):
+    """Places of the arguments of the multiply-adds."""
+
+    UNITS = 0
+    SUMS_ADDRESS = 1
+
+
 class MemoryMove:
     """A source that is read and a target that is written, of different lengths; `run` does both once."""
 
     def __init__(self, read_bytes: int, written_bytes: int, stores: Stores, threads: int, unit_bytes: int) -> None:
-        longest = max(read_bytes, written_bytes, 1)
-        units = -(-longest // unit_bytes)
+        units = -(-max(read_bytes, written_bytes, 1) // unit_bytes)
         read_unit, written_unit = (_steps(-(-size // units)) for size in (read_bytes, written_bytes))
         self.source = jit.aligned_zeros(units * read_unit or STEP_BYTES)
         self.target = jit.aligned_zeros(units * written_unit or STEP_BYTES)
@@ -75,10 +79,10 @@ class MemoryMove:
         self.source[:] = 1
         self.target[:] = 0  # pages of both are there now
         arguments = {
-            Move.SOURCE_ADDRESS: self.source.ctypes.data,
-            Move.TARGET_ADDRESS: self.target.ctypes.data,
+            Move.SOURCE_ADDRESS: self.source,
+            Move.TARGET_ADDRESS: self.target,
             Move.UNITS: units,
-            Move.SINKS_ADDRESS: self.sinks.ctypes.data,
+            Move.SINKS_ADDRESS: self.sinks,
             Move.READ_BYTES: read_unit,
             Move.WRITTEN_BYTES: written_unit,
         }
@@ -90,17 +94,10 @@ class MemoryMove:
         self._work.run()
 
 
-def moves(read_bytes: int, written_bytes: int) -> Iterator[MemoryMove]:
+def moves(read_bytes: int, written_bytes: int, threads: Iterable[int]) -> Iterator[MemoryMove]:
     """The shapes in which it is tried, each with arrays of its own, which are made when it is its turn."""
-    threads = dict.fromkeys((1, usable_threads()))
     for stores, count, unit_bytes in product(STORES, threads, UNIT_BYTES):
         yield MemoryMove(read_bytes, written_bytes, stores, count, unit_bytes)
-
-
-def copies(size_bytes: int) -> Iterator[MemoryMove]:
-    """The same for as many bytes written as read."""
-    for stores in STORES:
-        yield MemoryMove(size_bytes, size_bytes, stores, usable_threads(), COPY_UNIT_BYTES)
 
 
 def write_moves(stores: Stores) -> str:
@@ -143,39 +140,29 @@ def _move_code(stores: Stores) -> jit.Compiled:
     return jit.compile_module(write_moves(stores), jit.processor())
 
 
-def flops_of_multiply_adds(threads: int) -> int:
-    """FLOPs of one call of `run_multiply_adds`."""
-    return threads * PIECES_PER_THREAD * ROUNDS * CHAINS * _lanes() * FLOPS_PER_MULTIPLY_ADD
-
-
-def run_multiply_adds(threads: int) -> None:
-    """`PIECES_PER_THREAD` times `ROUNDS` rounds of multiply-adds for each of `threads` threads."""
-    multiply_adds = _multiply_add_code().function(MULTIPLY_ADDS, 2)
-    block = np.zeros((threads, _lanes()), np.float32)  # one row per thread, for results that must not be optimised away
-    address = block.ctypes.data
-    run_pieces(lambda piece, worker: multiply_adds(address, worker), PIECES_PER_THREAD * threads, threads)
+def multiply_adds(threads: int) -> tuple[NativeWork, int]:
+    """`PIECES_PER_THREAD` times `ROUNDS` rounds of multiply-adds for each of `threads` threads, and their FLOPs."""
+    target = jit.processor()
+    lanes, units = target.vector_bytes // FLOAT_BYTES, threads * PIECES_PER_THREAD
+    # One row per thread, for results that must not be optimised away.
+    arguments = {Chains.UNITS: units, Chains.SUMS_ADDRESS: np.zeros((threads, lanes), np.float32)}
+    code = jit.compile_module(write_multiply_adds(lanes), target)
+    work = NativeWork(code, MULTIPLY_ADDS, arguments, units, asked=threads, max_threads=threads)
+    return work, units * ROUNDS * CHAINS * lanes * FLOPS_PER_MULTIPLY_ADD
 
 
 def write_multiply_adds(lanes: int) -> str:
     """The LLVM IR: `acc ← acc · ½ + 1`, which stays near 2, and at the end the sum goes to the worker's row."""
-    e = Emitter(ir.Module(name="multiply-adds"), MULTIPLY_ADDS, [POINTER, I64])
-    rows, worker = e.function.args
-    # Chains that begin alike would be made one.
-    chains = [e.variable(e.splat("float32", lanes, 2.0 + chain)) for chain in range(CHAINS)]
-    with e.count(0, e.int64(ROUNDS)):
-        for chain in chains:
-            value = chain.value
-            chain.value = value.times(0.5, value.like(1.0))
-    total = reduce(add, [chain.value for chain in chains])
-    Array(e, rows, "float32").at(Value(e, worker) * lanes).store(total)
+    e = Unit(ir.Module(name="multiply-adds"), MULTIPLY_ADDS)
+    with e.count(*e.more):
+        # Chains that begin alike would be made one.
+        chains = [e.variable(e.splat("float32", lanes, 2.0 + chain)) for chain in range(CHAINS)]
+        with e.count(0, e.int64(ROUNDS)):
+            for chain in chains:
+                value = chain.value
+                chain.value = value.times(0.5, value.like(1.0))
+        total = reduce(add, [chain.value for chain in chains])
+        e.at(Chains.SUMS_ADDRESS, "float32").at(e.worker * lanes).store(total)
     e.block.ret_void()
+    e.write_alone(Chains.UNITS)
     return str(e.module)
-
-
-def _lanes() -> int:
-    return jit.processor().vector_bytes // FLOAT_BYTES
-
-
-@cache
-def _multiply_add_code() -> jit.Compiled:
-    return jit.compile_module(write_multiply_adds(_lanes()), jit.processor())

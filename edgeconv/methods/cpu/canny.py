@@ -8,7 +8,7 @@ canny_layout.py where everything lies. No pixel is touched here.
 from __future__ import annotations
 
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,31 +82,26 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     streaming = problem.input_bytes + problem.output_bytes > native.STREAMING_BYTES
 
     sizes = make_sizes(shape, height, width, strip_rows)
-    scratch = jit.aligned_zeros(sizes[CannyArgument.SCRATCH_BYTES] * threads)
     bits_bytes = strips * sizes[CannyArgument.STRIP_WORDS] * WORD_BYTES
-    weak, strong = (jit.aligned_zeros(bits_bytes) for _ in range(2))
-    states = jit.aligned_zeros(strips * STATE_FIELDS * INT32_BYTES)
     reach = shape.reach
     source_rows, columns = (border_indices(side, reach, "reflect101").astype(np.int32) for side in (height, width))
-    source_columns = np.concatenate((columns[:reach], columns[-reach:]))
     low, high = _codes_of_limits(settings, shape)
-    arguments = sizes | {
+    arguments: dict[Any, Any] = sizes | {
         CannyArgument.IMAGE_ADDRESS: 0,
         CannyArgument.OUT_ADDRESS: 0,
         CannyArgument.STRIPS: strips,
         CannyArgument.LOW_CODE: low,
         CannyArgument.HIGH_CODE: high,
-        CannyArgument.SCRATCH_ADDRESS: scratch.ctypes.data,
-        CannyArgument.SOURCE_ROWS_ADDRESS: source_rows.ctypes.data,
-        CannyArgument.SOURCE_COLUMNS_ADDRESS: source_columns.ctypes.data,
-        CannyArgument.WEAK_ADDRESS: weak.ctypes.data,
-        CannyArgument.STRONG_ADDRESS: strong.ctypes.data,
-        CannyArgument.STATES_ADDRESS: states.ctypes.data,
+        CannyArgument.SCRATCH_ADDRESS: jit.aligned_zeros(sizes[CannyArgument.SCRATCH_BYTES] * threads),
+        CannyArgument.SOURCE_ROWS_ADDRESS: source_rows,
+        CannyArgument.SOURCE_COLUMNS_ADDRESS: np.concatenate((columns[:reach], columns[-reach:])),
+        CannyArgument.WEAK_ADDRESS: jit.aligned_zeros(bits_bytes),
+        CannyArgument.STRONG_ADDRESS: jit.aligned_zeros(bits_bytes),
+        CannyArgument.STATES_ADDRESS: jit.aligned_zeros(strips * STATE_FIELDS * INT32_BYTES),
         CannyArgument.RUN: 0,
         CannyArgument.STREAMING: int(streaming),
     }
-    held = (scratch, weak, strong, states, source_rows, source_columns)
-    workspace = sum(array.nbytes for array in held)
+    workspace = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
     check_workspace("sliding", workspace, options, or_else="")
     work = NativeWork(
         _code_for(shape, processor),
@@ -123,7 +118,7 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
         "arithmetic": shape.code,
         "streaming_stores": streaming,
     }
-    return _CannyPlan(problem, work, held, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
+    return _CannyPlan(problem, work, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
 
 
 def _codes_of_limits(settings: CannySettings, shape: CannyShape) -> tuple[int, int]:

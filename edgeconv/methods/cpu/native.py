@@ -22,13 +22,12 @@ class NativePlan(AddressPlan):
         self,
         problem: Any,
         work: NativeWork,
-        held: tuple[Any, ...],
         *,
         workspace_bytes: int,
         arithmetic: Arithmetic,
         choice: dict[str, Any],
     ) -> None:
-        """`held` is the memory to which the arguments of `work` point; `choice` is what the method decided."""
+        """`choice` is what the method decided."""
         processor = jit.processor()
         about = {
             "native_threads": crew.unavailable_reason() or "yes",
@@ -36,8 +35,7 @@ class NativePlan(AddressPlan):
             "processor": processor.name,
         }
         super().__init__(problem, workspace_bytes, arithmetic=arithmetic, choice={**choice, **about, **jit.versions()})
-        self.work, self._held = work, held
-        self._words, self._run = work.words, work.run
+        self.work, self._words, self._run = work, work.words, work.run
 
     def run(self, image: Any, out: Any) -> None:
         check_arrays(image, out, self.problem)

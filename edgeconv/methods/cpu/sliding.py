@@ -102,7 +102,6 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     # The code looks one output row ahead, and there is none after the last.
     source_rows = np.pad(source_rows, (0, problem.stride), mode="edge").astype(np.int32)
     passes, weights = _bank_tables(layout)
-    scratch = jit.aligned_zeros(workspace_bytes)
     arguments = {
         Argument.IMAGE_ADDRESS: 0,
         Argument.OUT_ADDRESS: 0,
@@ -112,12 +111,12 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         Argument.OUT_ROWS: problem.output_height,
         Argument.IMAGE_ROW_SAMPLES: problem.width * problem.in_channels,
         Argument.OUT_ROW_SAMPLES: problem.output_width * lowering.stored_channels,
-        Argument.SOURCE_ROWS_ADDRESS: source_rows.ctypes.data,
-        Argument.TILES_ADDRESS: tiles.ctypes.data,
-        Argument.PICKS_ADDRESS: picks.ctypes.data,
-        Argument.SCRATCH_ADDRESS: scratch.ctypes.data,
-        Argument.PASSES_ADDRESS: passes.ctypes.data,
-        Argument.WEIGHTS_ADDRESS: weights.ctypes.data,
+        Argument.SOURCE_ROWS_ADDRESS: source_rows,
+        Argument.TILES_ADDRESS: tiles,
+        Argument.PICKS_ADDRESS: picks,
+        Argument.SCRATCH_ADDRESS: jit.aligned_zeros(workspace_bytes),
+        Argument.PASSES_ADDRESS: passes,
+        Argument.WEIGHTS_ADDRESS: weights,
     }
     work = NativeWork(
         _code_for(layout, processor),
@@ -143,9 +142,8 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         "reads_picture_directly": layout.direct,
         "streaming_stores": streaming,
     }
-    held = (source_rows, tiles, picks, scratch, passes, weights)
     return native.NativePlan(
-        problem, work, held, workspace_bytes=workspace_bytes, arithmetic=lowering.arithmetic, choice=choice
+        problem, work, workspace_bytes=workspace_bytes, arithmetic=lowering.arithmetic, choice=choice
     )
 
 
