@@ -77,9 +77,8 @@ def test_helpers_do_take_part() -> None:
 
 def limited(monkeypatch: pytest.MonkeyPatch, usable: int, cpus: frozenset[int] | None = None) -> None:
     """From now on the system says so."""
-    monkeypatch.setattr(threads, "read_limits", lambda: threads.Limits(usable, cpus))
-    monkeypatch.setattr(threads, "LIMITS_SECONDS", -1.0)
-    monkeypatch.setattr(threads._Remembered, "limits", None)
+    limits = threads.Limits(usable, cpus)
+    monkeypatch.setattr(threads, "_limits_in", lambda period: limits)
 
 
 def test_a_job_takes_fewer_threads_when_the_process_gets_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:

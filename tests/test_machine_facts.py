@@ -29,9 +29,9 @@ def test_the_largest_cache_counts_and_the_first_for_data(
     kinds = [("1", "Data"), ("1", "Instruction"), ("2", "Unified"), ("3", "Unified")]
     files: dict[str, str | None] = {}
     for number, (size, (level, kind)) in enumerate(zip(sizes, kinds, strict=False)):
-        files |= {f"/index{number}/size": size, f"/index{number}/level": f"{level}\n", f"/index{number}/type": kind}
-    monkeypatch.setattr(caches, "system_files", lambda folder, pattern: [name for name in files if "size" in name])
-    monkeypatch.setattr(caches, "read_system_file", files.get)
+        files |= {f"index{number}/size": size, f"index{number}/level": f"{level}\n", f"index{number}/type": kind}
+    folder = "/sys/devices/system/cpu/cpu0/cache/"
+    monkeypatch.setattr(caches, "read_system_file", lambda path: files.get(path.removeprefix(folder)))
     assert (caches.last_level_cache_bytes(), caches.l1_bytes()) == (largest, l1)
 
 

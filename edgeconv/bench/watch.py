@@ -10,12 +10,13 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Amount, Meta, Part
 from edgeconv.core.units import share_text
-from edgeconv.hardware.clocks import GpuReading, open_gpu
+from edgeconv.hardware.clocks import GpuReading, read_gpu
 from edgeconv.hardware.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03
@@ -57,8 +58,7 @@ def gpu_reader(device: DeviceName) -> Callable[[], GpuReading | None]:
         return lambda: None
     import cupy
 
-    gpu = open_gpu(cupy.cuda.Device().pci_bus_id)
-    return lambda: None if gpu is None else gpu.read()
+    return partial(read_gpu, cupy.cuda.Device().pci_bus_id)
 
 
 class Watched(Part):

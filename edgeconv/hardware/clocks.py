@@ -1,7 +1,4 @@
-"""Clocks and throttle reasons of an NVIDIA GPU, by nvidia-ml-py, which comes with the extras for CUDA.
-
-A GPU that cannot be asked, or a machine without the package, is None, and so is a reading that the GPU refuses.
-"""
+"""Clocks and throttle reasons of an NVIDIA GPU, by nvidia-ml-py, which comes with the extras for CUDA."""
 
 from __future__ import annotations
 
@@ -22,13 +19,15 @@ SLOWDOWNS: dict[int, str] = {
 
 @dataclass(frozen=True)
 class GpuReading:
-    """A GPU at one moment."""
+    """A GPU at one moment; None stands for what it refuses to tell."""
 
     sm_clock_mhz: int | None
     memory_clock_mhz: int | None
     throttle_reasons_mask: int | None
     temperature_celsius: int | None
     power_watts: float | None
+    driver_version: str | None = None
+    """As NVIDIA numbers it: '580.159.04'."""
 
     @property
     def slowdowns(self) -> tuple[str, ...]:
@@ -37,47 +36,42 @@ class GpuReading:
         return tuple(words for bit, words in SLOWDOWNS.items() if mask & bit)
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU, known by its place on the bus."""
+def read_gpu(pci_bus_id: str) -> GpuReading | None:
+    """The GPU at `pci_bus_id` ('0000:17:00.0') now, within some tens of microseconds.
 
-    nvml: Any
-    handle: Any
-
-    @property
-    def driver_version(self) -> str | None:
-        """As NVIDIA numbers it: '580.159.04'."""
-        version: str | None = self._ask(self.nvml.nvmlSystemGetDriverVersion)
-        return version
-
-    def read(self) -> GpuReading:
-        """The GPU now; it takes some tens of microseconds."""
-        nvml, gpu = self.nvml, self.handle
-        milliwatts = self._ask(nvml.nvmlDeviceGetPowerUsage, gpu)
-        return GpuReading(
-            sm_clock_mhz=self._ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
-            memory_clock_mhz=self._ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
-            throttle_reasons_mask=self._ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, gpu),
-            temperature_celsius=self._ask(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
-            power_watts=None if milliwatts is None else milliwatts / 1e3,
-        )
-
-    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except self.nvml.NVMLError:
-            return None
+    None where the package is missing or the GPU does not respond.
+    """
+    found = _open(pci_bus_id)
+    return None if found is None else _reading(*found)
 
 
 @cache
-def open_gpu(pci_bus_id: str) -> Gpu | None:
-    """The GPU at `pci_bus_id` ('0000:17:00.0'), or None where the package is missing or the GPU does not respond."""
+def _open(pci_bus_id: str) -> tuple[Any, Any] | None:
+    """NVIDIA's library and its handle of the GPU."""
     try:
         import pynvml
     except ImportError:
         return None
     try:
         pynvml.nvmlInit()
-        return Gpu(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id))
+        return pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id)
     except pynvml.NVMLError:
         return None
+
+
+def _reading(nvml: Any, gpu: Any) -> GpuReading:
+    def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except nvml.NVMLError:
+            return None
+
+    milliwatts = ask(nvml.nvmlDeviceGetPowerUsage, gpu)
+    return GpuReading(
+        sm_clock_mhz=ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
+        memory_clock_mhz=ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
+        throttle_reasons_mask=ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, gpu),
+        temperature_celsius=ask(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
+        power_watts=None if milliwatts is None else milliwatts / 1e3,
+        driver_version=ask(nvml.nvmlSystemGetDriverVersion),
+    )

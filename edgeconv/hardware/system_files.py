@@ -36,14 +36,6 @@ def read_system_link(path: str) -> str | None:
         return None
 
 
-def system_files(folder: str, pattern: str) -> list[str]:
-    """Paths in `folder`, such as `/sys/devices/system/cpu`, that match a pattern; none where it cannot be listed."""
-    try:
-        return sorted(map(str, Path(folder).glob(pattern)))
-    except OSError:
-        return []
-
-
 def seconds_since_process_start() -> float | None:
     """Wall time since the process began, where the system tells (Linux); None elsewhere."""
     try:

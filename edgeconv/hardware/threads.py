@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 from edgeconv.errors import UsageError
 from edgeconv.hardware.system_files import read_system_file
@@ -51,23 +52,14 @@ def read_limits() -> Limits:
     return Limits(min(allowed, _container_quota() or allowed), cpus)
 
 
-class _Remembered:
-    """The limits as they were read last, and when."""
-
-    limits: Limits | None = None
-    read_seconds = 0.0
-
-
 def current_limits() -> Limits:
-    """The limits, never older than `LIMITS_SECONDS`; the same object as long as they are the same."""
-    now = time.monotonic()
-    known = _Remembered.limits
-    if known is None or now - _Remembered.read_seconds > LIMITS_SECONDS:
-        found = read_limits()
-        if known is None or known != found:
-            known = _Remembered.limits = found
-        _Remembered.read_seconds = now
-    return known
+    """The limits, never older than `LIMITS_SECONDS`; the same object until they are read again."""
+    return _limits_in(time.monotonic() // LIMITS_SECONDS)
+
+
+@lru_cache(maxsize=1)
+def _limits_in(period: float) -> Limits:
+    return read_limits()
 
 
 def usable_threads() -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from edgeconv.hardware.system_files import read_system_file, system_files
+from edgeconv.hardware.system_files import read_system_file
 
 KIBIBYTE = 1024
 CACHE_LINE_BYTES = 64
 USUAL_L1_BYTES = 32 * KIBIBYTE
+MAX_CACHES = 8
+"""Of a core; four are usual."""
 
 
 def last_level_cache_bytes() -> int | None:
@@ -24,9 +25,8 @@ def l1_bytes() -> int:
 
 def _caches() -> Iterator[tuple[tuple[str, str], int]]:
     """Level and type of each of the first core's caches, and its size."""
-    for path in system_files("/sys/devices/system/cpu/cpu0/cache", "index*/size"):
-        level, kind, text = (
-            (read_system_file(str(Path(path).with_name(name))) or "").strip() for name in ("level", "type", "size")
-        )
+    for number in range(MAX_CACHES):
+        folder = f"/sys/devices/system/cpu/cpu0/cache/index{number}"
+        level, kind, text = ((read_system_file(f"{folder}/{name}") or "").strip() for name in ("level", "type", "size"))
         if text.endswith("K") and text[:-1].isdecimal():
             yield (level, kind), int(text[:-1]) * KIBIBYTE

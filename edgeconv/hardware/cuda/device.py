@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import MemoryLimitError, one_line
-from edgeconv.hardware import clocks
+from edgeconv.hardware.clocks import read_gpu
 from edgeconv.hardware.cuda import limits
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_failure
@@ -47,6 +47,7 @@ class CudaDevice(Device):
         runtime = cupy.cuda.runtime
         properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
         free_bytes, total_bytes = runtime.memGetInfo()
+        reading = read_gpu(cupy.cuda.Device().pci_bus_id)
         return {
             "name": properties["name"].decode(),
             "compute_capability": f"{properties['major']}.{properties['minor']}",
@@ -56,7 +57,7 @@ class CudaDevice(Device):
             "free_memory_bytes": free_bytes,
             "driver_cuda_version": runtime.driverGetVersion(),
             "runtime_cuda_version": runtime.runtimeGetVersion(),
-            **_clocks(),
+            **({} if reading is None else asdict(reading)),
         }
 
     def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -288,9 +289,3 @@ def device_of(array: Any) -> int:
 
 def _stream() -> Any:
     return cupy.cuda.get_current_stream()
-
-
-def _clocks() -> dict[str, Any]:
-    """Clocks, throttle reasons and driver, where NVIDIA's management library is there."""
-    gpu = clocks.open_gpu(cupy.cuda.Device().pci_bus_id)
-    return {} if gpu is None else {**asdict(gpu.read()), "driver_version": gpu.driver_version}

@@ -28,7 +28,8 @@ pixel beside it has become strong. It is in the queue once at most, which theref
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 
@@ -52,9 +53,6 @@ LOWEST_BIT, HIGHEST_BIT, ALL_BITS = 1, -(2 ** (WORD_BITS - 1)), -1
 
 SWEEP_AGAIN = 16
 """Sweeps go on while they change more than one in this many registers of words."""
-
-OnGrowth = Callable[[Value, Value, Value], None]
-"""Told of the place of a word, of the word that it has become, and of the bits that it has gained."""
 
 
 def write(shape: CannyShape) -> str:
@@ -142,8 +140,12 @@ class CannyHysteresis:
                 self._queue_reached(facing, _widened(gained))
                 self._queue_across_ends((facing,), gained)
 
-    def spread_queued(self, on_growth: OnGrowth | None = None) -> None:
-        """Take words out of the queue, the last one first, until it is empty."""
+    @contextmanager
+    def spread_queued(self) -> Iterator[tuple[Value, Value, Value]]:
+        """Take words out of the queue, the last one first, until it is empty.
+
+        What is written inside is done for each: its place, the word that it has become, and the bits that are new.
+        """
         with self.unit.repeat() as leave:
             length = self.length.value
             leave(length.equals(0))
@@ -157,8 +159,7 @@ class CannyHysteresis:
             grown = self._grown(undecided, before, touched)
             gained = grown & ~before
             self.strong.at(place).store_shared(grown, "monotonic")
-            if on_growth is not None:
-                on_growth(place, grown, gained)
+            yield place, grown, gained
             rows = (place - self.pitch, place, place + self.pitch)
             for at in (rows[0], rows[2]):
                 self._queue_reached(at, _widened(gained))
@@ -268,7 +269,8 @@ def _write_strip(unit: CannyUnit, strip: Value) -> None:
     _write_bits(unit, hysteresis, start, start + count)
     hysteresis.sweep(count)
     hysteresis.queue_all(count)
-    hysteresis.spread_queued()
+    with hysteresis.spread_queued():
+        pass
     with unit.count(0, count) as number:
         _store_row(unit, hysteresis.strong.at(hysteresis.place(number + 1)), start + number)
 
@@ -341,14 +343,6 @@ def _write_grow(unit: CannyUnit) -> ir.Function:
     one = unit.int64(1)
     first_grew, last_grew = unit.variable(0), unit.variable(0)
     hysteresis = CannyHysteresis(unit, strip)
-
-    def on_growth(place: Value, grown: Value, gained: Value) -> None:
-        row = place // hysteresis.pitch
-        for edge, grew in ((one, first_grew), (count, last_grew)):
-            grew.value |= row.equals(edge).unsigned("int64")
-        x = (place - hysteresis.place(row)) * WORD_BITS
-        _correct_pixels(unit, start + (row - 1), x, grown, gained)
-
     (above, has_above), (below, has_below) = _neighbours(unit, strip)
     for other, exists, own_row, first_or_last, other_row in (
         (above, has_above, unit.int64(0), one, unit[CannyArgument.STRIP_ROWS]),
@@ -357,7 +351,12 @@ def _write_grow(unit: CannyUnit) -> ir.Function:
         with unit.where(exists), unit.where(unit.is_ready(other)):
             bits = unit.strip_bits(CannyArgument.STRONG_ADDRESS, other)
             hysteresis.queue_beside(own_row, first_or_last, bits.at(hysteresis.place(other_row)))
-    hysteresis.spread_queued(on_growth)
+    with hysteresis.spread_queued() as (place, grown, gained):
+        row = place // hysteresis.pitch
+        for edge, grew in ((one, first_grew), (count, last_grew)):
+            grew.value |= row.equals(edge).unsigned("int64")
+        x = (place - hysteresis.place(row)) * WORD_BITS
+        _correct_pixels(unit, start + (row - 1), x, grown, gained)
     for other, exists, grew in ((above, has_above, first_grew), (below, has_below, last_grew)):
         with unit.where(grew.value.differs(0) & exists):
             unit.state(StripState.STALE, other).swap("xchg", 1)
