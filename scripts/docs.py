@@ -38,9 +38,10 @@ from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.document import documents as documents_of
 from edgeconv.export.drawing import Curve, Lines, svg
 from edgeconv.export.schemas import read as read_shown
-from edgeconv.export.tables import Table, distribution, fastest, goals, lines_of, percent
+from edgeconv.export.tables import distribution, fastest, goals, lines_of, percent
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
+from edgeconv.page import Table
 from edgeconv.run.report import as_report
 from edgeconv.view.qt.actions import listed_keys
 

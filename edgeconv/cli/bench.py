@@ -29,7 +29,7 @@ from edgeconv.options import (
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import BenchRow
-    from edgeconv.export.tables import Table
+    from edgeconv.page import Table
 
 
 def grid(

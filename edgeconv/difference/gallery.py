@@ -7,7 +7,6 @@ heat map. A single differing pixel stays visible in that, as in every map (maps.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from edgeconv.difference import maps
 from edgeconv.difference.figures import Box
 from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import scale_for
-from edgeconv.difference.tiles import webp
+from edgeconv.difference.tiles import script_block, webp
 
 THUMBNAIL = 256
 RING_PIXELS = 7
@@ -47,10 +46,7 @@ class GalleryEntry:
 
     def blocks(self, number: int) -> list[bytes]:
         """Its thumbnails as script blocks."""
-        return [
-            b'<script type="text/plain" id="thumb-%d-%d">%s</script>' % (number, place, base64.b64encode(data))
-            for place, data in self.thumbnails
-        ]
+        return [script_block(f"thumb-{number}-{place}", data) for place, data in self.thumbnails]
 
     def record(self) -> dict[str, Any]:
         """What the gallery's script reads."""

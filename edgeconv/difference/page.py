@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any
 
 from edgeconv import __version__
 from edgeconv.core.safe_text import visible
@@ -29,7 +29,7 @@ from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import scale_for
 from edgeconv.difference.text import number, share
 from edgeconv.difference.tiles import TILE, TileWriter
-from edgeconv.page import page
+from edgeconv.page import Table, page
 
 SCRIPTS = (
     "state",
@@ -58,26 +58,6 @@ COLUMNS: dict[str, Callable[[Comparison], str]] = {
     "SSIM": lambda found: f"{found.ssim:.6g}",
 }
 """By name; ULP is of floats alone, SSIM only where it was asked for. Each comparison's details have every figure."""
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Rows of text, as page/tables.html draws them."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    most: ClassVar[int] = 12
-
-    @property
-    def kinds(self) -> list[str]:
-        """Words in every column."""
-        return ["short"] * len(self.header)
-
-    @staticmethod
-    def tone(first: str) -> str:
-        """No row is coloured."""
-        return ""
 
 
 class Page:
@@ -159,7 +139,7 @@ class Page:
             title=self._title,
             verdict=re.sub("^(same|differs): ", "", verdict).replace(" %", "\N{NO-BREAK SPACE}%"),
             same=same,
-            pairs=_Table("Pairs", ("picture", "status", "what"), rows),
+            pairs=Table("Pairs", ("picture", "status", "what"), tuple(rows)),
             remarks=remarks,
             sets=self._sections,
             version=__version__,
@@ -200,12 +180,13 @@ def _section(number: int, name: str, record: Compared) -> dict[str, Any]:
         for label, found in zip(labels, record.comparisons, strict=True)
     ]
     allowed = text.allowed_text(record.allowed)
+    details = [tuple(text.rows(record, index)) for index in range(len(labels))]
     return {
         "number": number,
         "name": name,
         "about": f"Against {reference_label}, {record.reference.layout}; difference = input − reference{allowed}",
-        "table": _Table(f"{name} against {reference_label}".lstrip(), ("input", *columns), rows),
-        "details": [_Table(label, ("figure", "value"), text.rows(record, index)) for index, label in enumerate(labels)],
+        "table": Table(f"{name} against {reference_label}".lstrip(), ("input", *columns), tuple(rows)),
+        "details": [Table(label, ("figure", "value"), rows) for label, rows in zip(labels, details, strict=True)],
     }
 
 

@@ -3,14 +3,15 @@
     level 0     the values themselves. 8 bits: a lossless WebP; one grey channel stands in it three times. Other types:
                 one plane a byte of a sample, channel 0 byte 0, channel 0 byte 1, ... (little endian; float16 becomes
                 float32, which holds the same values; float64 stays), as zlib
-    level n ≥ 1 the picture as 8-bit RGB at 1 / 2ⁿ of its size, averages of blocks: a lossy WebP, to look at; and for
-                inputs a plane of classes of difference, the largest of each block, as zlib
+    level n ≥ 1 the picture as 8-bit RGB at 1 / 2ⁿ of its size, averages of blocks: a lossy WebP, to look at, behind x
+                and y of its corner in the tile, a byte each; and for inputs a plane of classes of difference, the
+                largest of each block, as zlib
 
 At level 0 an input's values are stored as differences from the reference's (mod 256), and the planes of a reference as
 differences from the row above. What agrees with the reference is left out, of the smaller levels all around the part
 that does not, so that N inputs that nearly agree cost hardly more than one. Each tile is base64 in a script block of
 its own that the browser does not run: `<script type="text/plain" id="SET-PICTURE-LEVEL-ROW-COLUMN-KIND">`, KIND w for
-WebP, v for values, k for classes.
+WebP, v for values, p for a part to look at, k for classes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +44,6 @@ FROM_AFAR: dict[str, Any] = {"quality": 90, "method": 2}
 
 Window = tuple[slice, slice]
 """Rows and columns of a tile."""
-
-
-class Encoded(NamedTuple):
-    """What is stored of a tile: nothing where that agrees with the reference's."""
-
-    data: bytes
-    at: tuple[int, int] | None = None
-    """x, y of the part that is stored, where that is not all of the tile."""
 
 
 class TileWriter:
@@ -73,71 +67,68 @@ class TileWriter:
                 self.levels += 1
         shown = maps.view(pixels, low, high)
         views = [maps.shrunk_view(shown, 1 << level) for level in range(1, self.levels)]
-        kind, stored = ("w", pixels) if self.dtype == "uint8" else ("v", _planes(pixels))
+        kind, encode = ("w", _exact_webp) if self.dtype == "uint8" else ("v", _exact_planes)
+        stored = _bytes(pixels)
         if is_first:
             self._pixels, self._stored, self._views = pixels, stored, views
-        encode = _exact_webp if kind == "w" else _exact_planes
-        self._write(0, kind, pixels.shape, partial(encode, stored, None if is_first else self._stored))
+        self._write(0, kind, stored, partial(encode, stored, None if is_first else self._stored))
         for level, (view, base) in enumerate(zip(views, self._views, strict=True), 1):
-            self._write(level, "w", view.shape, partial(_from_afar, view, None if is_first else base))
+            self._write(level, "p", view, partial(_from_afar, view, None if is_first else base))
         if not is_first:
             classes = maps.class_map(self._pixels, pixels)
             for level in range(1, self.levels):
                 shrunk = maps.shrunk_map(classes, 1 << level)
-                self._write(level, "k", shrunk.shape, partial(_classes, shrunk))
+                self._write(level, "k", shrunk, partial(_classes, shrunk))
         self._pictures += 1
         return self.written_bytes <= self._limit
 
-    def _write(self, level: int, kind: str, shape: tuple[int, ...], encode: Callable[[Window], Encoded]) -> None:
+    def _write(self, level: int, kind: str, picture: NDArray[Any], encode: Callable[[Window], bytes]) -> None:
         """A block for each tile of a level (height × width × ...) for which `encode` gives bytes."""
-        places = [(y, x) for y in range(0, shape[0], TILE) for x in range(0, shape[1], TILE)]
+        height, width = picture.shape[:2]
 
         def block(place: tuple[int, int]) -> bytes:
             y, x = place
-            if self.written_bytes > self._limit:
-                return b""
-            found = encode((slice(y, y + TILE), slice(x, x + TILE)))
-            if not found.data:
-                return b""
-            name = f'id="{self._number}-{self._pictures}-{level}-{y // TILE}-{x // TILE}-{kind}"'
-            if found.at is not None:
-                name += f' data-at="{found.at[0]} {found.at[1]}"'
-            return b'<script type="text/plain" %s>%s</script>' % (name.encode(), base64.b64encode(found.data))
+            data = encode((slice(y, y + TILE), slice(x, x + TILE))) if self.written_bytes <= self._limit else b""
+            name = f"{self._number}-{self._pictures}-{level}-{y // TILE}-{x // TILE}-{kind}"
+            return data and script_block(name, data)
 
         with ThreadPoolExecutor(usable_threads()) as pool:  # zlib and libwebp let go of the interpreter
-            for written in filter(None, pool.map(block, places)):
+            for written in filter(None, pool.map(block, product(range(0, height, TILE), range(0, width, TILE)))):
                 self.blocks.append(written)
                 self.written_bytes += len(written) + 1
 
 
-def _exact_webp(pixels: NDArray[Any], base: NDArray[Any] | None, window: Window) -> Encoded:
-    tile = pixels[window] if base is None else pixels[window] - base[window]
-    return Encoded(webp(tile, EXACT) if base is None or tile.any() else b"")
+def script_block(name: str, data: bytes) -> bytes:
+    """Bytes as base64 in a script block that the browser does not run."""
+    return b'<script type="text/plain" id="%s">%s</script>' % (name.encode(), base64.b64encode(data))
 
 
-def _exact_planes(planes: NDArray[Any], base: NDArray[Any] | None, window: Window) -> Encoded:
-    tile = planes[(slice(None), *window)]
-    rest = tile.copy() if base is None else tile - base[(slice(None), *window)]
+def _exact_webp(samples: NDArray[Any], base: NDArray[Any] | None, window: Window) -> bytes:
+    tile = samples[window] if base is None else samples[window] - base[window]
+    return webp(tile, EXACT) if base is None or tile.any() else b""
+
+
+def _exact_planes(samples: NDArray[Any], base: NDArray[Any] | None, window: Window) -> bytes:
+    tile = samples[window]
+    rest = tile.copy() if base is None else tile - base[window]
     if base is None:
-        rest[:, 1:] -= tile[:, :-1]
-    return Encoded(zlib.compress(rest.tobytes(), COMPRESSION) if base is None or rest.any() else b"")
+        rest[1:] -= tile[:-1]
+    return zlib.compress(rest.transpose(2, 0, 1).tobytes(), COMPRESSION) if base is None or rest.any() else b""
 
 
-def _from_afar(shown: NDArray[np.uint8], base: NDArray[np.uint8] | None, window: Window) -> Encoded:
+def _from_afar(shown: NDArray[np.uint8], base: NDArray[np.uint8] | None, window: Window) -> bytes:
     tile = shown[window]
-    if base is None:
-        return Encoded(webp(tile, FROM_AFAR))
-    differs = (tile != base[window]).any(axis=2)
+    differs = np.ones(tile.shape[:2], bool) if base is None else (tile != base[window]).any(axis=2)
     if not differs.any():
-        return Encoded(b"")
+        return b""
     rows, columns = (np.flatnonzero(differs.any(axis=axis)) for axis in (1, 0))
     part = tile[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return Encoded(webp(part, FROM_AFAR), (int(columns[0]), int(rows[0])))
+    return bytes((columns[0], rows[0])) + webp(part, FROM_AFAR)
 
 
-def _classes(classes: NDArray[np.uint8], window: Window) -> Encoded:
+def _classes(classes: NDArray[np.uint8], window: Window) -> bytes:
     tile = classes[window]
-    return Encoded(zlib.compress(tile.tobytes(), COMPRESSION) if tile.any() else b"")
+    return zlib.compress(tile.tobytes(), COMPRESSION) if tile.any() else b""
 
 
 def webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
@@ -149,11 +140,7 @@ def webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
     return stream.getvalue()
 
 
-def _planes(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Values as bytes: (channels · bytes a sample) × height × width."""
-    if pixels.dtype == np.float16:
-        pixels = pixels.astype(np.float32)
-    height, width, channels = pixels.shape
-    stored = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("<"), copy=False))
-    as_bytes = stored.view(np.uint8).reshape(height, width, channels * stored.itemsize)
-    return np.ascontiguousarray(as_bytes.transpose(2, 0, 1))
+def _bytes(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Samples as little endian bytes: height × width × (channels · bytes a sample)."""
+    little = np.dtype(np.float32 if pixels.dtype == np.float16 else pixels.dtype).newbyteorder("<")
+    return np.ascontiguousarray(pixels.astype(little, copy=False)).view(np.uint8)

@@ -7,7 +7,8 @@ from statistics import geometric_mean, median
 from edgeconv.bench.ab import AbRecord, AbRow
 from edgeconv.bench.intervals import CONFIDENCE
 from edgeconv.core.units import seconds_text, share_text
-from edgeconv.export.tables import NOTHING, Table, tally
+from edgeconv.export.tables import tally
+from edgeconv.page import NOTHING, Table
 
 MARGIN = 0.05
 """Of a report that is made later: `--fail-on` of `bench ab` is 5 % too where nothing else is asked."""

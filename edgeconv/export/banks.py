@@ -15,8 +15,9 @@ from edgeconv.bench.summary import median, samples
 from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.units import digits_text
-from edgeconv.export.tables import Table, percent, shown
+from edgeconv.export.tables import percent, shown
 from edgeconv.hardware.device import Roof
+from edgeconv.page import Table
 
 
 class BankSeries(NamedTuple):

@@ -13,7 +13,8 @@ from edgeconv.core.units import counted, digits_text, local_time_text, seconds_t
 from edgeconv.export import ab, figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
 from edgeconv.export.schemas import AnyRecord, LadderRecord
-from edgeconv.export.tables import Table, tally
+from edgeconv.export.tables import tally
+from edgeconv.page import Table
 from edgeconv.run.report import RunReport
 from edgeconv.run.report_text import summary
 

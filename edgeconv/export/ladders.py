@@ -16,7 +16,8 @@ from edgeconv.bench.ladders.base import StepRow
 from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
 from edgeconv.bench.ladders.gemm import GemmRow
 from edgeconv.export.schemas import LadderRecord
-from edgeconv.export.tables import NOTHING, Table, percent, rate, seconds, shown, times
+from edgeconv.export.tables import percent, rate, seconds, shown, times
+from edgeconv.page import NOTHING, Table
 
 SIZE, STRIDE, DTYPE = 4096, 1, "float32"
 """What predictions are made for, and what documents show."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from edgeconv.core.safe_text import visible
 from edgeconv.export.document import Document, documents
 from edgeconv.export.schemas import AnyRecord
-from edgeconv.export.tables import Table, lines_of
+from edgeconv.export.tables import lines_of
 from edgeconv.io.files import utf8
+from edgeconv.page import Table
 
 
 def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:

@@ -21,9 +21,10 @@ from edgeconv.bench.summary import competes, fastest, groups, median
 from edgeconv.core.safe_text import cell
 from edgeconv.core.units import counted, seconds_text, share_text
 from edgeconv.export.schemas import AnyRecord, LadderRecord
-from edgeconv.export.tables import Table, median_and_spread, rate, shown, times, without_empty_columns
+from edgeconv.export.tables import median_and_spread, rate, shown, times, without_empty_columns
 from edgeconv.io.files import utf8
 from edgeconv.methods.options import Options
+from edgeconv.page import Table
 from edgeconv.run.report import RunReport
 from edgeconv.run.report_text import chain_text
 

@@ -16,7 +16,8 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.rows import every_row
-from edgeconv.export.tables import Table, distribution, fastest, smallest_shares
+from edgeconv.export.tables import distribution, fastest, smallest_shares
+from edgeconv.page import Table
 
 MOST_ROWS = 24
 """Of the table at the end: what a person takes in, and a terminal shows."""

@@ -1,17 +1,15 @@
-"""Tables as rows of plain text, which terminal, Markdown and page only draw; and those of a bench record.
+"""Tables (page/__init__.py) of a bench record, which terminal, Markdown and page only draw: the verdict comes first.
 
-The first column is the verdict. Words stand left and figures right. A page shows the first `most` columns, a terminal
-those that fit it; both say that there are more. A spreadsheet has every figure (csv.py).
+A page shows the first nine columns, a terminal those that fit it; both say that there are more. A spreadsheet has every
+figure (rows.py).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Literal, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,44 +21,13 @@ from edgeconv.bench.surface import Share, shares, worst
 from edgeconv.core.safe_text import visible
 from edgeconv.core.timing import Series
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.page import BAD, NOTHING, Table
 
-NOTHING = "–"
 BAR = "\\|"
 """A bar within a cell of Markdown."""
-LONG = 32
 PERCENTILES = (5, 25, 50)
 """Of the shares of drawn cases."""
 T = TypeVar("T")
-GOOD = ("faster", "met", "right", "fastest")
-BAD = ("slower", "MISSED", "wrong", "WRONG", "failed", "disqualified")
-FIGURE = re.compile(r"[\d.,+-]+(e[+-]?\d+)?( [%×]| [µm]?s)?( [\[(±].*)?")
-"""What stands under its like: columns of these are set to the right."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A header and rows of text."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    folded: bool = False
-    """Whether a page shows it only when asked."""
-    most: ClassVar[int] = 9
-
-    @staticmethod
-    def tone(verdict: str) -> Literal["good", "bad", ""]:
-        """How a row that begins with it is coloured."""
-        return "good" if verdict in GOOD else "bad" if verdict in BAD else ""
-
-    @cached_property
-    def kinds(self) -> tuple[Literal["figure", "short", "words"], ...]:
-        """What each column holds; words of which none is `LONG` stay in one line."""
-        columns = ([row[place] for row in self.rows] for place in range(len(self.header)))
-        return tuple(
-            "figure" if _holds_figures(cells) else "short" if max(map(len, cells), default=0) < LONG else "words"
-            for cells in columns
-        )
 
 
 def without_empty_columns(table: Table) -> Table:
@@ -68,12 +35,6 @@ def without_empty_columns(table: Table) -> Table:
     kept = [place for place in range(len(table.header)) if any(row[place] not in ("", NOTHING) for row in table.rows)]
     rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
     return replace(table, header=tuple(table.header[place] for place in kept), rows=rows)
-
-
-def _holds_figures(cells: Sequence[str]) -> bool:
-    """Whether most cells are figures."""
-    given = [cell for cell in cells if cell not in ("", NOTHING)]
-    return 2 * sum(FIGURE.fullmatch(cell) is not None for cell in given) > len(given)
 
 
 def lines_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -20,7 +20,7 @@ from rich.text import Text
 from edgeconv.core.safe_text import visible
 from edgeconv.export.document import Document, documents
 from edgeconv.export.schemas import AnyRecord
-from edgeconv.export.tables import Table
+from edgeconv.page import Table
 
 Justify = Literal["left", "right"]
 BETWEEN = 3

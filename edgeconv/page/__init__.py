@@ -7,14 +7,56 @@ A template lies in the package and begins with `{% extends "page/base.html" %}`.
 from __future__ import annotations
 
 import base64
-from functools import cache
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from edgeconv.core.safe_text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+NOTHING = "–"
+LONG = 32
+GOOD = ("faster", "met", "right", "fastest")
+BAD = ("slower", "MISSED", "wrong", "WRONG", "failed", "disqualified")
+FIGURE = re.compile(r"[\d.,+-]+(e[+-]?\d+)?( [%×]| [µm]?s)?( [\[(±].*)?")
+"""What stands under its like: columns of these are set to the right."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and rows of text. Words stand left and figures right."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    folded: bool = False
+    """Whether a page shows it only when asked."""
+    most: ClassVar[int] = 9
+
+    @staticmethod
+    def tone(verdict: str) -> Literal["good", "bad", ""]:
+        """How a row that begins with it is coloured."""
+        return "good" if verdict in GOOD else "bad" if verdict in BAD else ""
+
+    @cached_property
+    def kinds(self) -> tuple[Literal["figure", "short", "words"], ...]:
+        """What each column holds; words of which none is `LONG` stay in one line."""
+        columns = ([row[place] for row in self.rows] for place in range(len(self.header)))
+        return tuple(
+            "figure" if _holds_figures(cells) else "short" if max(map(len, cells), default=0) < LONG else "words"
+            for cells in columns
+        )
+
+
+def _holds_figures(cells: Sequence[str]) -> bool:
+    """Whether most cells are figures."""
+    given = [cell for cell in cells if cell not in ("", NOTHING)]
+    return 2 * sum(FIGURE.fullmatch(cell) is not None for cell in given) > len(given)
 
 
 def page(template: str, **values: Any) -> bytes:

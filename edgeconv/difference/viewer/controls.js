@@ -86,7 +86,8 @@ function setSet(index) {
   const before = state.set;
   state.setNumber = index;
   state.set = data.sets[index];
-  for (const cache of [byteTiles, valueTiles, drawnTiles]) cache.clear();
+  valueTiles = new Cache();
+  drawnTiles = new Cache();
   byId("input").replaceChildren(
     ...inputs().map((p) => new Option(pictureName(p) + (state.set.pictures[p].same ? " (same)" : ""), String(p))),
   );

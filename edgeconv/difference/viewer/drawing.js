@@ -131,13 +131,10 @@ function drawNumbers(of, pane, ratio, origin, scale, left, right) {
 
 // The texts of a pixel whose tile is decoded already; drawing waits for no other.
 function loadedTexts(of, x, y) {
-  const row = Math.floor(y / TILE);
-  const column = Math.floor(x / TILE);
-  const place = (y % TILE) * tileSize(0, row, column).width + (x % TILE);
-  const values = valueTiles.get([state.setNumber, of.picture, row, column].join("-"));
+  const { row, column, place } = spotOf(x, y);
+  const [reference, values] = [0, of.picture].map((each) => valueTiles.entries.get(blockId(each, row, column))?.value);
   if (!values) return null;
   if (of.kind === "view") return values.map((channel) => valueText(channel[place]));
-  const reference = valueTiles.get([state.setNumber, 0, row, column].join("-"));
   const differs = reference && values.some((channel, c) => magnitude(reference[c][place], channel[place]) > 0);
   return differs ? values.map((channel, c) => differenceText(reference[c][place], channel[place])) : null;
 }

@@ -2,44 +2,37 @@
 
 const layer = (kind, picture) => ({ kind, picture });
 
+// Once it is there; it then asks to be drawn.
 function drawnTile(of, level, row, column) {
-  const id = [state.setNumber, of.kind, of.picture, level, row, column].join("-");
-  const drawn = drawnTiles.get(id);
-  if (drawn === undefined) {
-    drawnTiles.set(id, null);
-    paintTile(of, level, row, column).then((canvas) => {
-      drawnTiles.set(id, canvas);
-      requestDraw();
-    });
-  }
-  return drawn ?? null;
+  const paint = () => paintTile(of, level, row, column).finally(requestDraw);
+  return drawnTiles.get(blockId(of.kind, of.picture, level, row, column), paint).value;
 }
 
-async function paintTile(of, level, row, column) {
+async function paintTile({ kind, picture }, level, row, column) {
   const { width, height } = tileSize(level, row, column);
-  const image = new ImageData(width, height);
-  image.data.fill(255);
-  if (of.kind !== "heat") await paintView(image.data, of.kind === "overlay" ? 0 : of.picture, level, row, column);
-  if (of.kind !== "view") await paintMap(image.data, of, level, row, column);
-  const canvas = element("canvas", { width, height });
-  canvas.getContext("2d").putImageData(image, 0, 0);
-  return canvas;
+  const surface = readable(width, height);
+  surface.fillRect(0, 0, width, height); // until then it reads as transparent
+  if (kind !== "heat") await paintView(surface, kind === "overlay" ? 0 : picture, level, row, column);
+  if (kind !== "view") await paintMap(surface, kind, picture, level, row, column);
+  return surface.canvas;
 }
 
-async function paintView(rgba, picture, level, row, column) {
-  const count = rgba.length / 4;
-  let channels;
-  if (level === 0) {
-    channels = await tileValues(picture, row, column);
-  } else {
-    const bytes = await tileBytes(picture, level, row, column, "w");
-    channels = [0, 1, 2].map((c) => bytes.subarray(c * count, (c + 1) * count));
+async function paintView(surface, picture, level, row, column) {
+  if (level > 0) {
+    const [reference, own] = [0, picture].map((each) => blockId(each, level, row, column, "p"));
+    await drawPart(surface, reference);
+    if (picture > 0) await drawPart(surface, own);
+    return;
   }
-  const shown = level === 0 ? shader() : (value) => value;
+  const shown = shader();
+  const channels = await tileValues(picture, row, column);
+  const image = surface.createImageData(surface.canvas.width, surface.canvas.height);
+  image.data.fill(255);
   for (let c = 0; c < 3; c++) {
     const values = channels[Math.min(c, channels.length - 1)];
-    for (let i = 0; i < count; i++) rgba[4 * i + c] = shown(values[i]);
+    for (let i = 0; i < values.length; i++) image.data[4 * i + c] = shown(values[i]);
   }
+  surface.putImageData(image, 0, 0);
 }
 
 // A value as a shade; as in maps.py.
@@ -51,26 +44,26 @@ function shader() {
 }
 
 // Classes in their colours; where nothing differs, an overlay has the reference in grey at half brightness (maps.py).
-async function paintMap(rgba, of, level, row, column) {
+async function paintMap(surface, kind, picture, level, row, column) {
   const { colours } = state.set;
-  const classes = await tileClasses(of.picture, level, row, column);
-  for (let i = 0; i < classes.length; i++) {
+  const classes = await tileClasses(picture, level, row, column);
+  const image = surface.getImageData(0, 0, surface.canvas.width, surface.canvas.height);
+  const rgba = image.data;
+  for (let i = 0; i < rgba.length / 4; i++) {
     const dimmed = Math.max(rgba[4 * i], rgba[4 * i + 1], rgba[4 * i + 2]) >> 1;
-    const same = of.kind === "overlay" ? [dimmed, dimmed, dimmed] : colours[0];
-    rgba.set(classes[i] ? colours[classes[i]] : same, 4 * i);
+    const same = kind === "overlay" ? [dimmed, dimmed, dimmed] : colours[0];
+    rgba.set(classes?.[i] ? colours[classes[i]] : same, 4 * i);
   }
+  surface.putImageData(image, 0, 0);
 }
 
-// The class of each pixel's largest difference, as tiles.py stores it for the smaller levels.
+// The class of each pixel's largest difference, as tiles.py stores it for the smaller levels; null where all is the same.
 async function tileClasses(picture, level, row, column) {
-  if (level > 0) return tileBytes(picture, level, row, column, "k");
-  const reference = await tileValues(0, row, column);
-  const other = await tileValues(picture, row, column);
-  const classes = new Uint8Array(reference[0].length);
-  for (let i = 0; i < classes.length; i++) {
+  if (level > 0) return inflate(blockId(picture, level, row, column, "k"));
+  const [reference, other] = await Promise.all([0, picture].map((each) => tileValues(each, row, column)));
+  return reference[0].map((_, i) => {
     let largest = 0;
     for (let c = 0; c < reference.length; c++) largest = Math.max(largest, magnitude(reference[c][i], other[c][i]));
-    classes[i] = classOf(largest);
-  }
-  return classes;
+    return classOf(largest);
+  });
 }

@@ -1,30 +1,26 @@
-// Tiles: from base64 text in the page to bytes. Level 0 holds the exact values; higher levels are smaller and only for looking at.
+// Tiles: from base64 text in the page to samples and pictures. Level 0 holds the exact values; higher levels are smaller and only for looking at.
 
+const SAMPLES = { uint8: Uint8Array, uint16: Uint16Array, float32: Float32Array, float64: Float64Array };
+
+// Entries by key: the promise of a value, and the value once it is there. Those that were used last stay.
 class Cache {
-  constructor(limit) {
-    this.limit = limit;
-    this.entries = new Map();
-  }
-  get(key) {
-    const entry = this.entries.get(key);
-    if (entry !== undefined) {
-      this.entries.delete(key); // the youngest entry stands last
-      this.entries.set(key, entry);
+  entries = new Map();
+
+  get(key, make) {
+    let entry = this.entries.get(key);
+    if (!entry) {
+      entry = { promise: make() };
+      entry.promise.then((value) => (entry.value = value));
     }
-    return entry;
-  }
-  set(key, entry) {
+    this.entries.delete(key); // the youngest entry stands last
     this.entries.set(key, entry);
-    if (this.entries.size > this.limit) this.entries.delete(this.entries.keys().next().value);
-  }
-  clear() {
-    this.entries.clear();
+    if (this.entries.size > CACHED_TILES) this.entries.delete(this.entries.keys().next().value);
+    return entry;
   }
 }
 
-const byteTiles = new Cache(CACHED_TILES); // promises of bytes
-const valueTiles = new Cache(CACHED_TILES); // one typed array a channel
-const drawnTiles = new Cache(CACHED_TILES); // canvases, or null while one is being made
+let valueTiles = new Cache(); // one typed array a channel
+let drawnTiles = new Cache(); // canvases
 
 const levelSize = (level) => ({
   width: Math.ceil(state.set.width / 2 ** level),
@@ -35,6 +31,8 @@ const tileSize = (level, row, column) => {
   const size = levelSize(level);
   return { width: Math.min(TILE, size.width - column * TILE), height: Math.min(TILE, size.height - row * TILE) };
 };
+
+const blockId = (...place) => [state.setNumber, ...place].join("-");
 
 function blockBytes(id) {
   const block = byId(id);
@@ -53,38 +51,34 @@ async function inflate(id) {
 }
 
 const readable = (width, height) => {
-  const canvas = document.createElement("canvas");
-  Object.assign(canvas, { width, height });
+  const canvas = element("canvas", { width, height });
   return canvas.getContext("2d", { willReadFrequently: true, alpha: false });
 };
+
+function bitmapOf(webp) {
+  const options = { premultiplyAlpha: "none", colorSpaceConversion: "none" };
+  return createImageBitmap(new Blob([webp], { type: "image/webp" }), options);
+}
+
+// The part of a smaller level that is stored: x and y of its corner, a byte each, and a WebP.
+async function drawPart(surface, id) {
+  const bytes = blockBytes(id);
+  if (bytes) surface.drawImage(await bitmapOf(bytes.subarray(2)), bytes[0], bytes[1]);
+}
 
 // The samples of a WebP, one plane after another.
 async function webpPlanes(id) {
   const bytes = blockBytes(id);
   if (!bytes) return null;
-  const options = { premultiplyAlpha: "none", colorSpaceConversion: "none" };
-  const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/webp" }), options);
+  const bitmap = await bitmapOf(bytes);
   const { width, height } = bitmap;
   const surface = readable(width, height);
   surface.drawImage(bitmap, 0, 0);
-  bitmap.close();
   const rgba = surface.getImageData(0, 0, width, height).data;
-  const plane = width * height;
-  const planes = new Uint8Array(3 * plane);
-  for (let c = 0; c < 3; c++) for (let i = 0; i < plane; i++) planes[c * plane + i] = rgba[4 * i + c];
-  return { planes, width, height };
-}
-
-// A tile of a smaller level: the reference's, and over it the part that differs.
-function patched(base, { width, height }, patch, at) {
-  const result = base.slice();
-  for (let c = 0; c < 3; c++) {
-    for (let y = 0; y < patch.height; y++) {
-      const from = (c * patch.height + y) * patch.width;
-      result.set(patch.planes.subarray(from, from + patch.width), (c * height + at[1] + y) * width + at[0]);
-    }
-  }
-  return result;
+  const count = width * height;
+  const planes = new Uint8Array(3 * count);
+  for (let c = 0; c < 3; c++) for (let i = 0; i < count; i++) planes[c * count + i] = rgba[4 * i + c];
+  return planes;
 }
 
 // Whether what is drawn is what is read back: browsers that guard against fingerprinting change it a little.
@@ -97,36 +91,29 @@ function readsExactly() {
   return surface.getImageData(0, 0, side, side).data.every((value, i) => value === image.data[i]);
 }
 
-function tileBytes(picture, level, row, column, kind) {
-  const id = [state.setNumber, picture, level, row, column, kind].join("-");
-  let promise = byteTiles.get(id);
-  if (!promise) {
-    promise = decodeTile(id, picture, level, row, column, kind);
-    byteTiles.set(id, promise);
-  }
-  return promise;
-}
+const tileValues = (picture, row, column) =>
+  valueTiles.get(blockId(picture, row, column), () => decodeValues(picture, row, column)).promise;
 
-async function decodeTile(id, picture, level, row, column, kind) {
-  const { width, height } = tileSize(level, row, column);
-  if (kind === "k") return (await inflate(id)) ?? new Uint8Array(width * height);
-  const picturePart = kind === "w" ? webpPlanes(id) : null;
-  if (level > 0 && picture > 0) {
-    const base = await tileBytes(0, level, row, column, kind);
-    const at = byId(id)?.dataset.at.split(" ").map(Number);
-    return at ? patched(base, { width, height }, await picturePart, at) : base;
-  }
-  const stored = picturePart ? picturePart.then((found) => found?.planes) : inflate(id);
-  if (picture > 0) {
-    const base = await tileBytes(0, level, row, column, kind);
-    const rest = await stored;
-    return rest ? rest.map((byte, i) => byte + base[i]) : base;
-  }
-  const bytes = await stored;
-  if (kind === "w") return bytes;
-  const plane = width * height;
-  for (let start = 0; start < bytes.length; start += plane) {
-    for (let i = start + width; i < start + plane; i++) bytes[i] += bytes[i - width];
-  }
-  return bytes;
+// Of an input what is stored is the difference from the reference, byte by byte; of planes of a reference, from the row above.
+async function decodeValues(picture, row, column) {
+  const { channels, dtype } = state.set;
+  const { width, height } = tileSize(0, row, column);
+  const id = blockId(picture, 0, row, column);
+  const isWebp = dtype === "uint8";
+  const base = picture > 0 ? tileValues(0, row, column) : null;
+  const stored = await (isWebp ? webpPlanes(`${id}-w`) : inflate(`${id}-v`));
+  const reference = await base;
+  if (!stored) return reference;
+  const Values = SAMPLES[dtype];
+  const size = Values.BYTES_PER_ELEMENT;
+  const count = width * height;
+  return channels.map((_, c) => {
+    const bytes = new Uint8Array(count * size);
+    const known = reference && new Uint8Array(reference[c].buffer);
+    for (let i = 0; i < bytes.length; i++) {
+      const above = isWebp ? 0 : bytes[i - width * size] ?? 0;
+      bytes[i] = stored[(c * size + (i % size)) * count + Math.floor(i / size)] + (known ? known[i] : above);
+    }
+    return new Values(bytes.buffer);
+  });
 }

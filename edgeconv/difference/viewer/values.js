@@ -1,43 +1,13 @@
 // Values of the samples, differences between them, and both as text.
 
-const SAMPLES = {
-  uint16: [Uint16Array, DataView.prototype.getUint16],
-  float32: [Float32Array, DataView.prototype.getFloat32],
-  float64: [Float64Array, DataView.prototype.getFloat64],
-};
-
-async function tileValues(picture, row, column) {
-  const id = [state.setNumber, picture, row, column].join("-");
-  let values = valueTiles.get(id);
-  if (!values) {
-    const { width, height } = tileSize(0, row, column);
-    values = splitChannels(await tileBytes(picture, 0, row, column, state.set.dtype === "uint8" ? "w" : "v"), width * height);
-    valueTiles.set(id, values);
-  }
-  return values;
-}
-
-function splitChannels(bytes, count) {
-  const { dtype, channels } = state.set;
-  if (dtype === "uint8") return channels.map((_, c) => bytes.subarray(c * count, (c + 1) * count));
-  const [Values, get] = SAMPLES[dtype];
-  const size = Values.BYTES_PER_ELEMENT;
-  return channels.map((_, c) => {
-    const whole = new DataView(new ArrayBuffer(count * size));
-    for (let byte = 0; byte < size; byte++) {
-      const plane = (c * size + byte) * count;
-      for (let i = 0; i < count; i++) whole.setUint8(i * size + byte, bytes[plane + i]);
-    }
-    const values = new Values(count);
-    for (let i = 0; i < count; i++) values[i] = get.call(whole, i * size, true);
-    return values;
-  });
+// The tile of a pixel, and which of its samples it is.
+function spotOf(x, y) {
+  const [row, column] = [y, x].map((place) => Math.floor(place / TILE));
+  return { row, column, place: (y % TILE) * tileSize(0, row, column).width + (x % TILE) };
 }
 
 async function pixelValues(picture, x, y) {
-  const row = Math.floor(y / TILE);
-  const column = Math.floor(x / TILE);
-  const place = (y % TILE) * tileSize(0, row, column).width + (x % TILE);
+  const { row, column, place } = spotOf(x, y);
   return (await tileValues(picture, row, column)).map((channel) => channel[place]);
 }
 
