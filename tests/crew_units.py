@@ -30,7 +30,7 @@ class Field(IntEnum):
 
 
 def units() -> str:
-    e = Unit(ir.Module(name="units"), "count")
+    e = Unit(ir.Module(name="units"))
     first, stop = e.more
     block = e.at(Argument.BLOCK, "int64")
     with e.count(first, stop) as unit:
@@ -39,9 +39,7 @@ def units() -> str:
             leave(block.at(Field.SIGN).load_shared().differs(0))
         block.at(Field.TALLY).at(unit).swap("add", 1)
         block.at(Field.WORKERS).swap("or", e.int64(1) << e.worker)
-    e.block.ret_void()
-    e.write_alone(Argument.UNITS)
-    return str(e.module)
+    return e.text_with_alone(Argument.UNITS)
 
 
 @cache
@@ -56,7 +54,7 @@ class Counted:
         self.block = np.zeros(Field.TALLY + units, np.int64)
         self.block[Field.SIGN] = 1
         arguments = {Argument.UNITS: units, Argument.BLOCK: self.block}
-        self.work = crew.NativeWork(code(), "count", arguments, units, **asked)
+        self.work = crew.NativeWork(code(), arguments, units, **asked)
 
     @property
     def tally(self) -> list[int]:

@@ -16,6 +16,7 @@ from test_cpu_engine import OTHER_PROCESSORS, called
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.emit import WORK
 from edgeconv.methods.cpu import canny_edges, division
 from edgeconv.methods.cpu.canny import prepare
 from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape
@@ -111,7 +112,7 @@ def test_code_for_other_processors_calls_nothing_outside(target):
     llvm.initialize_all_asmprinters()
     for source, channels, l2, blur in (("uint8", 3, False, 0), ("uint16", 1, True, 5)):
         code = jit.assembly(canny_edges.write(CannyShape(source, channels, l2, blur, target.vector_bytes)), target)
-        assert called(code) <= {canny_edges.WORK, canny_edges.GO_ON, canny_edges.GROW}
+        assert called(code) <= {WORK, canny_edges.GO_ON, canny_edges.GROW}
 
 
 # --- hysteresis -------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.emit import WORK
 from edgeconv.methods import require
 from edgeconv.methods.cpu import native, rows
 from edgeconv.methods.cpu.layout import make_layout
@@ -280,7 +281,7 @@ def test_code_for_other_processors_calls_nothing_outside(target, case):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     layout = make_layout(lower(case.problem()), target, 2048, columns=False, streaming=True)
-    assert called(jit.assembly(rows.write(layout), target)) == {rows.WORK}
+    assert called(jit.assembly(rows.write(layout), target)) == {WORK}
 
 
 def take_processor(name, monkeypatch):

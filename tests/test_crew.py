@@ -37,7 +37,7 @@ def test_work_holds_its_code(threads: int) -> None:
     compiled = jit.compile_module(units(), jit.processor())
     held = weakref.ref(compiled)
     arguments = {Argument.UNITS: 1, Argument.BLOCK: 0}
-    work = crew.NativeWork(compiled, "count", arguments, 1, asked=threads, max_threads=threads)
+    work = crew.NativeWork(compiled, arguments, 1, asked=threads, max_threads=threads)
     del compiled
     gc.collect()
     assert held() is not None

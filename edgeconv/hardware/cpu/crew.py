@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
 from edgeconv.hardware.cpu.crew_code import MACHINES, MAX_CORES, MAX_THREADS, CrewField, JobField
-from edgeconv.hardware.cpu.emit import ALONE
+from edgeconv.hardware.cpu.emit import ALONE, WORK
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
@@ -53,15 +53,13 @@ def unavailable_reason() -> str | None:
 class NativeWork:
     """Generated code over a block of named int64, cut into units; `run` does all of them, again and again.
 
-    The module has `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`, under any name, and
-    `void alone(int64 *arguments)` (emit.py). No two threads work under one number of a worker at the same time, and 0
-    is the caller.
+    The module has `work` and `alone` (emit.Unit). No two threads work under one number of a worker at the same time,
+    and 0 is the caller.
     """
 
     def __init__(
         self,
         code: jit.Compiled,
-        name: str,
         arguments: Mapping[Any, Any],
         units: int,
         *,
@@ -81,7 +79,7 @@ class NativeWork:
         address = block.ctypes.data
         self.words = memoryview(block.data)
         """The arguments: three times as fast to write as the array."""
-        job = (code.address(name), address, units, 0, min(sleepers, MAX_WOKEN))
+        job = (code.address(WORK), address, units, 0, min(sleepers, MAX_WOKEN))
         self._job = np.array(job, np.int64)  # as JobField lists them
         self.job_address = self._job.ctypes.data
         self.adapt(current_limits())
@@ -93,7 +91,7 @@ class NativeWork:
             CREW.start(self.threads - 1, self.limits)
             self.run = partial(CREW.run, self)
         else:
-            work = code.function(name, 4)
+            work = code.function(WORK, 4)
 
             def unit(number: int, worker: int) -> None:
                 work(address, worker, number, number + 1)

@@ -480,13 +480,16 @@ class Emitter:
             yield
 
 
-ALONE = "alone"
+WORK, ALONE = "work", "alone"
 
 
 class Unit(Emitter):
-    """`void name(int64 *arguments, int64 worker, ...)`: the arguments are named, and read where they are used."""
+    """A function over (arguments, worker, ...), `more` int64; arguments are named, and read where they are used.
 
-    def __init__(self, module: ir.Module, name: str, more: int = 2) -> None:
+    `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)` does units of work (crew.py).
+    """
+
+    def __init__(self, module: ir.Module, name: str = WORK, more: int = 2) -> None:
         super().__init__(module, name, [POINTER, *[I64] * (1 + more)])
         block, *numbers = self.function.args
         self.words = Array(self, block, "int64")
@@ -504,10 +507,15 @@ class Unit(Emitter):
         """An element of a table of int32, as int64."""
         return self.at(name, "int32")[index].signed("int64")
 
-    def write_alone(self, units: IntEnum) -> None:
-        """Beside `work`, a function that does all units by worker 0: one argument is the fastest call from Python."""
+    def text_with_alone(self, units: IntEnum) -> str:
+        """End `work`, add `void alone(int64 *arguments)`, which does all units as worker 0, and give the module's text.
+
+        One argument is the fastest call from Python.
+        """
+        self.block.ret_void()
         alone = Emitter(self.module, ALONE, [POINTER])
         (block,) = alone.function.args
         count = Array(alone, block, "int64")[int(units)]
         alone.block.call(self.function, [block, I64(0), I64(0), count.ir])
         alone.block.ret_void()
+        return str(self.module)

@@ -109,6 +109,12 @@ def compile_module(ir_text: str, target: Processor, effort: int = MOST_EFFORT) -
     return Compiled(engine)
 
 
+@cache
+def compiled(write: Callable[[Any], str], subject: Any, target: Processor) -> Compiled:
+    """The compiled module that `write` gives for a subject; compiled once per process for each."""
+    return compile_module(write(subject), target)
+
+
 def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
     """Zeroed bytes that start on a cache line, for code to work in."""
     whole = np.zeros(size_bytes + CACHE_LINE_BYTES, np.uint8)

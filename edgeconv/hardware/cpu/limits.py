@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from functools import cache, reduce
+from functools import reduce
 from itertools import product
 from operator import add
 from typing import Literal
@@ -44,7 +44,6 @@ ROUNDS = 150_000
 PIECES_PER_THREAD = 8
 """A few milliseconds' worth in all, so that starting the threads does not count, in pieces, so that one that is kept
 waiting holds up a piece only."""
-MULTIPLY_ADDS = "multiply_adds"
 FLOAT_BYTES = SCALAR_BYTES["float32"]
 
 
@@ -87,7 +86,8 @@ class MemoryMove:
             Move.WRITTEN_BYTES: written_unit,
         }
         most = min(units, threads)
-        self._work = NativeWork(_move_code(stores), stores, arguments, units, asked=None, max_threads=most)
+        code = jit.compiled(write_moves, stores, jit.processor())
+        self._work = NativeWork(code, arguments, units, asked=None, max_threads=most)
 
     def run(self) -> None:
         """Read all of the source and write all of the target."""
@@ -102,7 +102,7 @@ def moves(read_bytes: int, written_bytes: int, threads: Iterable[int]) -> Iterat
 
 def write_moves(stores: Stores) -> str:
     """LLVM IR of a move with one kind of stores."""
-    e = Unit(ir.Module(name="moving"), stores)
+    e = Unit(ir.Module(name="moving"))
     source, target, sinks = (e.at(name) for name in (Move.SOURCE_ADDRESS, Move.TARGET_ADDRESS, Move.SINKS_ADDRESS))
     reads, writes = e[Move.READ_BYTES], e[Move.WRITTEN_BYTES]
     aligned = CACHE_LINE_BYTES if stores == "streaming" else None
@@ -126,18 +126,11 @@ def write_moves(stores: Stores) -> str:
             for line in lines:
                 write_to.at(at + line).store(ones, aligned)
     e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
-    e.block.ret_void()
-    e.write_alone(Move.UNITS)
-    return str(e.module)
+    return e.text_with_alone(Move.UNITS)
 
 
 def _steps(size_bytes: int) -> int:
     return -(-size_bytes // STEP_BYTES) * STEP_BYTES
-
-
-@cache
-def _move_code(stores: Stores) -> jit.Compiled:
-    return jit.compile_module(write_moves(stores), jit.processor())
 
 
 def multiply_adds(threads: int) -> tuple[NativeWork, int]:
@@ -146,14 +139,14 @@ def multiply_adds(threads: int) -> tuple[NativeWork, int]:
     lanes, units = target.vector_bytes // FLOAT_BYTES, threads * PIECES_PER_THREAD
     # One row per thread, for results that must not be optimised away.
     arguments = {Chains.UNITS: units, Chains.SUMS_ADDRESS: np.zeros((threads, lanes), np.float32)}
-    code = jit.compile_module(write_multiply_adds(lanes), target)
-    work = NativeWork(code, MULTIPLY_ADDS, arguments, units, asked=threads, max_threads=threads)
+    code = jit.compiled(write_multiply_adds, lanes, target)
+    work = NativeWork(code, arguments, units, asked=threads, max_threads=threads)
     return work, units * ROUNDS * CHAINS * lanes * FLOPS_PER_MULTIPLY_ADD
 
 
 def write_multiply_adds(lanes: int) -> str:
     """The LLVM IR: `acc ← acc · ½ + 1`, which stays near 2, and at the end the sum goes to the worker's row."""
-    e = Unit(ir.Module(name="multiply-adds"), MULTIPLY_ADDS)
+    e = Unit(ir.Module(name="multiply-adds"))
     with e.count(*e.more):
         # Chains that begin alike would be made one.
         chains = [e.variable(e.splat("float32", lanes, 2.0 + chain)) for chain in range(CHAINS)]
@@ -163,6 +156,4 @@ def write_multiply_adds(lanes: int) -> str:
                 chain.value = value.times(0.5, value.like(1.0))
         total = reduce(add, [chain.value for chain in chains])
         e.at(Chains.SUMS_ADDRESS, "float32").at(e.worker * lanes).store(total)
-    e.block.ret_void()
-    e.write_alone(Chains.UNITS)
-    return str(e.module)
+    return e.text_with_alone(Chains.UNITS)

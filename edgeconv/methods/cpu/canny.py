@@ -7,7 +7,7 @@ canny_layout.py where everything lies. No pixel is touched here.
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +17,6 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.core.geometry import border_indices
 from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu.crew import NativeWork
 from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.methods.base import check_workspace
@@ -42,12 +41,6 @@ edges across its ends."""
 
 MAX_RUNS = 2**31 - 1
 """Runs are numbered up to here, as int32, and from 1 again."""
-
-
-@cache
-def _code_for(shape: CannyShape, processor: jit.Processor) -> jit.Compiled:
-    """The compiled functions; compiled once per process for each shape."""
-    return jit.compile_module(canny_edges.write(shape), processor)
 
 
 def chain_reason(problem: ChainProblem) -> str | None:
@@ -78,7 +71,7 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     strip_rows = max(divided.strip_rows, min(MIN_STRIP_ROWS, -(-height // divided.threads)))
     strip_rows = min(strip_rows, division.STRIP_ROWS)
     strips = -(-height // strip_rows)
-    threads = min(divided.threads, strips)
+    divided = replace(divided, strip_rows=strip_rows, threads=min(divided.threads, strips))
     streaming = problem.input_bytes + problem.output_bytes > native.STREAMING_BYTES
 
     sizes = make_sizes(shape, height, width, strip_rows)
@@ -92,7 +85,7 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
         CannyArgument.STRIPS: strips,
         CannyArgument.LOW_CODE: low,
         CannyArgument.HIGH_CODE: high,
-        CannyArgument.SCRATCH_ADDRESS: jit.aligned_zeros(sizes[CannyArgument.SCRATCH_BYTES] * threads),
+        CannyArgument.SCRATCH_ADDRESS: jit.aligned_zeros(sizes[CannyArgument.SCRATCH_BYTES] * divided.threads),
         CannyArgument.SOURCE_ROWS_ADDRESS: source_rows,
         CannyArgument.SOURCE_COLUMNS_ADDRESS: np.concatenate((columns[:reach], columns[-reach:])),
         CannyArgument.WEAK_ADDRESS: jit.aligned_zeros(bits_bytes),
@@ -103,22 +96,17 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     }
     workspace = sum(each.nbytes for each in arguments.values() if isinstance(each, np.ndarray))
     check_workspace("sliding", workspace, options, or_else="")
-    work = NativeWork(
-        _code_for(shape, processor),
-        canny_edges.WORK,
+    return _CannyPlan(
+        problem,
+        jit.compiled(canny_edges.write, shape, processor),
         arguments,
         strips,
-        asked=options.threads,
-        max_threads=threads,
-        sleepers=divided.sleepers,
+        divided,
+        options,
+        workspace_bytes=workspace,
+        arithmetic=WHOLE,
+        choice={"arithmetic": shape.code, "streaming_stores": streaming},
     )
-    choice = {
-        "threads": threads,
-        "strip_rows": strip_rows,
-        "arithmetic": shape.code,
-        "streaming_stores": streaming,
-    }
-    return _CannyPlan(problem, work, workspace_bytes=workspace, arithmetic=WHOLE, choice=choice)
 
 
 def _codes_of_limits(settings: CannySettings, shape: CannyShape) -> tuple[int, int]:

@@ -36,7 +36,7 @@ from operator import or_
 from llvmlite import ir
 
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import I1, Array, Value
+from edgeconv.hardware.cpu.emit import I1, WORK, Array, Value
 from edgeconv.methods.cpu.canny_layout import (
     WORD_BITS,
     WORD_BYTES,
@@ -47,7 +47,7 @@ from edgeconv.methods.cpu.canny_layout import (
 )
 from edgeconv.methods.cpu.canny_rows import CannyRows
 
-WORK, GO_ON, GROW = "work", "go_on", "grow"
+GO_ON, GROW = "go_on", "grow"
 BYTE_BITS = 8
 LOWEST_BIT, HIGHEST_BIT, ALL_BITS = 1, -(2 ** (WORD_BITS - 1)), -1
 
@@ -62,8 +62,7 @@ def write(shape: CannyShape) -> str:
     go_on = _write_go_on(CannyUnit(module, GO_ON, shape, 1), grow)
     work = CannyUnit(module, WORK, shape, 2)
     _write_work(work, go_on)
-    work.write_alone(CannyArgument.STRIPS)
-    return str(module)
+    return work.text_with_alone(CannyArgument.STRIPS)
 
 
 # --- hysteresis of one strip ------------------------------------------------------------------------------------------
@@ -250,7 +249,6 @@ def _write_work(unit: CannyUnit, go_on: ir.Function) -> None:
             with unit.where(exists):
                 unit.state(StripState.STALE, neighbour).swap("xchg", 1)
         unit.block.call(go_on, [unit.words.address, unit.worker.ir, strip.ir])
-    unit.block.ret_void()
 
 
 def _neighbours(unit: CannyUnit, strip: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:

@@ -40,7 +40,6 @@ from edgeconv.methods.cpu.layout import (
 )
 from edgeconv.methods.cpu.sums import Sums, TapRows
 
-WORK = "work"
 FETCH_AHEAD_BYTES = 4096
 """Distance of prefetches while staging: measured, docs/cpu-engine.md."""
 COPY_CHUNKS_BYTES = (64, 16, 1)
@@ -54,13 +53,10 @@ results to take apart, at strides above 1; three channels at stride 1 took as lo
 
 
 def write(layout: RowLayout) -> str:
-    """LLVM IR of `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`, and of
-    `void alone(int64 *arguments)`, which does all units by worker 0.
-    """
+    """LLVM IR of `work` and `alone` (emit.Unit)."""
     code = _RowCode(layout)
     code.write()
-    code.write_alone(Argument.UNITS)
-    return str(code.module)
+    return code.text_with_alone(Argument.UNITS)
 
 
 # --- taking samples apart that lie interleaved: channels of pixels, or residues of columns modulo a stride ------------
@@ -104,7 +100,7 @@ class _RowCode(Unit):
     """The function `work`."""
 
     def __init__(self, layout: RowLayout) -> None:
-        super().__init__(ir.Module(name="edgeconv"), WORK)
+        super().__init__(ir.Module(name="edgeconv"))
         self.layout, self.lowering = layout, layout.lowering
         self.first_unit, self.stop_unit = self.more
         self.tile: dict[TileFields, Value] = {}
@@ -123,7 +119,6 @@ class _RowCode(Unit):
                 self._tile_of_strip(unit // tiles, unit % tiles)
         if self.layout.streaming:
             self.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
-        self.block.ret_void()
 
     def _tile_of_strip(self, strip: Value, tile: Value) -> None:
         """A unit of work: the rows of a tile, one below the other; what two of them read is staged once."""

@@ -13,7 +13,6 @@ HWC in and out; threads take strips of rows (division.py), and results do not de
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu.crew import NativeWork
 from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cpu import canny, division, native, rows
 from edgeconv.methods.cpu.layout import (
@@ -76,12 +74,6 @@ class CpuSliding(CpuIm2col):
         return _prepare("sliding", problem, options, TILE_PIXELS, columns=False)
 
 
-@cache
-def _code_for(layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
-    """The compiled function; compiled once per process for each layout."""
-    return jit.compile_module(rows.write(layout), processor)
-
-
 def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *, columns: bool) -> native.NativePlan:
     processor = jit.processor()
     # Above stride 1 far less is written than read, and only the output counts: on machines with two and with 16 cores
@@ -118,15 +110,6 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         Argument.PASSES_ADDRESS: passes,
         Argument.WEIGHTS_ADDRESS: weights,
     }
-    work = NativeWork(
-        _code_for(layout, processor),
-        rows.WORK,
-        arguments,
-        units,
-        asked=options.threads,
-        max_threads=divided.threads,
-        sleepers=divided.sleepers,
-    )
     choice = {
         "forms": ", ".join(lowering.forms) or "plain sums",
         "collapsed": lowering.collapsed,
@@ -136,14 +119,20 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         "outputs_side_by_side": layout.bank is not None,
         "multiply_adds_per_pixel": lowering.multiply_adds,
         "arithmetic": lowering.sums,
-        "threads": divided.threads,
         "tile_pixels": layout.tile_pixels,
-        "strip_rows": divided.strip_rows,
         "reads_picture_directly": layout.direct,
         "streaming_stores": streaming,
     }
     return native.NativePlan(
-        problem, work, workspace_bytes=workspace_bytes, arithmetic=lowering.arithmetic, choice=choice
+        problem,
+        jit.compiled(rows.write, layout, processor),
+        arguments,
+        units,
+        divided,
+        options,
+        workspace_bytes=workspace_bytes,
+        arithmetic=lowering.arithmetic,
+        choice=choice,
     )
 
 
