@@ -136,7 +136,7 @@ ONE_TILE = {"t322": (HALFS, (16,)), "t323": (HALFS, (16,)), "t324": (WORDS, (8,)
         (24, {"t262": (HALFS, (3,))}, {"grey": False}),
         (4, {"t258": None}, {"bits": 1}),
         (48, {"t258": (HALFS, (16,))}, {"bits": 16}),
-        (96, {"t258": (HALFS, (32,)), "t339": (HALFS, (3,))}, {"bits": 32}),
+        (96, {"t258": (HALFS, (32,)), "t339": (HALFS, (3,))}, {"bits": 32, "floats": True}),
         (72, RGB_TIFF, {"grey": False}),
         (72, {**RGB_TIFF, "t284": (HALFS, (1,))}, {"grey": False}),
         (72, {**RGB_TIFF, **PLANES}, {"grey": False}),

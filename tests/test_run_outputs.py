@@ -130,6 +130,17 @@ def test_what_edgeconv_did_not_write_of_this_picture_and_settings_is_kept(
     assert run(*second, "-o", "e.png", "--overwrite").code == 0
 
 
+@pytest.mark.parametrize("words", [(), BANK, ("--filter", "canny", "--thresholds", "50,150")], ids=str)
+def test_an_output_that_is_kept_is_known_before_a_pixel_is_decoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    for name in ("e.png", "e_sobel-x.png"):
+        Path(name).write_bytes(b"mine")
+    monkeypatch.setattr("edgeconv.io.reading.decode", lambda *_: pytest.fail("it was decoded"))
+    refused = edgeconv("run", "a.png", *words, "-o", "e.png")
+    assert (refused.code, " exists: pass --overwrite" in refused.err) == (2, True)
+
+
 def test_what_a_killed_run_left_out_is_made(folder: Path) -> None:
     for words, names in (((), ["e.png"]), (BANK, ["e_sobel-x.png", "e_sobel-y.png"])):
         Path("e.json").unlink(missing_ok=True)

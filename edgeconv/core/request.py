@@ -101,6 +101,11 @@ class Request:
             )
         return self.filter
 
+    @property
+    def needs_picture(self) -> bool:
+        """Whether something of the request depends on a picture: see `settled`."""
+        return self.chain is not None and self.chain.rule is not None
+
     def settled(self, picture: Any, xp: Any = np) -> Request:
         """The request with what depends on a picture (HWC): the thresholds of a chain that finds them by a rule."""
         chain = self.chain

@@ -169,19 +169,28 @@ def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Hea
 
 
 def decode_image(
-    data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
+    data: bytes,
+    name: str,
+    rules: ReadRules = DEFAULT_RULES,
+    *,
+    header: Header | None = None,
+    decoder: Decoder | None = None,
 ) -> Picture:
     """Decode the bytes of a picture file; `name` is for messages. Raises as `read_image` does.
 
-    `decoder` is tried first, once the structure of the file was checked.
+    `header` is what `read_header` gave for them, which is read here where it is not given; `decoder` is tried first.
     """
-    header, entry = read_header(data, name, rules), _format_of(data, name)
+    header, entry = header or read_header(data, name, rules), _format_of(data, name)
     said: tuple[str, ...] = ()
     try:
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
             pixels, said = decode(data, entry, header)
         pixels = _with_channels(pixels, header, rules.rgb)
+        if pixels.shape != (stated := header.shape(rules.rgb)) or pixels.dtype != header.dtype:
+            raise BadPicture(
+                f"its header says {stated} {header.dtype}, and its contents are {pixels.shape} {pixels.dtype}"
+            )
     except BadPicture as bad:
         raise _refused(name, entry, bad) from None
     except MemoryError:

@@ -2,9 +2,11 @@
 
 A filter bank gives several pictures, each in a file of its own or all in one (naming.py).
 
-The order keeps the report honest: decode, set up, one cold run whose result is the one that is saved, encode; only then
-the samples, the roof and the check, so that none of them warms up what is called cold. Nothing has its final name
-before the end: a run that is stopped, whose input is damaged, or whose report cannot be written leaves nothing behind.
+The header says what is to be computed, under which names, and so whether that may be written; only then pixels are
+decoded, unless thresholds must be found in them. The order keeps the report honest: decode, set up, one cold run whose
+result is the one that is saved, encode; only then the samples, the roof and the check, so that none of them warms up
+what is called cold. Nothing has its final name before the end: a run that is stopped, whose input is damaged, or whose
+report cannot be written leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.io.encoding import encode_bank, encode_image, pictures_of
 from edgeconv.io.files import STANDARD_STREAM, is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.reading import STREAM_NAME, Picture, decode_image, read_picture_bytes
+from edgeconv.io.reading import STREAM_NAME, Picture, decode_image, read_header, read_picture_bytes
 from edgeconv.run import report
 from edgeconv.run.job import Job, sampling_seconds
 from edgeconv.run.naming import output_path, picture_paths
@@ -45,18 +48,23 @@ def run_picture(job: Job, process_seconds: float | None = None, roofs: Roofs | N
         watch.phases_seconds["start"] = process_seconds
     with watch.phase("decode"):
         data = read_picture_bytes(job.source, job.rules)
-        picture = decode_image(data, STREAM_NAME if is_standard_stream(job.source) else job.source, job.rules)
+        name = STREAM_NAME if is_standard_stream(job.source) else job.source
+        stated = read_header(data, name, job.rules)
+        decoded = partial(decode_image, data, name, job.rules, header=stated)
+        picture = decoded() if job.request.needs_picture else None
     with watch.phase("set_up"):
-        request = job.request.settled(picture.pixels)
-        problem = request.picture_problem(picture.pixels.shape, picture.pixels.dtype)
+        request = job.request if picture is None else job.request.settled(picture.pixels)
+        problem = request.picture_problem(stated.shape(job.rules.rgb), stated.dtype)
         choice = choose(job.method, job.device, problem)
-        format = job.format or FORMAT_OF_DTYPE[request.output_dtype(picture.pixels.dtype).name]
+        format = job.format or FORMAT_OF_DTYPE[request.output_dtype(stated.dtype).name]
         target = output_path(job, choice.method, format)
         paths = picture_paths(job, target, choice.method)
     file_sha256 = hashlib.sha256(data).hexdigest()
     made = Made(figures.describe_problem(request, problem), problem.in_channels, choice.method, lambda: file_sha256)
     beside = report_path(target)
     with reserve(job, made, paths, beside) as outputs:
+        with watch.phase("decode"):
+            picture = picture or decoded()
         filtered = filter_picture(picture, request, choice, job.options, watch, job.method)
         with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
             described = [

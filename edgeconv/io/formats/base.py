@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 
 AGAIN = "export or download it again"
 """The remedy for a file that is damaged rather than of the wrong kind."""
@@ -17,6 +21,8 @@ class Header:
     height: int
     bits: int
     """Bits per sample: 1 to 64."""
+    floats: bool = False
+    """Samples are floating-point numbers, not unsigned integers."""
     grey: bool = False
     """One colour channel, alpha not counted."""
     alpha: bool = False
@@ -40,6 +46,16 @@ class Header:
     """Pillow for the few files that OpenCV decodes incorrectly without an error."""
     largest: int | None = None
     """The value of full intensity as stored, where that need not be the largest of 8 or 16 bits."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the decoded samples."""
+        return np.dtype(f"float{self.bits}" if self.floats else np.uint8 if self.bits <= 8 else np.uint16)
+
+    def shape(self, rgb: bool) -> tuple[int, int, int]:
+        """Height, width and channels of the decoded picture, upright; `rgb` makes three channels of grey."""
+        sides = (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
+        return *sides, GREY_CHANNELS if self.grey and not rgb else RGB_CHANNELS
 
 
 class BadPicture(Exception):

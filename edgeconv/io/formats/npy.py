@@ -59,6 +59,7 @@ def read_header(feed: ByteSource) -> Header:
         width=shape[1],
         height=shape[0],
         bits=8 * dtype.itemsize,
+        floats=dtype.kind == "f",
         grey=channels == 1,
         alpha=channels == 4,
         channel_axis=len(shape) == 3,

@@ -180,6 +180,7 @@ def read_header(feed: ByteSource) -> Header:
         width=width,
         height=height,
         bits=bits,
+        floats=kind == FLOAT,
         grey=photometric in (WHITE_IS_ZERO, BLACK_IS_ZERO),
         alpha=alpha,
         orientation=_orientation(directory),
