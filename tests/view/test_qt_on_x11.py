@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import random_image
-from x11 import PATIENCE_SECONDS, WIDTH, OtherProgram, Screen, window_environment, x11_reason
+from x11 import PATIENCE_SECONDS, Screen, window_environment, x11_reason
 
 from edgeconv import convolve
 from edgeconv.io.encoding import write_image
-from edgeconv.io.reading import read_image
 
 pytestmark = pytest.mark.skipif(x11_reason() is not None, reason=str(x11_reason()))
 
@@ -71,65 +70,13 @@ def test_open_part_drag_type_undo_and_quit(tmp_path: Path) -> None:
     assert "sobel" in (tmp_path / "settings.ini").read_text(), "the window remembered"
 
 
-def dragged_in(tmp_path: Path, seed: int) -> tuple[Path, np.ndarray]:
-    """A picture to drag or paste, and its output by `identity`."""
-    path = tmp_path / f"picture {seed}.png"
-    pixels = random_image(160, 240, np.uint8, seed)
-    write_image(pixels, path)
-    return path, np.ascontiguousarray(pixels[CORNER])
-
-
 IDENTITY = ("--filter", "identity", "--channels", "each")
-
-
-def test_files_and_pictures_of_another_program_are_dropped(tmp_path: Path) -> None:
-    """By real drags between two processes, over the picture and over a field of the controls."""
-    middle, cells_of_the_kernel = (400, 420), (WIDTH - 200, 150)
-    with Screen() as screen, a_window(screen, tmp_path, *IDENTITY) as window:
-        screen.wait(lambda: len(np.unique(screen.picture())) > 20, "a window")
-        for seed, (kind, end) in enumerate((("files", middle), ("picture", middle), ("files", cells_of_the_kernel))):
-            path, pixels = dragged_in(tmp_path, seed)
-            with OtherProgram(screen) as other:
-                other.tell("hold", kind, path)
-                screen.carry(other, end, "CopyAction")
-                screen.find(pixels)
-        before = screen.picture()
-        with OtherProgram(screen) as other:
-            other.tell("hold", "text", "no picture at all")
-            screen.carry(other, middle, "IgnoreAction")
-        screen.find(pixels)
-        assert np.array_equal(screen.picture()[300:600, 100:700], before[300:600, 100:700])
-        screen.focus_window()
-        screen.press("Control_L", "q")
-        assert window.wait(PATIENCE_SECONDS) == 0
-
-
-def test_pictures_are_pasted_from_another_program_and_copied_to_it(tmp_path: Path) -> None:
-    with Screen() as screen, a_window(screen, tmp_path, *IDENTITY) as window, OtherProgram(screen) as other:
-        screen.wait(lambda: len(np.unique(screen.picture())) > 20, "a window")
-        for seed, kind in ((1, "picture"), (2, "files"), (3, "text")):
-            path, pixels = dragged_in(tmp_path, seed)
-            other.tell("hold", kind, path)
-            screen.focus_window()
-            screen.press("Control_L", "v")
-            screen.find(pixels)
-        screen.press("Control_L", "c")
-        stored = tmp_path / "stored.png"
-
-        def arrived() -> bool:
-            other.tell("store", stored)
-            return stored.exists() and np.array_equal(read_image(stored).pixels[CORNER], pixels)
-
-        screen.wait(arrived, "the copied picture in the other program")
-        screen.press("Control_L", "q")
-        assert window.wait(PATIENCE_SECONDS) == 0
-        stored.unlink()
-        other.tell("store", stored)
 
 
 @pytest.mark.parametrize("density", ["1.25", pytest.param("2", marks=pytest.mark.slow)])
 def test_one_to_one_is_one_pixel_of_the_screen_whatever_its_density(tmp_path: Path, density: str) -> None:
-    path, pixels = dragged_in(tmp_path, 1)
+    path, pixels = tmp_path / "picture.png", np.ascontiguousarray(PIXELS[CORNER])
+    write_image(PIXELS, path)
     with Screen() as screen, a_window(screen, tmp_path, path, *IDENTITY, QT_SCALE_FACTOR=density) as window:
         place = screen.find(pixels)
         screen.focus_window()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
-from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -45,7 +44,6 @@ from edgeconv.view.qt import actions, export_actions
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.speed import speed_head, speed_rows
 from edgeconv.view.qt.window import ViewWindow
-from edgeconv.view.render import RenderService
 from edgeconv.view.state import INPUT, MODES, OUTPUT, REFERENCE_OUTPUT, MeasuredRun, ViewSource
 
 SOBEL = {"filter": "sobel", "channels": "each", "method": "sliding"}
@@ -128,13 +126,25 @@ def test_a_window_without_a_picture_is_quiet_and_opens_the_next(qtbot: QtBot, pi
     assert window.picture_label.text() == ""
 
 
-def drop(window: ViewWindow, url: QUrl) -> QDropEvent:
-    dropped = QMimeData()
-    dropped.setUrls([url])
-    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    event = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, dropped, buttons, keys)
-    window.dropEvent(event)
-    return event
+def drop(place: QWidget, dropped: QMimeData) -> bool:
+    """Whether what is dragged over a widget and let go there is taken."""
+    over = dropped, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    entered = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, *over)
+    QApplication.sendEvent(place, entered)
+    event = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, *over)
+    QApplication.sendEvent(place, event)
+    return entered.isAccepted() and event.isAccepted()
+
+
+def dragged(content: QUrl | QImage | str) -> QMimeData:
+    data = QMimeData()
+    if isinstance(content, QUrl):
+        data.setUrls([content])
+    elif isinstance(content, QImage):
+        data.setImageData(content)
+    else:
+        data.setText(content)
+    return data
 
 
 def image_of(pixels: np.ndarray) -> QImage:
@@ -159,16 +169,20 @@ def test_files_paths_and_pictures_may_be_pasted_and_dropped(qtbot: QtBot, pictur
     ]
     assert window.model.picture == str(stored[1]), "the newest is shown"
 
-    event = drop(window, QUrl.fromLocalFile(str(picture)))
+    for place in (window.canvas.viewport(), window.controls.kernel.cells[4], window.tabs):
+        window.open_pictures([str(stored[0])])
+        assert drop(place, dragged(QUrl.fromLocalFile(str(picture))))
+        settle(qtbot, window)
+        assert window.model.picture == str(picture), "wherever it is dropped"
+    assert drop(window.canvas.viewport(), dragged(image_of(PIXELS)))
     settle(qtbot, window)
-    assert event.isAccepted()
-    assert window.model.picture == str(picture)
-    assert not drop(window, QUrl("https://example.org/picture.png")).isAccepted()
+    assert np.array_equal(read_image(str(window.model.picture)).pixels, PIXELS)
+    assert not drop(window.canvas.viewport(), dragged("no picture at all"))
+    assert not drop(window.canvas.viewport(), dragged(QUrl("https://example.org/picture.png")))
     assert "save it first" in window.message.text()
     clipboard.setText("no picture at all")
     trigger(qtbot, window, "paste")
     assert "no picture" in window.message.text()
-    assert not [line for line in window.findChildren(QLineEdit) if line.acceptDrops()], "the window takes drops"
     window.close()
     assert not any(path.exists() for path in stored), "what was pasted goes with the window"
 
@@ -394,33 +408,10 @@ def test_a_method_that_cannot_run_is_one_line_and_can_be_undone(qtbot: QtBot, pi
     assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
 
 
-def test_a_stale_request_is_cancelled_and_never_seen(qtbot: QtBot, picture: Path, monkeypatch) -> None:
+def test_an_answer_to_an_older_request_is_not_shown(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, method="opencv")
-    go_on, held = threading.Event(), threading.Event()
-    served: list[int] = []
-    serve = RenderService.serve
-
-    def slow_at_first(self: RenderService, request: Any) -> None:
-        if request.parameters.filter == "sobel":
-            held.set()
-            go_on.wait(PATIENCE_MILLISECONDS / 1000)
-            assert not self.wants(request.generation), "a newer request was made meanwhile"
-        serve(self, request)
-        served.append(request.generation)
-
-    monkeypatch.setattr(RenderService, "serve", slow_at_first)
-    labels: list[str] = []
-    window.service.layer_ready.connect(lambda generation, side, layer: labels.append(layer.label))
-    window.set_parameters(window.model.parameters.with_filter("sobel"))
-    assert held.wait(PATIENCE_MILLISECONDS / 1000)
-    window.set_parameters(window.model.parameters.with_filter("kirsch"))
-    settle(qtbot, window)
-    go_on.set()
-    qtbot.waitUntil(lambda: len(served) == 2, timeout=PATIENCE_MILLISECONDS)
-    QApplication.processEvents()
-    assert labels == ["kirsch by opencv on CPU"]
     window.service.layer_ready.emit(window.model.generation - 1, "left", window.canvas.right)
-    assert window.canvas.left is None, "an answer to an older request is not shown"
+    assert window.canvas.left is None
 
 
 # --- the threshold ----------------------------------------------------------------------------------------------
@@ -499,7 +490,7 @@ def test_a_number_may_be_typed(qtbot: QtBot, picture: Path, typed: str, limit: f
 # --- ways to look -----------------------------------------------------------------------------------------------
 
 
-def test_keys_choose_the_view(qtbot: QtBot, picture: Path) -> None:
+def test_keys_choose_the_view_and_exchange_the_sides(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     window.activateWindow()
     window.canvas.setFocus()
@@ -510,6 +501,11 @@ def test_keys_choose_the_view(qtbot: QtBot, picture: Path) -> None:
         assert window.actions_by_name[mode].isChecked()
         assert window.left_box.isVisible() == (mode != "single")
         assert not window.message.isVisible()
+    qtbot.keyClick(window.canvas, "1")
+    qtbot.keyClick(window.canvas, "x")
+    settle(qtbot, window)
+    assert (window.model.left, window.model.right) == (OUTPUT, INPUT)
+    assert np.array_equal(shown(window), PIXELS)
 
 
 def test_the_difference_shows_and_copies_the_map_with_the_figures_of_diff(qtbot: QtBot, picture: Path) -> None:
@@ -550,13 +546,6 @@ def test_the_values_of_both_sides_are_read_under_the_pointer(qtbot: QtBot, pictu
     assert window.values_label.text() == ""
 
 
-def test_the_sides_are_exchanged(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    trigger(qtbot, window, "swap")
-    assert (window.model.left, window.model.right) == (OUTPUT, INPUT)
-    assert np.array_equal(shown(window), PIXELS)
-
-
 @pytest.mark.parametrize("parameters", [{"filter": "sobel"}, {"filter": "canny"}], ids=str)
 def test_in_a_small_window_the_figures_give_way_to_the_controls(
     qtbot: QtBot, picture: Path, parameters: dict[str, Any]
@@ -586,7 +575,9 @@ def test_saving_writes_the_commands_picture_and_report(
     assert "saved.png" in window.statusBar().currentMessage()
 
 
-def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
+def test_what_must_not_or_cannot_be_written_is_one_line(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch
+) -> None:
     other, kernel = tmp_path / "other.png", tmp_path / "kernel.json"
     write_image(PIXELS, other)
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
@@ -603,6 +594,9 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
         window.message.hide()
     assert {path: path.read_bytes() for path in before} == before
     assert not kernel.with_suffix(".png").exists()
+    window.export.save(str(tmp_path / "nowhere" / "out.png"))
+    settle(qtbot, window)
+    assert "does not exist" in window.message.text()
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -695,13 +689,6 @@ def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path
     trigger(qtbot, window, "copy-command")
     assert "scharr" in QGuiApplication.clipboard().text()
     assert "rename the file" in window.message.text()
-
-
-def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
-    window = opened(qtbot, picture)
-    window.export.save(str(tmp_path / "nowhere" / "out.png"))
-    settle(qtbot, window)
-    assert "does not exist" in window.message.text()
 
 
 def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:

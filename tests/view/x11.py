@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
-from queue import SimpleQueue
 
 import cv2
 import numpy as np
@@ -20,8 +16,6 @@ from command import PROJECT
 from edgeconv.view.qt.start import plugin_reason
 
 WIDTH, HEIGHT = 1280, 900
-SIDE = 60
-"""Of the window of the other program."""
 PATIENCE_SECONDS = 60
 """Far more than anything takes, for machines that are busy."""
 LEFT_BUTTON = 1
@@ -34,46 +28,6 @@ def x11_reason() -> str | None:
     if find_spec("Xlib") is None:
         return "python-xlib is not installed (extra dev)"
     return plugin_reason("xcb")
-
-
-class OtherProgram:
-    """other_program.py on a screen: drags and the clipboard of a process that knows nothing of edgeconv. A context."""
-
-    def __init__(self, screen: Screen) -> None:
-        x, y = WIDTH - SIDE, HEIGHT - SIDE  # beside a first window, which leaves a twentieth of the screen
-        self._place = x, y, SIDE
-        self._environment = window_environment(screen)
-        self.middle = x + SIDE // 2, y + SIDE // 2
-
-    def __enter__(self) -> OtherProgram:
-        program = Path(__file__).with_name("other_program.py")
-        words = [sys.executable, str(program), *map(str, self._place)]
-        self._lines: SimpleQueue[str] = SimpleQueue()
-        self._process = subprocess.Popen(
-            words, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        threading.Thread(target=self._hear, daemon=True).start()
-        assert self.heard() == "ready"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait(PATIENCE_SECONDS)
-
-    def heard(self) -> str:
-        """The next line that it prints."""
-        return self._lines.get(timeout=PATIENCE_SECONDS)
-
-    def _hear(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line.strip())
-
-    def tell(self, *words: object) -> None:
-        """Give a command, and wait until it is done."""
-        assert self._process.stdin is not None
-        print(*words, sep="\t", file=self._process.stdin, flush=True)
-        assert self.heard() == words[0]
 
 
 def window_environment(screen: Screen, **more: str) -> dict[str, str]:
@@ -163,27 +117,6 @@ class Screen:
             self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
         xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
         self._display.sync()
-
-    def carry(self, other: OtherProgram, end: tuple[int, int], action: str, steps: int = 12) -> None:
-        """Drag what the other program holds to `end`, and let go once it says that it would be taken, if it is to be.
-
-        It says so when that changes, so once in its life.
-        """
-        from Xlib import X
-        from Xlib.ext import xtest
-
-        start = other.middle
-        self.move(*start)
-        xtest.fake_input(self._display, X.ButtonPress, LEFT_BUTTON)
-        for step in range(1, steps + 1):
-            self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
-            if step == 1:
-                assert other.heard() == "drags"
-        if action != "IgnoreAction":
-            assert other.heard() == f"may {action}"
-        xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
-        self._display.sync()
-        assert other.heard() == f"dropped {action}"
 
     def press(self, *keys: str) -> None:
         """Press keys, named as in X11/keysymdef.h, together, and let them go."""
