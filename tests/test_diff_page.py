@@ -209,18 +209,6 @@ def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path
     assert browser.problems == []
 
 
-@pytest.mark.slow
-def test_a_long_name_makes_the_page_no_wider_than_a_phone(browser: Browser, tmp_path: Path) -> None:
-    reference, other, _ = pictures("uint8")
-    inputs = [ArrayInput(letter * 200 + ".png", pixels) for letter, pixels in (("a", reference), ("b", other))]
-    results.run(inputs[0], inputs[1:], results.Wanted(html=str(tmp_path / "page.html")))
-    browser.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
-    browser.open(tmp_path / "page.html")
-    width = browser.run("document.documentElement.scrollWidth")
-    browser.send("Emulation.clearDeviceMetricsOverride")
-    assert width == 390
-
-
 def test_inputs_that_agree_cost_next_to_nothing(tmp_path: Path) -> None:
     reference, _, changed = pictures("uint8")
     make_page(tmp_path / "one.html", reference, reference)

@@ -1,4 +1,4 @@
-"""Markdown and HTML as a whole: every heading, line and cell of a bench, two runs and a ladder, read by a person.
+"""Markdown, HTML and CSV as a whole: every heading, line and cell of a bench, two runs and ladders, read by a person.
 
 The files are in tests/expected. After a wanted change, `PYTHONPATH=.:tests python tests/test_export_expected.py` writes
 them anew; what is then different shows in the commit. Drawings and pictures are left out (`test_export_plots.py`, and
@@ -11,17 +11,17 @@ import copy
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, changed, measured
 from run_reports import run_report
-from test_shown_ladders import HEAD
-from test_shown_ladders import row as ladder_row
 
 from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
 from edgeconv.bench.ladders.conv import ConvRecord
+from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.record import BenchRecord, BusPart, LeftOut, Train
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
@@ -49,6 +49,10 @@ def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
     for row in made.rows:
         if row.reason and row.candidate == "hasty":
             row.reason = "1 wrong sample <of> 2 | worst here"
+    for row in made.rows:
+        changed(row, set_up_seconds=None, cold_seconds=None)
+        if row.check is not None:
+            changed(row.check, relative_error=0.25, max_abs_error=0.5)
     for number, row in enumerate(row for row in made.rows if row.timings):
         series = changed(row.timings["warm"], median_seconds=(1 + number) * 1e-4, p10_seconds=9e-5, p90_seconds=8e-3)
         changed(series, n=30 + number, stopped_because="noise target", samples_seconds=[(1 + number) * 1e-4] * 5)
@@ -64,8 +68,12 @@ def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
         if row.kind == "peer":
             row.differs = "rounds <down> | up"
     on_gpu = copy.deepcopy(next(row for row in made.rows if row.candidate == "honest" and row.case.size == 8))
-    changed(on_gpu, device="cuda", workspace_bytes=54321, moved_bytes=None)
+    changed(on_gpu, device="cuda", workspace_bytes=54321, moved_bytes=8765, launches=5)
+    changed(on_gpu, set_up_seconds=7.5, cold_seconds=6.25)
+    changed(on_gpu.check, max_abs_error=0.125, checked_share=0.75)
+    changed(on_gpu.counts, nominal_flops=11, useful_flops=7, fewest_bytes=3)
     on_gpu.bus = BusPart(host_to_device_seconds=1e-5, device_to_host_seconds=2e-5)
+    on_gpu.end_to_end = changed(copy.copy(on_gpu.timings["warm"]), median_seconds=5.5e-3)
     changed(made, rows=[*made.rows, on_gpu], complete=False, wall_seconds=12.6, created_utc="2001-02-03T04:05:06+00:00")
     made.machine["cuda"] = DeviceFacts(name="made-up GPU", compute_capability="9.0")
     made.roofs = {"cpu": Roof(2.5e10, 3.5e12, "made <up>"), "cuda": Roof(4.5e12, 6e13, "made up too")}
@@ -81,8 +89,10 @@ def one_run() -> RunReport:
     changed(made, created_utc="2001-02-03T04:05:06+00:00", edgeconv_version="0.0.1", whole_run_seconds=1.5)
     changed(made, versions={"python": "3", "numpy": "2"})
     changed(made.device, kind="cuda", name="made-up GPU")
-    made.phases_seconds = {"decode": 0.25, "set_up": 0.125, "convolve": 0.0625, "encode": 0.75}
+    made.phases_seconds = {"decode": 0.25, "set_up": 0.125, "host_to_device": 4.4e-4, "convolve": 0.0625}
+    made.phases_seconds |= {"device_to_host": 6.6e-6, "encode": 0.75}
     changed(made.timing.kernel, median_seconds=3e-3)
+    changed(made.check, max_abs_error=0.25, relative_error=3e-7, checked_share=0.75)
     changed(made.speed, kernel_gflops=4321.5, end_to_end_gflops=21.25, gigabytes_per_second=1234.5)
     changed(made.speed, memory_floor_share=0.75, roofline_share=0.8, bound_by="memory")
     made.speed.roof = Roof(4.5e12, 6e13, "measured <here>")
@@ -100,6 +110,37 @@ def runs() -> list[RunReport]:
     return [right, wrong]
 
 
+HEAD = {
+    "schema_version": 1,
+    "edgeconv_version": "0",
+    "created_utc": "2001-02-03T04:05:06+00:00",
+    "machine": {"name": "made-up GPU"},
+    "versions": {},
+    "roof": {"copy_bytes_per_second": 1.0, "fma_flops_per_second": 1.0, "how": ""},
+}
+
+
+def ladder_row(step: str, block: str | None, microseconds: float | None, **rest: Any) -> dict[str, Any]:
+    """A step with its time, or one whose output is wrong."""
+    timing = {"p10_seconds": 1.5e-9, "p90_seconds": 2.5e-9, "n": 7, "min_seconds": 1e-9}
+    if microseconds is not None:
+        seconds = microseconds * 1e-6
+        timing |= {"median_seconds": seconds, "stopped_because": "sample limit", "samples_seconds": [seconds] * 7}
+    clocks = {"sm_clock_min_mhz": None, "sm_clock_max_mhz": None, "last_card_reading": None}
+    return {
+        "step": step,
+        "idea": "",
+        "block": block,
+        "right": microseconds is not None,
+        "relative_error": 3e-7,
+        "l2_state": "cold",
+        "timing": None if microseconds is None else timing,
+        "allowed_error": 1e-6,
+        "machine": {**clocks, "others_busy_share": None, "flags": []},
+        **rest,
+    }
+
+
 def ladder() -> ConvRecord:
     figures = {"size": 4096, "stride": 1, "gflops": 1234.5, "share_of_floor": 0.25, "gain": None}
     rows = [
@@ -107,20 +148,38 @@ def ladder() -> ConvRecord:
         ladder_row("textbook", "16×16", 40.0, **figures),
         ladder_row("textbook", "8×8", 50.0, **{**figures, "gflops": 999.5, "share_of_floor": 0.2}),
         ladder_row("sliding", None, 20.0, **{**figures, "gflops": 2469.0, "share_of_floor": 0.5, "gain": 2.0}),
+        ladder_row("pixel", "16×16", None, **{**figures, "size": 1024, "gflops": None, "share_of_floor": None}),
+        ladder_row("waves", None, 5.0, **{**figures, "size": 1024, "stride": 2, "gflops": 77.5}),
     ]
     rows[2]["right"] = False
     return as_type({**HEAD, "kind": "bench conv", "rows": rows}, ConvRecord)
+
+
+def products() -> GemmRecord:
+    figures = {"size": 4096, "dtype": "float64", "gflops": 345.5, "share_of_vendor": 0.125, "share_of_peak": None}
+    rows = [
+        ladder_row("naive", "64×64×8", 70.0, **figures),
+        ladder_row(
+            "cublas", None, 60.0, **{**figures, "dtype": "float32", "share_of_vendor": 1.0, "share_of_peak": 0.75}
+        ),
+    ]
+    return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
 
 
 def shown() -> dict[str, str]:
     """The files by name."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(goals, "GOALS", BARS)
-        records: list[AnyRecord] = [bench(patch), *runs(), ladder()]
-        assert [plain(record)["kind"] for record in records] == ["bench", "run", "run", "bench conv"]
-        (markdown,) = find_exporter("markdown")(records).values()
-        (page,) = find_exporter("html")(records).values()
-    return {"everything.md": markdown.decode(), "everything.html": without_drawings(page.decode())}
+        records: list[AnyRecord] = [bench(patch), *runs(), ladder(), products()]
+        kinds = ["bench", "run", "run", "bench conv", "bench gemm"]
+        assert [plain(record)["kind"] for record in records] == kinds
+        files = {
+            ending: content
+            for name in ("markdown", "html", "csv")
+            for ending, content in find_exporter(name)(records).items()
+        }
+    found = {f"everything{ending}": content.decode().replace("\r\n", "\n") for ending, content in files.items()}
+    return found | {"everything.html": without_drawings(found["everything.html"])}
 
 
 def without_drawings(page: str) -> str:
@@ -136,7 +195,7 @@ def files() -> dict[str, str]:
     return shown()
 
 
-@pytest.mark.parametrize("name", ["everything.md", "everything.html"])
+@pytest.mark.parametrize("name", ["everything.md", "everything.html", "everything.csv"])
 def test_the_whole_file_is_as_it_was_read(name: str, files: dict[str, str]) -> None:
     expected = (EXPECTED / name).read_text(encoding="utf-8")
     for number, (found, wanted) in enumerate(zip(files[name].splitlines(), expected.splitlines(), strict=False), 1):

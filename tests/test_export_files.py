@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import csv
-import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -88,18 +86,6 @@ def test_the_fastest_row_is_that_of_the_least_median_of_those_that_have_one(resu
     rows = [row for row in result.rows if row.case.size == 8]
     assert fastest([row for row in rows[::-1] if row.candidate != "copy"]).candidate == "honest"
     assert fastest([row for row in rows if not row.timings]) is None
-
-
-def test_csv_has_a_line_a_row_and_state(result) -> None:
-    lines = list(csv.DictReader(io.StringIO(text_of(result, "csv"))))
-    by_candidate = {(entry["entrant"], entry["size"], entry["l2_state"]): entry for entry in lines}
-    assert by_candidate["hasty", "8", ""]["status"] == "wrong"
-    assert by_candidate[NASTY, "8", ""]["reason"] == "LinAlgError: no such algorithm"
-
-
-def test_several_records_stand_in_one_table(result) -> None:
-    (table,) = find_exporter("csv")([result, result]).values()
-    assert len(table.decode().splitlines()) == 1 + 2 * (len(text_of(result, "csv").splitlines()) - 1)
 
 
 def test_formats_are_named_or_all_of_them() -> None:

@@ -27,6 +27,8 @@ AXE = PROJECT / "tests" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LEAST_TARGET = 44
 """CSS pixels of what a finger is to hit. Source: WCAG 2.2, 2.5.5."""
 PHONE_WIDTH = 390
+LONG = "long" * 50
+"""A name without a place at which it could be broken."""
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 
 
@@ -43,13 +45,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_image(picture, folder / "old" / f"{name}.png")
         write_image(other, folder / "new" / f"{name}.png")
     write_image(picture, folder / "old" / "gone.png")
-    write_image(picture, folder / "new" / "added.png")
+    write_image(picture, folder / "new" / f"{LONG}.png")
     write_image(np.repeat(picture, 2, axis=0), folder / "old" / "size.png")
     write_image(picture, folder / "new" / "size.png")
     (folder / "old" / "torn.png").write_bytes((folder / "old" / "same.png").read_bytes()[:200])
     write_image(picture, folder / "new" / "torn.png")
     for words, code in (
-        ("diff old/much.png new/much.png new/little.png --html pair.html", 1),
+        (f"diff old/much.png new/much.png new/little.png new/{LONG}.png --html pair.html", 1),
         ("diff old new --html folders.html", 2),
         ("compare old/much.png --html compare.html", 0),
         ("run old/much.png -o out/ --samples 3 --time-limit 0.01", 0),

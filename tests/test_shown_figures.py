@@ -1,29 +1,24 @@
-"""Every figure that a table, a report or a spreadsheet shows stands under its own name.
+"""Every figure that a report of a run or of a batch shows stands under its own name, and follows its formula.
 
-All values of a record are made different from each other; then each cell is one text and no other, so that two that
-are swapped, or one that is taken from elsewhere, show.
+All values of a record are made different from each other; then each line is one text and no other, so that two that
+are swapped, or one that is taken from elsewhere, show. Tables and spreadsheets: test_export_expected.py.
 """
 
 from __future__ import annotations
 
 import copy
-import csv
-import io
 from typing import Any
 
 import pytest
-from bench_records import TimedMethod, changed, measured
 from jsonschema import validate
 from run_reports import all_run_reports
 
 from edgeconv.api.figures import speed
 from edgeconv.batch.summary import STAGES, BatchSummary, PictureResult, summary_text, waterfall
-from edgeconv.bench.record import BenchRecord, BusPart, Train, metrics_of
+from edgeconv.bench.record import metrics_of
 from edgeconv.core.cost import Counts
 from edgeconv.core.records import plain
 from edgeconv.export import rows, tables
-from edgeconv.export.rows import HEADER
-from edgeconv.export.rows import export as export_csv
 from edgeconv.export.schemas import schema
 from edgeconv.hardware.device import Roof
 from edgeconv.run import report_text
@@ -37,49 +32,6 @@ SERIES = {
     "n": 17,
     "stopped_because": "time limit",
 }
-ACCOUNT = {
-    "gflops": 1234.56,
-    "useful_gflops": 567.89,
-    "gigabytes_per_second": 98.76,
-    "moved_gigabytes_per_second": 345.67,
-    "intensity_flops_per_byte": 13.57,
-    "floor_share": 0.41,
-    "large_copy_share": 0.52,
-    "roofline_share": 0.63,
-    "bound_by": "memory",
-}
-
-
-@pytest.fixture
-def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
-    """A bench record of one method and one size in which no two figures are equal."""
-    made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
-    (row,) = [row for row in made.rows if row.candidate == "opencv" and row.case.size == 16]
-    series = changed(row.timings["warm"], **SERIES)
-    changed(row, timings={"warm": series}, metrics={"warm": changed(row.metrics["warm"], **ACCOUNT)})
-    changed(row, workspace_bytes=4321, moved_bytes=8765, launches=5, set_up_seconds=7.5, cold_seconds=6.25)
-    changed(row.check, relative_error=3e-7, max_abs_error=0.125, checked_share=0.75)
-    row.launch = Train(1.5e-6, 2.5e-6)
-    row.bus = BusPart(host_to_device_seconds=3.5e-6, device_to_host_seconds=4.5e-6)
-    row.end_to_end = changed(copy.copy(series), median_seconds=5.5e-3)
-    changed(row.counts, nominal_flops=11, useful_flops=7, fewest_bytes=3, intensity_flops_per_byte=3.75)
-    changed(row.case, height=13, width=14, stride=9)
-    made.rows = [row]
-    return made
-
-
-def test_each_column_of_the_spreadsheet(record: BenchRecord) -> None:
-    (row,) = csv.DictReader(io.StringIO(export_csv([record])[".csv"].decode()))
-    expected = {**SERIES, **ACCOUNT}
-    expected |= {"workspace_bytes": 4321, "moved_bytes": 8765, "launches": 5, "set_up_seconds": 7.5}
-    expected |= {"cold_seconds": 6.25, "relative_error": 3e-7, "max_abs_error": 0.125, "checked_share": 0.75}
-    expected |= {"enqueue_seconds": 1.5e-6, "stream_seconds": 2.5e-6, "host_to_device_seconds": 3.5e-6}
-    expected |= {"device_to_host_seconds": 4.5e-6, "end_to_end_seconds": 5.5e-3, "nominal_flops": 11}
-    expected |= {"useful_flops": 7, "fewest_bytes": 3, "intensity_flops_per_byte": 3.75}
-    expected |= {"size": 16, "height": 13, "width": 14, "stride": 9, "entrant": "opencv", "device": "cpu"}
-    assert {name: row[name] for name in expected} == {name: str(value) for name, value in expected.items()}
-    numbers = {name for name in HEADER if name.endswith(("seconds", "bytes", "flops", "share", "error", "second"))}
-    assert numbers - set(expected) == {"end_to_end_gflops", "whole_run_seconds"}  # of runs
 
 
 def test_the_metrics_follow_their_formulas_by_hand() -> None:
@@ -166,17 +118,6 @@ def test_a_run_without_samples_has_no_figures_in_the_table(one_run: RunReport) -
     missing = {"median", "of copy speed", "GFLOPS", "GB/s", "of roofline", "bound by", "end to end GFLOPS", "samples"}
     assert set(with_samples.header) - set(without.header) == missing
     assert tables.NOTHING not in (*with_samples.rows[0], *without.rows[0])
-
-
-def test_each_column_of_a_runs_line_in_the_spreadsheet(one_run: RunReport) -> None:
-    (row,) = csv.DictReader(io.StringIO(export_csv([one_run])[".csv"].decode()))
-    expected = {**SERIES, "gflops": 1234.56, "useful_gflops": 11.0, "gigabytes_per_second": 98.76}
-    expected |= {"roofline_share": 0.63, "large_copy_share": 0.41, "bound_by": "memory", "l2_state": "cold"}
-    expected |= {"host_to_device_seconds": 4.4e-4, "device_to_host_seconds": 6.6e-6, "end_to_end_seconds": 4.4e-3}
-    expected |= {"height": 29, "width": 31, "dtype": "uint16", "workspace_bytes": 4321, "cold_seconds": 9.9e-3}
-    expected |= {"set_up_seconds": 0.0033, "relative_error": 3e-7, "max_abs_error": 0.125, "checked_share": 0.25}
-    expected |= {"end_to_end_gflops": 567.89, "whole_run_seconds": 8.8}
-    assert {name: row[name] for name in expected} == {name: str(value) for name, value in expected.items()}
 
 
 # --- a batch ---------------------------------------------------------------------------------------------------------

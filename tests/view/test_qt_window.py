@@ -661,18 +661,6 @@ def test_the_dialogs_offer_the_commands_names(
         assert Path(path).stat().st_size > 0
 
 
-def test_floats_are_copied_in_the_range_in_which_they_are_shown(qtbot: QtBot, tmp_path: Path) -> None:
-    wide, narrow = tmp_path / "wide.npy", tmp_path / "narrow.npy"
-    write_image(random_image(20, 30, np.float32) * np.float32(4), wide)
-    write_image(random_image(20, 30, np.float32), narrow)
-    window = opened(qtbot, wide, narrow)
-    window.model.show(left=INPUT, right=ViewSource("file", str(narrow)))
-    trigger(qtbot, window, "split")
-    trigger(qtbot, window, "copy-picture")
-    window.canvas.move_bar(0.0)
-    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image())[15:], shown(window)[15:])
-
-
 def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture, filter="scharr")
     trigger(qtbot, window, "copy-picture")
