@@ -132,10 +132,9 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
     assert done.exit_code == EXIT_DIFFERENT
 
 
-def test_methods_that_did_not_run_are_gathered_by_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_that_did_not_run_are_gathered_by_their_reason() -> None:
     reasons = [("sliding", "cuda", "no GPU"), ("cudnn", "cuda", "no cuDNN"), ("im2col", "cuda", "no GPU")]
-    monkeypatch.setattr(methods, "not_runnable", lambda: iter(reasons))
-    assert methods.not_run([]) == [
+    assert methods.not_run(reasons) == [
         "sliding and im2col on CUDA did not run: no GPU",
         "cudnn on CUDA did not run: no cuDNN",
     ]
@@ -198,5 +197,5 @@ def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_non
 )
 def test_what_two_right_outputs_may_differ_by(dtype: str, bounds: tuple[float, ...], allowed: float) -> None:
     output = np.zeros((1, 1, 3), dtype)
-    ran = [methods.MethodRun("any", "cpu", output, None, bound, None) for bound in bounds]  # type: ignore[arg-type]  # no check
+    ran = [methods.MethodRun(None, output, bound) for bound in bounds]  # type: ignore[arg-type]
     assert methods.agreement(ran) == pytest.approx(allowed, rel=1e-12)

@@ -137,7 +137,7 @@ def from_a_folder(path: Path) -> None:
         (path.parent / name).mkdir()
     path.rename(path.parent / "old" / path.name)
     (path.parent / "new" / path.name).write_bytes(b"!")
-    (pair,) = compare_folders(path.parent / "old", path.parent / "new", (), Wanted())
+    (pair,), _ = compare_folders(path.parent / "old", path.parent / "new", (), Wanted())
     assert pair.status == "unreadable"
     raise ImageReadError(pair.detail)
 

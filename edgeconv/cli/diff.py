@@ -82,9 +82,8 @@ def compare(
     from edgeconv.difference import methods
 
     wanted = _wanted(accepting, showing, reading, replacing)
-    request, by_rule = filtering.request(bank.filters, chaining=chaining), accepting.atol is None
-    rules = reading.rules()
-    done = methods.run(picture, request, method.options(), wanted, by_rule=by_rule, rules=rules)
+    request = filtering.request(bank.filters, chaining=chaining)
+    done = methods.run(picture, request, method.options(), wanted, by_rule=accepting.atol is None)
     return _finish(done, printing.json_only)
 
 

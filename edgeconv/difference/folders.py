@@ -110,8 +110,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     with Outputs([], wanted.overwrite) as outputs, one_batch_in(str(baseline), None) if update else nullcontext():
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
-        passed_over: Counter[str] = Counter()
-        pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
+        pairs, passed_over = compare_folders(baseline, new, conversions, wanted)
         same = all(pair.status == "same" for pair in pairs)
         if wanted.html is not None:
             page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
@@ -144,31 +143,24 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
 
 
 def compare_folders(
-    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, passed_over: Counter[str] | None = None
-) -> list[Pair]:
-    """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError.
+    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted
+) -> tuple[list[Pair], Counter[str]]:
+    """Every relative name of the two folders, sorted; and by suffix how many files are not pictures.
 
-    Files that are not pictures are counted in `passed_over`, by suffix.
+    Raises ImageReadError, UsageError, UnavailableError.
     """
-    others = Counter() if passed_over is None else passed_over
-    before, after = _pictures_in(baseline, others), _pictures_in(new, others)
-    names = sorted(before | after)
+    passed_over: Counter[str] = Counter()
+    listed = [_pictures_in(folder, passed_over) for folder in (baseline, new)]
+    names = sorted(set.union(*listed))
     if not names:
         raise UsageError(f"{baseline} and {new} have no pictures: name folders that do.")
     wanted.ignored.refuse_unknown(names)
     pairs = []
     for name in names:
-        places = [folder / name for folder, found in ((baseline, before), (new, after)) if name in found]
-        problems = filter(None, map(special_file_problem, places))
-        if (problem := next(problems, None)) is not None:
-            pairs.append(Pair(name, "unreadable", problem))
-        elif name not in before:
-            pairs.append(Pair(name, "new", "not in the baseline"))
-        elif name not in after:
-            pairs.append(Pair(name, "missing", "not in the new folder"))
-        else:
-            pairs.append(_compare_pair(name, _inputs(baseline, new, name, conversions, wanted), wanted))
-    return pairs
+        inputs = _inputs(baseline, new, name, conversions, wanted)
+        there = [each for each, in_folder in zip(inputs, listed, strict=True) if name in in_folder]
+        pairs.append(_pair(name, inputs, there, wanted))
+    return pairs, passed_over
 
 
 def counts_text(pairs: Sequence[Pair]) -> str:
@@ -225,10 +217,17 @@ def _inputs(baseline: Path, new: Path, name: str, conversions: tuple[str, ...], 
     return first, second
 
 
-def _compare_pair(name: str, inputs: Inputs, wanted: Wanted) -> Pair:
+def _pair(name: str, inputs: Inputs, there: Sequence[FileInput], wanted: Wanted) -> Pair:
+    """What becomes of a name; of its two pictures those are `there` that the folders listed."""
     before, after = inputs
+    if problem := next(filter(None, (special_file_problem(each.name) for each in there)), None):
+        return Pair(name, "unreadable", problem)
+    if there == [before]:
+        return Pair(name, "missing", "not in the new folder")
+    if there == [after]:
+        return Pair(name, "new", "not in the baseline")
     try:
-        if are_same(Path(before.name), Path(after.name)):
+        if are_same(before.name, after.name):
             return Pair(name, "same", "the files are equal byte for byte")
         found = compare(before, [after], wanted.allowed(name), wanted.ssim)
     except LayoutError as error:

@@ -42,7 +42,6 @@ from edgeconv.difference.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError, one_line_with_class
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.encoding import pictures_of
-from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import read_image
 from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable
 from edgeconv.methods.options import Options
@@ -60,7 +59,7 @@ class CheckedMethod(Part):
 
     name: str
     device: DeviceName
-    check: verify.Check | None
+    check: verify.Check
     kernel: Annotated[Series | None, Meta(description="null where the check failed: what is wrong gets no time")]
 
 
@@ -77,37 +76,27 @@ class CompareRecord(Compared):
 
 @dataclass(frozen=True)
 class MethodRun:
-    """One method's output and its check against the oracle."""
+    """A method that ran, and its output."""
 
-    method: str
-    device: DeviceName
+    checked: CheckedMethod
     output: NDArray[Any]
-    check: verify.Check
     bound: float
     """The largest error of a value of `output`, of floats once it is stored, of integers before it is rounded."""
-    kernel: Series | None
-    """None where the check failed."""
 
     @property
     def label(self) -> str:
         """Its name on pages."""
-        return f"{self.method} on {self.device.upper()}"
+        return f"{self.checked.name} on {self.checked.device.upper()}"
 
 
 def run(
-    source: str,
-    request: Request,
-    options: Options,
-    wanted: results.Wanted,
-    *,
-    by_rule: bool = True,
-    rules: ReadRules = DEFAULT_RULES,
+    source: str, request: Request, options: Options, wanted: results.Wanted, by_rule: bool = True
 ) -> results.DiffOutcome:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 
     `by_rule` puts the rule above in the place of the allowance's `atol`. Raises EdgeconvError; then nothing is written.
     """
-    picture = read_image(source, rules)
+    picture = read_image(source, wanted.rules)
     pixels = picture.pixels
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
@@ -116,7 +105,8 @@ def run(
     failed: list[Failed] = []
     ran = list(run_all(pixels, problem, request, options, failed))
     reference, *others = ran
-    left_out = not_run(failed)
+    reasons = ((entry.name, entry.device, entry.unavailable_reason()) for entry in all_methods())
+    left_out = not_run([*((name, device, reason) for name, device, reason in reasons if reason is not None), *failed])
     if not others:
         raise UsageError(f"No method but the reference runs this here: {'; '.join(left_out)}.")
     if by_rule:
@@ -146,10 +136,10 @@ def run(
         input=InputPart(file=source, format=picture.format, notes=list(picture.notes), **described_input),
         problem=problem_record,
         versions=installed_versions(),
-        methods=[CheckedMethod(one.method, one.device, one.check, one.kernel) for one in ran],
+        methods=[one.checked for one in ran],
         left_out=left_out,
     )
-    right = all(one.check.passed for one in ran)
+    right = all(one.checked.check.passed for one in ran)
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
@@ -172,8 +162,8 @@ def run_all(
             choice = Choice(name, device, "compared")
             plan = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, own)
             raw = plan.run(pixels)
-            checked = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
-            kernel = time_kernel(plan, pixels, Budget()) if checked.passed else None
+            check = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
+            kernel = time_kernel(plan, pixels, Budget()) if check.passed else None
         except Exception as error:  # a method of another package may raise anything
             if not entry.package and not isinstance(error, UnavailableError):
                 raise
@@ -181,22 +171,14 @@ def run_all(
             failed.append((name, device, reason))
             continue
         finished = request.finish(raw, pixels.dtype, image=pixels)
-        bound = largest_error(raw, finished, checked, problem)
-        yield MethodRun(name, device, finished, checked, bound, kernel)
-
-
-def not_runnable() -> Iterator[Failed]:
-    """The methods of the registry that cannot run here."""
-    for entry in all_methods():
-        reason = entry.unavailable_reason()
-        if reason is not None:
-            yield entry.name, entry.device, reason
+        bound = largest_error(raw, finished, check, problem)
+        yield MethodRun(CheckedMethod(name, device, check, kernel), finished, bound)
 
 
 def not_run(failed: Sequence[Failed]) -> list[str]:
-    """A line for each reason why methods did not run, with the methods; `failed` are those that were tried."""
+    """A line for each reason why methods did not run, with the methods."""
     by_reason: dict[tuple[str, DeviceName], list[str]] = {}
-    for name, device, reason in (*not_runnable(), *failed):
+    for name, device, reason in failed:
         by_reason.setdefault((reason, device), []).append(name)
     return [
         f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
@@ -234,20 +216,20 @@ def agreement(ran: Sequence[MethodRun]) -> float:
 
 def _check_text(ran: MethodRun, reference: MethodRun) -> str:
     """What of an output is right: all of it where it is the reference's, else what was checked by its own bounds."""
-    check, is_float = ran.check, ran.output.dtype.kind == "f"
+    check, is_float = ran.checked.check, ran.output.dtype.kind == "f"
     if not check.checked_samples:
         return report_text.NOTHING_TO_CHECK
     error = verify.size_of(check.relative_error)
     found = f"largest relative error {error:.2g} in {check.checked_samples:,} of {ran.output.size:,} samples"
     if not check.passed:
         return f"WRONG, {check.unexplained_samples:,} beyond their error bounds, {found}"
-    if reference.check.passed and np.array_equal(ran.output, reference.output, equal_nan=is_float):
+    if reference.checked.check.passed and np.array_equal(ran.output, reference.output, equal_nan=is_float):
         return f"right, all {ran.output.size:,} samples are the reference's"
     return f"right, {found}, each within its own bound"
 
 
 def _time_text(ran: MethodRun) -> str:
-    if ran.kernel is None:
+    found = ran.checked.kernel
+    if found is None:
         return f"{ran.label}: no time, as its output is wrong"
-    found = ran.kernel
     return f"{ran.label}: {seconds_text(found.median_seconds)}, median of {counted(found.n, 'run')}"

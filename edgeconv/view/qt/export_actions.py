@@ -92,9 +92,9 @@ class ExportActions:
         def write(overwrite: bool) -> str:
             from edgeconv.difference import methods, results
 
-            wanted = results.Wanted(html=path, overwrite=overwrite)
+            wanted = results.Wanted(html=path, overwrite=overwrite, rules=self._service.rules)
             request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
-            return results.ending(methods.run(source, request, parameters.options(), wanted, rules=self._service.rules))
+            return results.ending(methods.run(source, request, parameters.options(), wanted))
 
         self._write(write, path)
 
