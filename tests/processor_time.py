@@ -43,7 +43,7 @@ class ProcessorTime:
         """At the end of all, when the test has taken back whatever it replaced."""
         report = yield
         if call.when == "teardown":
-            report.user_properties.append((KEY, _seconds() - self.started))
+            report.user_properties.append((KEY, max(0.0, _seconds() - self.started)))
         return report
 
     @pytest.hookimpl(trylast=True)

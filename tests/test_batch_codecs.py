@@ -55,7 +55,7 @@ class FakeGpu:
 
     def decode(self, data: bytes, header: Header) -> Any:
         can = header.gpu_jpeg and header.width > 8
-        return np.full((header.height, header.width, 3), 7, np.uint8) if can else None
+        return np.full(header.shape(rgb=True), 7, np.uint8) if can else None
 
     def encode(self, pixels: Any, quality: int | None) -> bytes:
         if pixels.max() == 0:

@@ -12,7 +12,7 @@ from damaged import MOVING
 from picture_files import exif, noisy, pnm, saved, smooth_image
 from PIL import Image, ImageOps
 
-from edgeconv.errors import ImageWriteError
+from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.formats import FORMATS, NAMES, SUFFIXES, WRITTEN
 from edgeconv.io.read_limits import ReadRules
@@ -81,6 +81,20 @@ def test_a_gif_gives_its_first_frame_and_says_so() -> None:
     assert_is(still, by_pillow(still))
     clear = saved(noisy(), "GIF", transparency=0)
     assert_is(clear, by_pillow(saved(noisy(), "GIF")), "alpha channel dropped")
+
+
+def test_what_follows_a_gif_does_not_make_up_for_what_its_frame_lacks() -> None:
+    """A decoder that misses the end of a frame reads on; a stream ends with the picture, so a file must too."""
+    data = saved(np.arange(20, dtype=np.uint8).reshape(5, 4), "GIF")
+    frame = 13 + 3 * 2 ** ((data[10] & 7) + 1)
+    start = frame + 11  # of the codes, behind the palette, the frame's descriptor and the size of its codes
+    length, lacks = data[start], 6
+    assert (data[frame], data[start + length + 1 :]) == (ord(","), b"\0;")
+    codes = data[start + 1 : start + 1 + length]
+    cut = data[:start] + bytes([length - lacks]) + codes[:-lacks] + b"\0;"
+    for behind in (b"", codes[-lacks:] + bytes(60)):
+        with pytest.raises(ImageReadError, match="GIF: it cannot be decoded"):
+            decode_image(cut + behind, "a.gif")
 
 
 @pytest.mark.parametrize("bare", [False, True])

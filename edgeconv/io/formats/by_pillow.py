@@ -33,9 +33,9 @@ class _Bytes(io.RawIOBase):
 
     def __init__(self, feed: ByteSource, most: int) -> None:
         self._feed, self._most, self._place = feed, most, 0
-        self.last = b""
-        """The byte that lies farthest behind of those that were read."""
-        self._farthest = self._reads = 0
+        self.farthest, self.last = 0, b""
+        """How far it was read, and the last byte there."""
+        self._reads = 0
 
     def read(self, count: int = -1) -> bytes:
         self._reads += 1
@@ -43,8 +43,8 @@ class _Bytes(io.RawIOBase):
             raise BadPicture("its blocks take more bytes than any program writes")
         data = self._feed.part(self._place, self._place + count)
         self._place += len(data)
-        if self._place > self._farthest:
-            self._farthest, self.last = self._place, data[-1:]
+        if self._place > self.farthest:
+            self.farthest, self.last = self._place, data[-1:]
         return data
 
     def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
@@ -79,7 +79,8 @@ def read_gif(feed: ByteSource) -> Header:
     frames = 1 + _guarded(lambda: image.is_animated)
     if frames == 1 and stream.last != TRAILER:
         raise cut_short("no trailer")
-    return Header(width, height, 8, alpha=alpha, frames=frames, decoder="pillow")
+    # The decoder would look for the end of a damaged frame in whatever follows, of which a stream has nothing.
+    return Header(width, height, 8, alpha=alpha, frames=frames, decoder="pillow", file_bytes=stream.farthest)
 
 
 def read_bmp(feed: ByteSource) -> Header:
