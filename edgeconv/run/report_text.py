@@ -6,7 +6,7 @@ Both are rows of a label and a text. Whoever prints them chooses colours and bre
 from __future__ import annotations
 
 from edgeconv.api.check import size_of
-from edgeconv.api.figures import Check, ProblemPart
+from edgeconv.api.figures import Check, ProblemPart, RunFigures
 from edgeconv.core.chains import Chain
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.output import threshold_text
@@ -20,6 +20,8 @@ MOST_NAMES = 4
 """Files of a bank that are named in a line."""
 MOST_BOUNDS = 6
 """Output channels whose bounds are named in a line."""
+
+Measured = RunReport | RunFigures
 
 
 def summary(report: RunReport) -> list[TextRow]:
@@ -62,6 +64,15 @@ def table(report: RunReport) -> list[TextRow]:
     ]
 
 
+def measured(report: Measured) -> list[TextRow]:
+    """Times, speed and what the check found: of the report what is known with or without files."""
+    check = report.check
+    if check is None:
+        return [*_time_rows(report), *_speed_rows(report)]
+    found = _found_text(report, check) if check.checked_samples else NOTHING_TO_CHECK
+    return [*_time_rows(report), *_speed_rows(report), TextRow("check", found)]
+
+
 def chain_text(problem: ProblemPart) -> str:
     """The stages of a chain and its thresholds: `canny (sobel, thin, hysteresis; l1, thresholds 50 to 150)`."""
     part = problem.filter.chain
@@ -100,24 +111,24 @@ def _speed_text(report: RunReport) -> str:
     return took if speed is None else f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS{_share_text(report)}"
 
 
-def _throughput_text(report: RunReport) -> str:
+def _throughput_text(report: Measured) -> str:
     """Of a chain: pixels, and how near it comes to a copy."""
     assert report.throughput is not None
     return f"{digits_text(report.throughput.pixels_per_second / 1e6, 4)} million pixels/s{_share_text(report)}"
 
 
-def _share_text(report: RunReport) -> str:
+def _share_text(report: Measured) -> str:
     """`, 81 % of a copy's speed`, where that is a limit."""
     rates = report.throughput or report.speed
     share = None if rates is None else rates.memory_floor_share
     return "" if share is None else f", {share_text(share)} of a copy's speed"
 
 
-def _before(report: RunReport) -> str:
+def _before(report: Measured) -> str:
     return f" (before {report.timing.leaves_out})" if report.timing.leaves_out else ""
 
 
-def _time_rows(report: RunReport) -> list[TextRow]:
+def _time_rows(report: Measured) -> list[TextRow]:
     timing, kernel = report.timing, report.timing.kernel
     cold = f"cold {seconds_text(timing.cold_seconds)}"
     if kernel is None:
@@ -132,7 +143,7 @@ def _time_rows(report: RunReport) -> list[TextRow]:
     return rows
 
 
-def _speed_rows(report: RunReport) -> list[TextRow]:
+def _speed_rows(report: Measured) -> list[TextRow]:
     speed, rates = report.speed, report.throughput
     if rates is not None:
         end_to_end = digits_text(rates.end_to_end_pixels_per_second / 1e6, 4)
@@ -214,7 +225,7 @@ def _errors(check: Check) -> tuple[str, str]:
     return absolute, "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
 
 
-def _found_text(report: RunReport, check: Check) -> str:
+def _found_text(report: Measured, check: Check) -> str:
     absolute, relative = _errors(check)
     extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
     verdict = "right" if check.passed else "WRONG"
