@@ -131,7 +131,7 @@ def keep(seen: Any, path: Path, share: float, **how: Any) -> None:
 
 
 def view(output: Path) -> None:
-    """A mask beside its input, two filters subtracted, single pixels with their values, and narrow figures."""
+    """A mask beside its input, two filters subtracted, single pixels with their values, and figures."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
     if problem := import_problem("PySide6.QtWidgets"):
@@ -177,7 +177,6 @@ def view(output: Path) -> None:
 
         window.tabs.setCurrentWidget(window.speed)
         chosen("single", filter="sobel", channels="each")
-        window.splitter.setSizes([window.width(), 0])  # as narrow as it gets
         window.side.setSizes([2 * window.height() // 5, window.height()])
         settle(window)
         keep(window.tabs, output / "panel.webp", 1, quality=35)

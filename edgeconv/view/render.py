@@ -73,7 +73,7 @@ class Layer:
     pixels: NDArray[Any]
     """HWC with 1 or 3 channels, any type; of a map its classes, H×W."""
     legend: tuple[tuple[str, str], ...] = ()
-    """Of a map: colour (`#rrggbb`) and label of each class that occurs."""
+    """Of a map: colour (`#rrggbb`) and label of the classes that occur, those of one colour together."""
 
 
 @dataclass(frozen=True)
@@ -394,8 +394,8 @@ def _difference(left: Layer, right: Layer) -> tuple[Layer, Any]:
     require_same_layout(left.label, left.pixels, right.label, right.pixels)
     found = compare(ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)])
     counts = found.comparisons[0].judged.histogram
-    classes = zip(found.scale.colours, found.scale.labels, counts, strict=True)
-    legend = tuple((f"#{bytes(colour).hex()}", label) for colour, label, count in classes if count)
+    seen_colours = {colour for colour, count in zip(found.scale.colours, counts, strict=True) if count}
+    legend = tuple((f"#{bytes(colour).hex()}", label) for label, colour in found.scale.legend if colour in seen_colours)
     seen = maps.class_map(left.pixels, right.pixels)
     return Layer(f"{right.label} − {left.label}", pyramid.of_classes(seen, found.scale), seen, legend), found
 
