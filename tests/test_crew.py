@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 import threading
 import weakref
@@ -96,41 +95,6 @@ def test_a_job_takes_fewer_threads_when_the_process_gets_fewer_cores(monkeypatch
     assert set(counted.tally) == {3}
 
 
-INTERRUPTED = """
-import signal, sys
-sys.path.insert(0, {tests!r})
-from crew_units import Counted
-
-class Rung(Exception):
-    pass
-
-def ring(number, frame):
-    raise Rung
-
-counted = Counted(30, asked=3, max_threads=3)
-signal.signal(signal.SIGALRM, ring)
-for _ in range(50):
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
-        while True:
-            counted.work.run()
-    except Rung:
-        pass
-assert len(set(counted.tally)) == 1, "a run was cut short"
-before = counted.tally[0]
-counted.work.run()
-assert counted.tally == [before + 1] * 30
-print("all of it")
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
-def test_an_exception_of_a_signal_handler_leaves_a_crew_that_works() -> None:
-    """As Ctrl-C does: it is raised when the run has ended, and the next run does all of its units."""
-    ended = run_program(INTERRUPTED.format(tests=TESTS))
-    assert (ended.returncode, ended.stdout) == (0, "all of it\n"), ended.stderr
-
-
 def cores_of_helpers() -> set[str]:
     """The allowed cores of the first two helpers of this process."""
     found = set()
@@ -162,110 +126,113 @@ def test_helpers_go_where_the_process_may_run(monkeypatch: pytest.MonkeyPatch) -
     assert len(set(counted.tally)) == 1
 
 
-FORK = """
-import os, signal, sys, threading, warnings
-sys.path.insert(0, {tests!r})
+START = f"""
+import atexit, os, signal, sys, threading, warnings
+sys.path.insert(0, {TESTS!r})
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
-from crew_units import Counted
-counted = Counted(20, asked=3, max_threads=3)
-counted.work.run()
-other = Counted(20, asked=3, max_threads=3)
-ending = threading.Event()
-def go_on():
-    while not ending.is_set():
-        other.work.run()
-beside = threading.Thread(target=go_on)
-beside.start()  # another thread's job may be under way at the moment of the fork
-for _ in range(20):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        mine = Counted(20, asked=3, max_threads=3)
-        for _ in range(50):
-            mine.work.run()
-            counted.work.run()
-        os._exit(0 if mine.tally == [50] * 20 and len(set(counted.tally)) == 1 else 3)
-    assert os.waitpid(child, 0)[1] == 0
-    counted.work.run()
-ending.set()
-beside.join()
-assert counted.tally == [21] * 20, counted.tally
-assert len(set(other.tally)) == 1
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_makes_a_crew_of_its_own() -> None:
-    """At any moment of the parent's: its helpers and the callers beside the forking one stay behind."""
-    assert run_program(FORK.format(tests=TESTS)).returncode == 0
-
-
-FORK_WHILE_COMPILING = """
-import os, signal, sys, threading, warnings
-sys.path.insert(0, {tests!r})
-warnings.simplefilter("ignore", DeprecationWarning)
-from crew_units import units
+from crew_units import Counted, units
 from edgeconv.hardware.cpu import jit
-ending = threading.Event()
-def compile_on():
-    while not ending.is_set():
-        jit.compile_module(units(), jit.processor())
-compilers = [threading.Thread(target=compile_on) for _ in range(2)]
-for compiler in compilers:
-    compiler.start()
-for _ in range(20):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(60)
-        jit.compile_module(units(), jit.processor())
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-ending.set()
+
+def beside(run):  # again and again in another thread, until the sign that is returned
+    ending = threading.Event()
+    def go_on():
+        while not ending.is_set():
+            run()
+    threading.Thread(target=go_on, daemon=True).start()
+    return ending
+
+def fork_often(of_child, of_parent=lambda: None):
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            os._exit(0 if of_child() else 3)
+        assert os.waitpid(child, 0)[1] == 0
+        of_parent()
+
+counted, other = Counted(20, asked=3, max_threads=3), Counted(20, asked=3, max_threads=3)
 """
+INTERRUPTED = """
+class Rung(Exception):
+    pass
 
+def ring(number, frame):
+    raise Rung
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_child_that_is_forked_while_others_compile_can_compile() -> None:
-    """The compiler's lock would stay locked in it for ever."""
-    assert run_program(FORK_WHILE_COMPILING.format(tests=TESTS)).returncode == 0
+signal.signal(signal.SIGALRM, ring)
+for _ in range(50):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        while True:
+            counted.work.run()
+    except Rung:
+        pass
+assert len(set(counted.tally)) == 1, "a run was cut short"
+before = counted.tally[0]
+counted.work.run()
+print(counted.tally == [before + 1] * 20)
+"""
+FORK = """
+def runs():
+    mine = Counted(20, asked=3, max_threads=3)
+    for _ in range(50):
+        mine.work.run()
+        counted.work.run()
+    return mine.tally == [50] * 20 and len(set(counted.tally)) == 1
 
+counted.work.run()
+ending = beside(other.work.run)
+fork_often(runs, counted.work.run)
+ending.set()
+print(counted.tally == [21] * 20)
+"""
+FORK_WHILE_COMPILING = """
+def compiles():
+    return jit.compile_module(units(), jit.processor())
 
+signs = [beside(compiles) for _ in range(2)]
+fork_often(compiles)
+[sign.set() for sign in signs]
+print(True)
+os._exit(0)  # a thread may be inside the compiler
+"""
 EXIT = """
-import atexit, sys, threading
-sys.path.insert(0, {tests!r})
-from crew_units import Counted
-counted, other = (Counted(20, asked=3, max_threads=3) for _ in range(2))
 atexit.register(lambda: counted.work.run() or print(counted.tally == [2] * 20, flush=True))
 counted.work.run()
-def go_on():
-    while True:
-        other.work.run()
-threading.Thread(target=go_on, daemon=True).start()
+beside(other.work.run)
 """
 
 
-def test_the_interpreter_ends_cleanly_beside_a_thread_that_is_still_at_it() -> None:
-    ended = run_program(EXIT.format(tests=TESTS))
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(INTERRUPTED, id="an exception of a signal handler comes when the run has ended"),  # as of Ctrl-C
+        pytest.param(FORK, id="a forked child makes a crew of its own"),  # at any moment of its parent's threads
+        pytest.param(FORK_WHILE_COMPILING, id="a child that is forked while others compile can compile"),
+        pytest.param(EXIT, id="the interpreter ends cleanly beside a thread that is still at it"),
+    ],
+)
+def test_of_a_process(program: str) -> None:
+    ended = run_program(START + program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
 
 
-def test_without_a_crew_the_pool_does_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "unavailable_reason", lambda: "there is none here")
-    monkeypatch.setattr(crew.CREW, "run", None)
+class NoThread(threading.Thread):
+    """What a system does at its limit of threads."""
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("missing", ["the crew", "threads"])
+def test_without_a_crew_or_its_threads_all_units_are_done(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if missing == "threads":
+        monkeypatch.setattr(crew, "CREW", crew.Crew())
+        monkeypatch.setattr(crew.threading, "Thread", NoThread)
+    else:
+        monkeypatch.setattr(crew, "unavailable_reason", lambda: "there is none here")
+        monkeypatch.setattr(crew.CREW, "run", None)
     counted = Counted(30, asked=3, max_threads=3)
     counted.work.run()
     assert counted.tally == [1] * 30
-
-
-def test_a_system_that_gives_no_thread_leaves_the_work_to_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    lonely = crew.Crew()
-
-    class NoThread(threading.Thread):
-        def start(self) -> None:
-            raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(crew, "CREW", lonely)
-    monkeypatch.setattr(crew.threading, "Thread", NoThread)
-    counted = Counted(10, asked=3, max_threads=3)
-    counted.work.run()
-    assert (counted.tally, counted.workers) == ([1] * 10, {0})
+    assert missing != "threads" or counted.workers == {0}
