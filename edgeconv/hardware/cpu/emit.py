@@ -238,12 +238,6 @@ class Value:
         even, odd = self.slices(self.lanes // 2)
         return (even | (odd << 8)).bits(vector_type("uint8", self.lanes))
 
-    def everywhere(self, lanes: int) -> Value:
-        """A number in every lane of a vector."""
-        block, kind = self._e.block, ir.VectorType(self.ir.type, lanes)
-        one = block.insert_element(ir.Constant(kind, ir.Undefined), self.ir, I32(0))
-        return Value(self._e, one).shuffle_with(Value(self._e, one), [0] * lanes)
-
     def shuffle_with(self, other: Value, mask: list[int]) -> Value:
         """Lanes of this vector, and then of the other, by their numbers."""
         places = ir.Constant(ir.VectorType(I32, len(mask)), mask)

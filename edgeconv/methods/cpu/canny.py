@@ -43,11 +43,6 @@ MAX_RUNS = 2**31 - 1
 """Runs are numbered up to here, as int32, and from 1 again."""
 
 
-def chain_reason(problem: ChainProblem) -> str | None:
-    """Why the engine cannot compute a chain, or None: canny, with or without one smoothing, is what it has code for."""
-    return None if problem.chain.canny_settings() is not None else "it has code for canny alone, not for these stages"
-
-
 class _CannyPlan(native.NativePlan):
     """Each run has a number, by which strips that are ready are known."""
 

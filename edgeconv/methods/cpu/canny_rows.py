@@ -200,10 +200,8 @@ class CannyRows:
         """The bits of a row of the picture, from the codes of the rows around it."""
         unit, shape = self.unit, self.shape
         codes = [unit.codes(number) for number in (row - 1, row, row + 1)]
-        low, high = (
-            unit[name].narrow(shape.code).everywhere(shape.half)
-            for name in (CannyArgument.LOW_CODE, CannyArgument.HIGH_CODE)
-        )
+        limits = (unit.words.at(int(name)).of(shape.code) for name in (CannyArgument.LOW_CODE, CannyArgument.HIGH_CODE))
+        low, high = (limit.broadcast(shape.half) for limit in limits)  # the lower bytes of an int64 come first
         with unit.count(0, unit[CannyArgument.BLOCKED_WIDTH], shape.block) as x:
             places = [bits.of("uint8").at(x >> 3) for bits in (weak, strong)]
             for place in places:

@@ -57,12 +57,6 @@ def seconds_alone(problem: Problem, layout: RowLayout) -> float:
     return arithmetic + samples / SAMPLES_PER_SECOND
 
 
-def divide_rows(problem: Problem, layout: RowLayout, asked: int | None) -> Division:
-    """Divide a convolution among `asked` threads or as many as are worth it."""
-    strips = STRIPS_OF_ROWS_APART if layout.row_by_row else STRIPS_PER_THREAD
-    return divide(problem.output_height, seconds_alone(problem, layout), asked, strips)
-
-
 def divide(rows: int, seconds: float, asked: int | None, max_strips: int = STRIPS_PER_THREAD) -> Division:
     """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it.
 

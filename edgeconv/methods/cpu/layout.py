@@ -77,9 +77,12 @@ class Argument(IntEnum):
     """int32 of every padded row: the source row, or OUTSIDE."""
     TILES_ADDRESS = 9
     PICKS_ADDRESS = 10
+    """int32 of every pick: its position in a plane (phase · pitch + index), and its source pixel in the row (a sample
+    where flat), or OUTSIDE for a zero."""
     SCRATCH_ADDRESS = 11
     PASSES_ADDRESS = 12
-    """int64 fields of every pass of a bank."""
+    """int64 of every pass over a bank, which is as many outputs of one group as registers hold: bytes from the first
+    plane to those of its group, and its first output within a pixel."""
     WEIGHTS_ADDRESS = 13
     """Of a bank, in the type of the sums: pass, direction, tap, output."""
 
@@ -96,24 +99,6 @@ class TileFields(IntEnum):
     PICKS_START = 5
     """The other positions are filled one by one, as PICKS_START to PICKS_STOP of the picks say."""
     PICKS_STOP = 6
-
-
-class PassFields(IntEnum):
-    """int64 fields of a pass over a bank: as many outputs of one group as registers hold."""
-
-    PLANES_OFFSET_BYTES = 0
-    """From the first plane to those of its group."""
-    OUT_START = 1
-    """Its first output within a pixel."""
-
-
-class Pick(IntEnum):
-    """int32 fields of a pick."""
-
-    POSITION = 0
-    """phase · pitch + index, in a plane."""
-    SOURCE = 1
-    """Source pixel of the row (sample where flat), or OUTSIDE for a zero."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,6 @@ from edgeconv.methods.cpu.layout import (
     ZERO_SLOT,
     Argument,
     BankPasses,
-    PassFields,
-    Pick,
     RowLayout,
     TileFields,
 )
@@ -247,8 +245,7 @@ class _RowCode(Unit):
         table = self.at(Argument.PICKS_ADDRESS, "int32")
         nothing = self.splat(lowering.staged, 1, 0)
         with self.count(self.tile[TileFields.PICKS_START], self.tile[TileFields.PICKS_STOP]) as number:
-            pick = table.at(number * len(Pick))
-            position, source = (pick[int(field)].signed("int64") for field in Pick)
+            position, source = (table.at(number * 2)[field].signed("int64") for field in range(2))
             outside = source.equals(OUTSIDE)
             pixel = outside.select(self.int64(0), source)
             samples = []
@@ -412,8 +409,7 @@ class _RowCode(Unit):
         of_a_direction = lowering.taps_per_response * bank.outputs
         x_bytes = x * SCALAR_BYTES[lowering.staged]
         with self.count(0, self.int64(self.layout.passes)) as number:
-            fields = table.at(number * len(PassFields))
-            planes, first = (fields[int(field)] for field in PassFields)
+            planes, first = (table.at(number * 2)[field] for field in range(2))
             distance = planes + x_bytes
             of_pass = number * (bank.structure.directions * of_a_direction)
             directions = [

@@ -28,8 +28,6 @@ from edgeconv.methods.cpu import canny, division, native, rows
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
     Argument,
-    PassFields,
-    Pick,
     RowLayout,
     TileFields,
     make_layout,
@@ -65,7 +63,8 @@ class CpuSliding(CpuIm2col):
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """See Method.reason."""
         if isinstance(problem, ChainProblem):
-            return canny.chain_reason(problem)
+            is_canny = problem.chain.canny_settings() is not None
+            return None if is_canny else "it has code for canny alone, not for these stages"
         return super().reason(problem, options)
 
     def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
@@ -84,7 +83,9 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     layout = make_layout(lowering, processor, tile_pixels, columns=columns, streaming=streaming)
     tiles, picks = _tables(problem, layout)
     layout = replace(layout, direct=_reads_directly(layout, tiles))
-    divided = division.divide_rows(problem, layout, options.threads)
+    strips = division.STRIPS_OF_ROWS_APART if layout.row_by_row else division.STRIPS_PER_THREAD
+    seconds = division.seconds_alone(problem, layout)
+    divided = division.divide(problem.output_height, seconds, options.threads, strips)
     units = -(-problem.output_height // divided.strip_rows) * (1 if layout.row_by_row else len(tiles))
     workspace_bytes = layout.scratch_bytes * divided.threads
     max_threads = options.workspace_limit_bytes // layout.scratch_bytes
@@ -148,7 +149,7 @@ def _tables(problem: Problem, layout: RowLayout) -> tuple[NDArray[np.int64], NDA
     columns = border_indices(problem.width, problem.padding, problem.border)
     columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * step + np.arange(step)).ravel()
     width, padding, outputs = (side * step for side in (problem.width, problem.padding, problem.output_width))
-    tiles: list[list[int]] = []
+    tiles: list[tuple[int, ...]] = []
     picks: list[NDArray[np.int64]] = []
     picked = 0
     longest = -(-outputs // -(-outputs // layout.tile_pixels))
@@ -158,18 +159,11 @@ def _tables(problem: Problem, layout: RowLayout) -> tuple[NDArray[np.int64], NDA
         count = stop - start
         groups, source_start = _whole_groups(start, count, width, padding, layout)
         tile_picks = _picks(start, count, columns, groups, layout)
-        fields = {
-            TileFields.OUT_START: start,
-            TileFields.OUT_COUNT: count,
-            TileFields.GROUPS_START: groups.start,
-            TileFields.GROUPS_STOP: groups.stop,
-            TileFields.SOURCE_START: source_start,
-            TileFields.PICKS_START: picked,
-            TileFields.PICKS_STOP: picked + len(tile_picks),
-        }
-        tiles.append([fields[name] for name in TileFields])
+        stop_picks = picked + len(tile_picks)
+        # In the order of TileFields.
+        tiles.append((start, count, groups.start, groups.stop, source_start, picked, stop_picks))
         picks.append(tile_picks)
-        picked += len(tile_picks)
+        picked = stop_picks
     return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
 
 
@@ -203,10 +197,8 @@ def _picks(start: int, count: int, columns: NDArray[np.intp], groups: range, lay
     for phase in range(layout.phases):
         index = np.arange(_staged_count(phase, count, layout))
         index = index[(index < groups.start) | (index >= groups.stop)]
-        pick = np.empty((len(index), len(Pick)), np.int64)
-        pick[:, Pick.POSITION] = phase * layout.pitch + index
-        pick[:, Pick.SOURCE] = columns[(start + index) * layout.lowering.stride + phase]
-        found.append(pick)
+        source = columns[(start + index) * layout.lowering.stride + phase]
+        found.append(np.stack((phase * layout.pitch + index, source), axis=1))
     return np.concatenate(found)
 
 
@@ -217,13 +209,13 @@ def _staged_count(phase: int, count: int, layout: RowLayout) -> int:
 
 
 def _bank_tables(layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
-    """The passes of a bank, (groups · passes, PassFields), and their weights, both empty where there is no bank.
+    """The passes of a bank, (groups · passes, 2), and their weights, both empty where there is no bank.
 
     Weights are (groups · passes, directions, taps, outputs of a pass), in the type of the sums.
     """
     bank, lowering = layout.bank, layout.lowering
     if bank is None:
-        return np.zeros((0, len(PassFields)), np.int64), np.zeros(0)
+        return np.zeros((0, 2), np.int64), np.zeros(0)
     outputs, groups, directions = bank.structure
     planes = len(lowering.planes) // groups
     plane_bytes = (KERNEL_SIZE**2 if layout.columns else layout.phases) * layout.pitch_bytes
@@ -231,10 +223,6 @@ def _bank_tables(layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.float
     fields, weights = [], []
     for group in range(groups):
         for start in bank.starts:
-            row = {
-                PassFields.PLANES_OFFSET_BYTES: group * planes * plane_bytes,
-                PassFields.OUT_START: group * outputs + start,
-            }
-            fields.append([row[name] for name in PassFields])
+            fields.append((group * planes * plane_bytes, group * outputs + start))
             weights.append(taps[:, group, start : start + bank.outputs].swapaxes(1, 2))
     return np.array(fields, np.int64), np.ascontiguousarray(weights)
