@@ -119,7 +119,7 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
 OTHER_PROCESSORS = [
     jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v2", "", 16, has_half=False),
     jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, has_half=True),
-    jit.Processor("x86_64-pc-windows-msvc", "x86-64-v4", "", 64, has_half=True),
+    jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v4", "", 64, has_half=True),
     jit.Processor("aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, has_half=True),
     jit.Processor("arm64-apple-darwin", "apple-m1", "", 16, has_half=True),
 ]

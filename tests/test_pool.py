@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
 import threading
 import weakref
 
@@ -52,13 +50,15 @@ class NoThread:
 @pytest.mark.parametrize("given", [0, 1])
 def test_a_system_that_gives_fewer_threads_has_every_piece_done(given, monkeypatch):
     pool = WorkerPool()
+    monkeypatch.setattr("edgeconv.hardware.pool.POOL", pool)
     pool.run(lambda worker: None, 1 + given)
-    monkeypatch.setattr(threading, "Thread", NoThread)
-    done = []
-    for _ in range(2):
-        pool.run(done.append, 4)
-    assert sorted(done) == sorted(2 * [0, 1, 2, 3])
-    monkeypatch.undo()
+    with monkeypatch.context() as limited:
+        limited.setattr(threading, "Thread", NoThread)
+        done = []
+        for _ in range(2):
+            run_pieces(lambda piece, worker: done.append((piece, worker)), 4, 4)
+        assert sorted(piece for piece, _ in done) == sorted(2 * [0, 1, 2, 3])
+        assert {worker for _, worker in done} <= set(range(1 + given))
     together = Meeting(4)
     pool.run(lambda worker: together.wait(), 4)  # the threads that are needed are started later
 
@@ -122,17 +122,29 @@ together = threading.Barrier(3)
 POOL.run(lambda worker: together.wait(), 3)
 print(len(interruptions))
 """
+FORK = """
+import os, signal, warnings
+from edgeconv.hardware.pool import run_pieces
+warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
+run_pieces(lambda piece, worker: None, 10, 3)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    run_pieces(lambda piece, worker: None, 10, 3)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system has no signals for a thread")
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        pytest.param(TWO_MORE, "[1, 2] 3", id="leaves only after all have ended"),  # they write to the caller's arrays
-        pytest.param(AT_ANY_MOMENT, "300", id="leaves a pool that works"),  # also between a worker's report and its end
+        pytest.param(TWO_MORE, "[1, 2] 3", id="who is interrupted leaves only after all have ended"),
+        pytest.param(AT_ANY_MOMENT, "300", id="who is interrupted leaves a pool that works"),
+        pytest.param(FORK, "0", id="a forked child starts threads of its own"),  # its parent's stay there
     ],
 )
-def test_who_is_interrupted(program: str, said: str) -> None:
+def test_of_a_process(program: str, said: str) -> None:
     """Workers write to arrays that the caller may free; an interruption may also come between what one reports and what
     the caller makes of it.
     """
@@ -156,23 +168,3 @@ def test_small_work_stays_on_the_callers_thread_unless_threads_are_asked_for():
     assert threads_for(None, PARALLEL_BYTES - 1, pieces=100) == 1
     assert threads_for(3, PARALLEL_BYTES - 1, pieces=100) == 3
     assert threads_for(3, PARALLEL_BYTES, pieces=2) == 2
-
-
-FORK = """
-import os, signal, warnings
-from edgeconv.hardware.pool import run_pieces
-warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
-run_pieces(lambda piece, worker: None, 10, 3)
-child = os.fork()
-if child == 0:
-    signal.alarm(60)
-    run_pieces(lambda piece, worker: None, 10, 3)
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_starts_threads_of_its_own():
-    """Without that it would wait forever for threads that stayed with its parent."""
-    assert run_program(FORK).returncode == 0

@@ -25,9 +25,6 @@ MOST_WAITING_BYTES = 64 * 2**20
 """A larger block is given back at once."""
 MOST_WAITING = 2
 
-_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-"""Python's own choice is memory that processes share, which has no large pages."""
-
 _WAITING: deque[_Block] = deque(maxlen=MOST_WAITING)
 """Each step on it is a single one under the interpreter lock: a block may come back in the middle of any other."""
 
@@ -37,7 +34,8 @@ class _Block:
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
-        self._memory = mmap.mmap(-1, size_bytes + LARGE_PAGE_BYTES, **_PRIVATE)
+        # Python's own choice is memory that processes share, which has no large pages.
+        self._memory = mmap.mmap(-1, size_bytes + LARGE_PAGE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._start = -ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) % LARGE_PAGE_BYTES
         self._advise("MADV_HUGEPAGE")
 

@@ -70,20 +70,16 @@ class WorkerPool:
         self._lock = threading.Lock()
 
     def run(self, job: Job, threads: int) -> None:
-        """Call `job(0)` here and `job(1)` to `job(threads - 1)` elsewhere; return when all have.
+        """Call `job(0)` here and `job(1)` to `job(threads - 1)` elsewhere, or fewer where the system gives no threads.
 
-        The first exception of any of them is raised here once all have ended, as is one of a signal handler (Ctrl-C).
-        Where the system gives fewer threads, jobs wait for one that is free.
+        Returns when all have. The first exception of any of them is raised here then, as is one of a signal handler
+        (Ctrl-C).
         """
-        if not self._grow(threads - 1):
-            for worker in range(threads):
-                job(worker)
-            return
         ended = _Ended()
         given = 0
         interruptions: list[BaseException] = []
         try:
-            for worker in range(1, threads):
+            for worker in range(1, 1 + self._helpers(threads - 1)):
                 self._jobs.put((job, worker, ended))
                 given = worker
             job(0)
@@ -93,8 +89,8 @@ class WorkerPool:
             if failure is not None:
                 raise failure
 
-    def _grow(self, wanted: int) -> bool:
-        """Start threads until there are `wanted`; False where there is none, although one is wanted."""
+    def _helpers(self, wanted: int) -> int:
+        """Start threads until there are `wanted`; how many of those there are."""
         with self._lock:
             while self._started < wanted:
                 try:
@@ -102,7 +98,7 @@ class WorkerPool:
                 except RuntimeError:  # the system has no more threads for this process
                     break
                 self._started += 1
-            return self._started > 0 or not wanted
+            return min(self._started, wanted)
 
     def _work(self) -> None:
         while True:
@@ -118,8 +114,7 @@ class WorkerPool:
 
 
 POOL = WorkerPool()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=POOL.forget_threads)
+os.register_at_fork(after_in_child=POOL.forget_threads)
 
 
 def run_pieces(work: Callable[[int, int], None], pieces: int, threads: int) -> None:

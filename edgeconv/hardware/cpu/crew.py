@@ -32,11 +32,7 @@ from edgeconv.hardware.threads import Limits, current_limits
 MAX_WOKEN = 4
 """Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
 rounds of four wake sixteen threads soonest."""
-OF_THE_THREAD_ITSELF = {
-    getattr(signal, name)
-    for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
-    if hasattr(signal, name)
-}
+OF_THE_THREAD_ITSELF = {signal.Signals[f"SIG{name}"] for name in ("SEGV", "BUS", "FPE", "ILL", "TRAP", "ABRT", "SYS")}
 """Signals that come from what a thread itself does, and are not blocked in helpers."""
 
 
@@ -45,7 +41,7 @@ def unavailable_reason() -> str | None:
     """Why plans take the threads of pool.py here, as a clause; None where there is a crew."""
     if sys.platform != "linux":
         return f"threads of generated code sleep by a system call of Linux, and this is {sys.platform}"
-    if sys.maxsize < 2**32 or platform.machine().lower() not in MACHINES:
+    if platform.machine() not in MACHINES:
         return f"threads of generated code are not adapted to {platform.machine()}"
     return None
 
@@ -158,8 +154,7 @@ class Crew:
 
 
 CREW = Crew()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=CREW.forget_threads)
+os.register_at_fork(after_in_child=CREW.forget_threads)
 
 
 def _stay(address: int, number: int) -> None:
@@ -170,7 +165,7 @@ def _stay(address: int, number: int) -> None:
 @cache
 def _code() -> jit.Compiled:
     """The compiled crew, which is never freed, as the memory is not."""
-    module = str(crew_code.write(platform.machine().lower()))
+    module = str(crew_code.write(platform.machine()))
     code = jit.compile_module(module, jit.processor(), effort=0)  # 15 ms sooner, and what it does is mostly waiting
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code

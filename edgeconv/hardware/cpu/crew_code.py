@@ -35,9 +35,7 @@ RUN, STAY = "run", "stay"
 
 MACHINES: dict[str, tuple[int, str | None]] = {
     "x86_64": (202, "llvm.x86.sse2.pause"),
-    "amd64": (202, "llvm.x86.sse2.pause"),
     "aarch64": (98, "llvm.aarch64.hint"),
-    "arm64": (98, "llvm.aarch64.hint"),
     "riscv64": (98, None),
 }
 """The futex's system call on 64-bit Linux, and the intrinsic that tells a processor of a spinning loop."""

@@ -32,7 +32,7 @@ def _keep_llvm_whole_in_forks() -> None:
     llvmlite does not do it itself, and keeps its lock private; a version with another one leaves forks as they were.
     """
     lock: Any = getattr(getattr(llvm.ffi, "lib", None), "_lock", None)
-    if hasattr(os, "register_at_fork") and hasattr(lock, "__enter__"):
+    if hasattr(lock, "__enter__"):
         let_go = partial(lock.__exit__, None, None, None)
         os.register_at_fork(before=lock.__enter__, after_in_parent=let_go, after_in_child=let_go)
 
