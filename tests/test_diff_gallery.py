@@ -77,7 +77,7 @@ def test_filters_search_and_order(page: Browser) -> None:
         page.key(letter)
     assert page.run(LISTED) == ["little.png"]
     for _ in "LITT":
-        page.send("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+        page.press("Backspace")
     choose = "s.value = 'name'; s.dispatchEvent(new Event('change'))"
     page.run(f"(() => {{ const s = document.getElementById('sort'); {choose}; }})()")
     assert page.run(LISTED) == ["torn.png", "grown.png", "little.png", "much.png", "gone.png", "same.png"]
@@ -86,8 +86,7 @@ def test_filters_search_and_order(page: Browser) -> None:
 @pytest.mark.slow
 def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
     page.run("document.querySelector('li:nth-child(5) .pair').focus()")
-    page.send("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13)
-    page.send("Input.dispatchKeyEvent", type="keyUp", key="Enter", windowsVirtualKeyCode=13)
+    page.press("Enter")
     page.drawn()
     assert page.run(OPEN) == "much.png"
     page.key("j")

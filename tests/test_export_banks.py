@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench_records import FEW, TimedMethod, grid, use
+from bench_records import FEW, TimedMethod, use
 
 from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
@@ -63,9 +63,3 @@ def test_a_plot_has_every_candidate_under_both_limits(record: BenchRecord) -> No
     assert found["limit: arithmetic"] == pytest.approx([1.0, 1.0])
     assert found["limit: memory"] == pytest.approx([operations[0] / (16 * 4 * 4), operations[1] / (16 * 4 * 5)])
     assert grey.title == "Filter banks, grey float32, 4×4, stride 1, CPU"
-
-
-def test_a_record_without_banks_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, TimedMethod("ours", [4e-6]))
-    plain = runner.run(runner.BenchRun(grid(8), FEW))
-    assert bank_series(plain) == []

@@ -49,14 +49,6 @@ def text_of(result: record.BenchRecord, name: str) -> str:
     return content.decode()
 
 
-def test_the_fastest_is_set_beside_the_fastest_peer(result) -> None:
-    (group,) = groups(result)
-    assert group.sizes == (8, 16)
-    for winner in winners(group):
-        assert (winner.method.candidate, winner.peer.candidate) == ("honest", "peer")
-        assert (winner.ratio.ratio, winner.ratio.low, winner.ratio.high) == (2.0, 2.0, 2.0)
-
-
 def test_a_kernel_written_by_hand_leaves_the_lead_over_libraries_to_be_told(result) -> None:
     """Both leads, in the line of a case."""
     for row in [row for row in result.rows if row.candidate == "peer"]:

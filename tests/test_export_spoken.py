@@ -78,13 +78,6 @@ def test_a_case_without_a_peer_or_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
     assert case_line(wrong.rows[:2]) == "8 s1 float32 random mix on cpu: no method was timed (hasty wrong)"
 
 
-def test_a_summary_says_how_much_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]))
-    assert summary_lines(record)[0].startswith("6 rows timed in ")
-    record.complete = False
-    assert summary_lines(record)[0].endswith(", not complete: --resume goes on")
-
-
 def test_a_bench_ends_with_a_table_of_who_is_how_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     record = measured(monkeypatch, TimedMethod("quick", [2e-3]), WrongMethod("hasty", [1e-6]), Rival("rival", [8e-3]))
     (table,) = summary_tables(record)
@@ -96,6 +89,9 @@ def test_a_bench_ends_with_a_table_of_who_is_how_fast(monkeypatch: pytest.Monkey
         ("wrong", "–", "hasty", "–", "–"),
     )
     assert [row[:6] for row in table.rows] == [(*row, size) for size in ("8", "16") for row in of_case]
+    assert summary_lines(record)[0].startswith("6 rows timed in ")
+    record.complete = False
+    assert summary_lines(record)[0].endswith(", not complete: --resume goes on")
     changed(record.rows[1].lead_series, p10_seconds=1.5e-3, p90_seconds=2.5e-3)
     assert summary_tables(record)[0].rows[1][3] == "2 ms ± 0.5"
 

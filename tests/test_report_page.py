@@ -29,16 +29,6 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert asked == [(folder / "page.html").as_uri()]
 
 
-def tab_to(browser: Browser, selector: str) -> None:
-    """Press Tab until an element has the focus."""
-    for _ in range(200):
-        if browser.run(f"document.activeElement.matches({selector!r})"):
-            return
-        browser.send("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
-        browser.send("Input.dispatchKeyEvent", type="keyUp", key="Tab", windowsVirtualKeyCode=9)
-    raise AssertionError(f"the keyboard does not reach {selector}")
-
-
 def test_a_summary_of_one_screen_comes_first_and_missed_goals_with_their_reasons(page: Browser) -> None:
     found = outcomes(read_record(RECORD))
     missed = [outcome for outcome in found if not outcome.met]
@@ -69,12 +59,11 @@ def test_a_page_has_six_plots_four_tables_and_nine_columns_at_most(page: Browser
 
 
 def test_a_heading_sorts_by_the_keyboard(page: Browser) -> None:
-    tab_to(page, "#r1-1 th:nth-child(6) button")
+    page.run("document.querySelector('#r1-1 th:nth-child(6) button').focus()")
     assert page.run("document.activeElement.innerText").startswith("median")
     seconds = "((t) => parseFloat(t.replace(',', '')) * {'µs': 1e-6, ms: 1e-3, s: 1}[t.split(' ')[1]])"
     for sign in (1, -1):
-        page.send("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13)
-        page.send("Input.dispatchKeyEvent", type="keyUp", key="Enter", windowsVirtualKeyCode=13)
+        page.press("Enter")
         found = page.run(f"{CELLS.format(5)}.map({seconds})")
         assert found == sorted(found, reverse=sign < 0)
         assert len(found) > 12
@@ -90,5 +79,5 @@ def test_a_long_table_is_filtered_by_what_is_typed(page: Browser) -> None:
     assert 0 < len(left) < len(everything)
     assert all("uint8" in cell for cell in left)
     for _ in "uint8":
-        page.send("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+        page.press("Backspace")
     assert page.run(f"{CELLS.format(2)}.length") == len(everything)

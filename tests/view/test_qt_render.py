@@ -18,8 +18,6 @@ from pytestqt.qtbot import QtBot
 
 from edgeconv import convolve
 from edgeconv.core.progress import Stopped
-from edgeconv.core.records import fields_of
-from edgeconv.difference import figures
 from edgeconv.io.encoding import write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import read_image
@@ -80,15 +78,6 @@ def layers(found: Answers) -> Iterator[work.Layer]:
     return (layer for _, layer in found["layer_ready"])
 
 
-@pytest.mark.parametrize("method", ["opencv", "sliding", "im2col", "reference"])
-def test_the_output_is_that_of_convolve(picture: Path, method: str) -> None:
-    parameters = Parameters(filter="sobel", method=method, device="cpu", channels="each", stride=2)
-    (layer,) = layers(answers(work.RenderService(), request_for(picture, parameters)))
-    expected = convolve(PIXELS, "sobel", method, device="cpu", channels="each", stride=2)
-    assert np.array_equal(layer.pixels, expected)
-    assert layer.label == f"sobel by {method} on CPU"
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 def test_grey_is_shown_and_filtered_as_one_channel(tmp_path: Path, dtype: str) -> None:
     """And as three where the window was opened with --rgb."""
@@ -114,25 +103,6 @@ def test_a_kernel_file_that_becomes_a_bank_of_one_is_computed_again(tmp_path: Pa
         np.save(file, np.ones(shape))
         (layer,) = layers(answers(service, request_for(picture, parameters)))
         assert layer.pixels.shape[2] == channels
-
-
-def test_the_difference_has_the_figures_of_diff(picture: Path) -> None:
-    found = answers(work.RenderService(), request_for(picture, mode="difference"))
-    left, right = (layer.pixels for layer in layers(found))
-    (comparison,) = only(found, "difference_ready")[1].comparisons
-    expected = fields_of(figures.of_pair(left, right))
-    assert {name: getattr(comparison, name) for name in expected} == expected
-
-
-def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:
-    service = work.RenderService()
-    first = only(answers(service, request_for(picture)), "measured")
-    again = only(answers(service, replace(request_for(picture), mode="split")), "measured")
-    assert again[2] is first[2]
-    assert first[2].check.passed
-    assert first[2].speed.kernel_gflops > 0
-    assert {"set_up", "convolve"} <= first[2].phases_seconds.keys()
-    assert first[1].method == "auto"
 
 
 def test_the_method_of_a_side_is_measured_and_not_told_what_it_does_not_know(picture: Path) -> None:
