@@ -2,8 +2,8 @@
 
     page.html   the template, on the frame that all pages share (page/base.html)
     page.css    the style of the viewer and the gallery
-    viewer/     the script in parts (SCRIPTS), joined when a page is written: decodes tiles, draws, zooms, reacts to
-                mouse, touch and keyboard
+    viewer/     the script in parts, which the template joins: decodes tiles, draws, zooms, reacts to mouse, touch and
+                keyboard
     tiles.py    pictures as compressed tiles of exact values, with a pyramid for the view from afar
     gallery.py  the pairs of two folders with thumbnails
 
@@ -12,11 +12,9 @@ The page holds one or more sets, a reference and its inputs each: one for some p
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 
 from edgeconv import __version__
@@ -30,21 +28,6 @@ from edgeconv.difference.scale import scale_for
 from edgeconv.difference.text import number, share
 from edgeconv.difference.tiles import TILE, TileWriter
 from edgeconv.page import Table, page
-
-SCRIPTS = (
-    "state",
-    "tiles",
-    "values",
-    "layers",
-    "panes",
-    "drawing",
-    "controls",
-    "gallery",
-    "ignored",
-    "pointer",
-    "start",
-)
-"""The parts of the viewer, in the order in which they are joined: each uses what stands before it when it starts."""
 
 COLUMNS: dict[str, Callable[[Comparison], str]] = {
     "verdict": lambda found: "same" if found.same else "differs",
@@ -127,12 +110,7 @@ class Page:
 
         `can_ignore` offers to draw regions that are then not judged, where something differs.
         """
-        from markupsafe import Markup
-
         pairs = [entry.record() for entry in self._pairs]
-        content = {"tile": TILE, "sets": self._sets, "pairs": pairs, "canIgnore": can_ignore}
-        # JSON reads back what `visible` escapes, so that a picture's own name stands in it and no terminal obeys it.
-        data = visible(json.dumps(content, ensure_ascii=False)).replace("<", "\\u003c")
         rows = [(entry.name, entry.status, entry.detail) for entry in self._pairs]
         frame = page(
             "difference/page.html",
@@ -143,8 +121,7 @@ class Page:
             remarks=remarks,
             sets=self._sections,
             version=__version__,
-            data=Markup(data),
-            script=Markup(viewer_script()),
+            data={"tile": TILE, "sets": self._sets, "pairs": pairs, "canIgnore": can_ignore},
         )
         before, after = frame.split(b"<!--TILES-->")
         return before + b"\n".join(self._blocks) + after
@@ -188,10 +165,3 @@ def _section(number: int, name: str, record: Compared) -> dict[str, Any]:
         "table": Table(f"{name} against {reference_label}".lstrip(), ("input", *columns), tuple(rows)),
         "details": [Table(label, ("figure", "value"), rows) for label, rows in zip(labels, details, strict=True)],
     }
-
-
-def viewer_script() -> str:
-    """The viewer: its parts in one function, so that the page has no global names of it."""
-    folder = files("edgeconv.difference").joinpath("viewer")
-    parts = (folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
