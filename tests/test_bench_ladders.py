@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,6 +114,13 @@ def test_every_size_and_stride_is_measured_with_the_usual_blocks(monkeypatch) ->
     cases = [(row.size, row.stride) for row in rows if row.step == COPY]
     assert cases == [(8, 1), (16, 1), (8, 3), (16, 3)]
     assert len({(row.step, row.size, row.stride) for row in rows}) == len(rows), "one row a step"
+
+
+def test_steps_are_timed_by_turns_once_each_was_judged(monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "BUDGET", replace(BUDGET, turns=3))
+    asked: list[str] = []
+    convolutions(monkeypatch, lambda step, block: asked.append(step) or 1e-3)
+    assert asked == [step.name for step in conv.STEPS] * 4
 
 
 def test_figures_of_products_are_those_of_the_formulas(monkeypatch) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from edgeconv.bench import quiet
+from edgeconv.bench import turns
 from edgeconv.hardware.cpu import caches
 
 
@@ -53,23 +51,19 @@ class PlayedClocks:
 
 
 @pytest.mark.parametrize(
-    ("busy", "seconds", "main_thread_asks"),
+    ("busy", "seconds"),
     [
-        (lambda now: 0.0, quiet.QUIET_LOOK_SECONDS, True),
-        (lambda now: 0.1, quiet.QUIET_LOOK_SECONDS, True),
-        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + quiet.QUIET_LOOK_SECONDS, True),
-        (lambda now: 1.0, quiet.MAX_QUIET_SECONDS, True),
-        (lambda now: 1.0, quiet.QUIET_LOOK_SECONDS, False),  # a window draws on the main thread: no method at work
+        (lambda now: 0.0, turns.QUIET_LOOK_SECONDS),
+        (lambda now: 0.1, turns.QUIET_LOOK_SECONDS),
+        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + turns.QUIET_LOOK_SECONDS),
+        (lambda now: 1.0, turns.MAX_QUIET_SECONDS),
     ],
 )
 def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(
-    monkeypatch: pytest.MonkeyPatch, busy: Callable[[float], float], seconds: float, main_thread_asks: bool
+    monkeypatch: pytest.MonkeyPatch, busy: Callable[[float], float], seconds: float
 ) -> None:
     clocks = PlayedClocks(busy)
     for name in ("perf_counter", "process_time", "sleep"):
-        monkeypatch.setattr(quiet, name, getattr(clocks, name))
-    monkeypatch.setattr(quiet, "_clock_of_thread", {threading.main_thread().ident: "of main"}.get)
-    monkeypatch.setattr(quiet, "_clock_gettime", lambda clock: {"of main": clocks.now}[clock])
-    with ThreadPoolExecutor(1) as pool:
-        quiet.wait_until_quiet() if main_thread_asks else pool.submit(quiet.wait_until_quiet).result()
-    assert clocks.now == pytest.approx(seconds, abs=quiet.QUIET_LOOK_SECONDS * 1.5)
+        monkeypatch.setattr(turns, name, getattr(clocks, name))
+    turns.wait_until_quiet()
+    assert clocks.now == pytest.approx(seconds, abs=turns.QUIET_LOOK_SECONDS * 1.5)

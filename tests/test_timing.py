@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgeconv.bench.turns import Sampler, interleave
+from edgeconv.bench.turns import Sampler
 from edgeconv.core.timing import (
     Budget,
     Stopwatch,
@@ -94,25 +94,6 @@ def test_stopwatch_adds_up_a_phase_that_comes_twice() -> None:
     with watch.phase("encode"):
         clock.run_of(1.0)
     assert watch.phases_seconds == {"convolve": 5.0, "encode": 1.0}
-
-
-def test_interleaved_series_take_turns_and_settle_before_each() -> None:
-    clock = FakeClock()
-    events: list[str] = []
-
-    def sampler(name: str, seconds: float) -> Sampler:
-        def once() -> float:
-            events.append(name)
-            return clock.run_of(seconds)
-
-        return Sampler(once, Budget(min_samples=9, max_samples=8, time_limit_seconds=8.0, turns=4), clock)
-
-    quick, slow = sampler("quick", 1.0), sampler("slow", 3.0)
-    interleave([(quick, lambda: events.append("settle")), (slow, lambda: events.append("settle"))])
-    turn = ["settle", "quick", "quick", "settle", "slow"]
-    assert events == turn * 3 + ["settle", "quick", "quick", "settle", "slow", "settle", "slow"]
-    assert quick.series.samples_seconds == [1.0] * 8
-    assert slow.series.stopped_because == "time limit"
 
 
 @pytest.mark.parametrize(

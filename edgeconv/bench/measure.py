@@ -25,12 +25,11 @@ from edgeconv.api.figures import sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.quiet import wait_until_quiet
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
-from edgeconv.bench.turns import Sampler
+from edgeconv.bench.turns import Sampler, wait_until_quiet
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import count
 from edgeconv.core.filters import GREY_CHANNELS
@@ -84,8 +83,8 @@ Outcomes = dict[BenchCandidate, Entry | Refused]
 SeriesOf = dict[BenchCandidate, Series]
 
 
-def request_for(case: Case, rules: TimingRules) -> Request:
-    """The request that a case stands for."""
+def request_for(case: Case | CasePart, rules: TimingRules | CasePart) -> Request:
+    """The request that a case stands for; a record's case has its rules with it."""
     return make_request(
         bench_filter(case.filter, case.channels),
         channels=case.channels,

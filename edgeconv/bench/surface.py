@@ -27,16 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
+from edgeconv.bench.measure import request_for
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.summary import competes, fastest, median, timed_by_case
-from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter, bench_filter_names
+from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.noise import noise_pixels
-from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 
 MEGAPIXEL = 10**6
@@ -183,15 +183,9 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
 def _operand_bytes(row: BenchRow) -> float:
     """Of the operations that cannot be saved."""
     case = row.case
-    request = make_request(
-        bench_filter(case.filter, case.channels),
-        channels=case.channels,
-        stride=case.stride,
-        padding=case.padding,
-        border=case.border,
-        output_mode=case.output_mode,
+    problem = request_for(case, case).problem(
+        (case.height, case.width, bench_channels(case.filter)), np.dtype(case.dtype)
     )
-    problem = request.problem((case.height, case.width, bench_channels(case.filter)), np.dtype(case.dtype))
     of_pixel = operation_bytes_per_pixel(problem, recomputes=row.device == "cuda")
     return float(of_pixel) * problem.output_height * problem.output_width
 

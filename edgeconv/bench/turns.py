@@ -6,16 +6,21 @@ low; no series counts as low in noise before it had all its turns.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from time import perf_counter, process_time, sleep
 
 from edgeconv.core.timing import Budget, Clock, Series, StopReason, noise, series_of
+
+MAX_QUIET_SECONDS = 0.25
+QUIET_LOOK_SECONDS = 0.002
+QUIET_SHARE = 0.2
+"""Of one core, in all threads together."""
 
 
 class Sampler:
     """A series while it is sampled. `time_once` returns the seconds of one run."""
 
-    def __init__(self, time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> None:
+    def __init__(self, time_once: Callable[[], float], budget: Budget, clock: Clock = perf_counter) -> None:
         self._time_once, self._budget, self._clock = time_once, budget, clock
         self._samples: list[float] = []
         self._spent_seconds = 0.0
@@ -50,13 +55,15 @@ class Sampler:
         self.stopped_because = self._budget.why_to_stop(self._samples, self._spent_seconds, last_turn)
 
 
-def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]]) -> None:
-    """Interleave several series, so that a machine that slows down affects all of them alike.
+def wait_until_quiet() -> None:
+    """Wait until the threads of this process rest, `MAX_QUIET_SECONDS` at most.
 
-    Each sampler comes with a function that is called, untimed, before its turn: a run that restores what the others
-    evicted from the caches.
+    Threads of many libraries spin for milliseconds after their last work (OpenMP's, ONNX Runtime's), on the very cores
+    that the next to be timed would work on.
     """
-    while pending := [turn for turn in turns if turn[0].stopped_because is None]:
-        for sampler, settle in pending:
-            settle()
-            sampler.take_turn()
+    deadline = perf_counter() + MAX_QUIET_SECONDS
+    while (started := perf_counter()) < deadline:
+        before = process_time()
+        sleep(QUIET_LOOK_SECONDS)
+        if process_time() - before < QUIET_SHARE * (perf_counter() - started):
+            return

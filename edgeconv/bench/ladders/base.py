@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.figures import DeviceFacts
-from edgeconv.bench.turns import Sampler, interleave
+from edgeconv.bench.turns import Sampler
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, fields_of, finite, header
 from edgeconv.core.timing import Budget, Series
@@ -142,7 +142,11 @@ class LadderTable:
                 device.copy_out(case.out, host)
                 judged = case.judge(host) if step.computes else (True, 0.0, 0.0)
                 rungs.append((step, block, judged, Sampler(partial(device.time_once, run, "cold"), budget)))
-        interleave([(sampler, watch.look) for _, _, (right, _, _), sampler in rungs if right])
+        right_ones = [sampler for _, _, (right, _, _), sampler in rungs if right]
+        while pending := [sampler for sampler in right_ones if sampler.stopped_because is None]:
+            for sampler in pending:
+                watch.look()
+                sampler.take_turn()
         seen = watch.report()
         for step, block, (right, error, allowed), sampler in rungs:
             timing = sampler.series if right else None
