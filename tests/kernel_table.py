@@ -36,7 +36,7 @@ from edgeconv.bench.ladders import conv
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.flat_rows import TILES as FLAT_TILES
-from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
+from edgeconv.methods.cuda.sliding_arithmetic import strips_of
 from edgeconv.methods.cuda.sliding_tiles import StripTile, tile_for
 from edgeconv.methods.options import Options
 
@@ -196,13 +196,22 @@ SUMS = (
 )
 
 
+def tile_of_strips(problem: Problem) -> StripTile:
+    """The tile of a problem that strips compute, where rows start on 16 bytes."""
+    strips = strips_of(problem)
+    assert strips is not None
+    return tile_for(strips)
+
+
 def place_of_window(problem: Problem, tile: StripTile) -> int:
     """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
 
     Of rows that start on 16 bytes; others have a lead of their own each. The tensor cores read single words.
     """
     lead = -(problem.padding * problem.in_channels * problem.dtype.itemsize) % 128
-    if arithmetic_for(problem) == "mma":
+    strips = strips_of(problem)
+    assert strips is not None
+    if strips.sums == "mma":
         return lead % 4
     thread_bytes = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
     return lead % next(size for size in (16, 8, 4) if thread_bytes % size == 0)
@@ -236,7 +245,7 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
     """
     for stride in sums.strides if sums.everywhere else dict.fromkeys((sums.strides[0], sums.strides[-1])):
         rules = replace(sums.rules, stride=stride)
-        tile = tile_for(rules.problem())
+        tile = tile_of_strips(rules.problem())
         places: set[int] = set()
         alignments: set[tuple[bool, bool]] = set()
         for padding in PADDINGS if sums.everywhere else (rules.padding,):

@@ -17,7 +17,7 @@ from problems import assert_right, run_on_gpu
 from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, named_filter
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods.cuda.flat_rows import FlatFilter, flat_filter
-from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, form_for, has_strips
+from edgeconv.methods.cuda.sliding_arithmetic import strips_of
 from edgeconv.methods.cuda.sliding_forms import plane_filter
 from edgeconv.methods.options import Options
 
@@ -45,16 +45,16 @@ def test_which_form_a_problem_takes(
     name: str, channels: str, dtype: str, arithmetic: str | None, names: tuple[str, ...] | None
 ) -> None:
     problem = Case(name, channels, dtype, "abs").problem()
-    form = form_for(problem)
+    strips = strips_of(problem)
+    assert (None if strips is None else strips.sums) == arithmetic
+    form = None if strips is None else strips.form
     assert (None if form is None else form.names) == names
-    assert has_strips(problem) == (arithmetic is not None)
-    if arithmetic is not None:
-        assert arithmetic_for(problem) == arithmetic
 
 
 @pytest.mark.parametrize("change", [{"stride": 9}, {"dtype": "float64", "filter": "sobel"}], ids=str)
 def test_what_takes_no_form(change: dict[str, Any]) -> None:
-    assert form_for(replace(Case("kirsch", "each", "uint8", "abs"), **change).problem()) is None
+    strips = strips_of(replace(Case("kirsch", "each", "uint8", "abs"), **change).problem())
+    assert strips is None or strips.form is None
 
 
 def test_one_output_that_differs_is_not_one_filter_for_every_plane() -> None:

@@ -242,6 +242,11 @@ def of_sum(total: int, dtype: str, directions: int = 1) -> Problem:
     return make_problem((1200, 1600, 3), dtype, WeightSet(weights, 3, combine), output_mode="abs")
 
 
+def sums_of_strips(problem: Problem) -> str | None:
+    strips = sliding_arithmetic.strips_of(problem)
+    return None if strips is None else strips.sums
+
+
 @pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535)])
 def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) -> None:
     most = WIDEST // white
@@ -253,8 +258,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert "EXACT_ROOT" not in defines
         for method in methods:
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
-        assert sliding_arithmetic.has_strips(problem)
-        assert sliding_arithmetic.arithmetic_for(problem) == ("fma64" if wide else "fma")
+        assert sums_of_strips(problem) == ("fma64" if wide else "fma")
         assert implicit.shape_of(problem, 1).columns_per_thread == (1 if wide else 4)
         assert im2col.resident_shape(problem, 0).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
@@ -310,8 +314,7 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
     weights = np.ones((1, 3, 3, 3, 3), np.float32)
     weights[0, channel] = weight
     problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
-    assert sliding_arithmetic.has_half_weights(problem) == kept
-    assert sliding_arithmetic.arithmetic_for(problem) == ("mma" if kept else "fma")
+    assert sums_of_strips(problem) == ("mma" if kept else "fma")
 
 
 @pytest.mark.parametrize(
@@ -326,9 +329,10 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
 def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:
     weights = np.random.default_rng(5).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32) * np.float32(factor)
     problem = make_problem((300, 500, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
-    assert sliding_arithmetic.arithmetic_for(problem) == expected
+    assert sums_of_strips(problem) == expected
     small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
-    assert sliding_arithmetic.is_small(small) == (expected == "fma"), "a tile stores other bytes than the whole"
+    strips = sliding_arithmetic.strips_of(small)
+    assert sliding_arithmetic.is_small(small, strips) == (expected == "fma"), "a tile stores other bytes than the whole"
 
 
 def test_every_plan_is_of_its_problem() -> None:

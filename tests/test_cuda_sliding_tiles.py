@@ -10,15 +10,15 @@ import pytest
 from cpu_problems import NO_RING, RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_table import tile_of_strips
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.sliding_arithmetic import (
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
     SHORT_LARGEST,
-    arithmetic_for,
     has_short_sums,
-    has_strips,
+    strips_of,
 )
 from edgeconv.methods.cuda.sliding_tiles import strip_height, tile_for
 
@@ -61,14 +61,15 @@ def test_every_work_has_a_tile_of_whole_words(dtype):
     """And pairs of rows for the tensor cores."""
     for work in (*WORKS, *OTHERS):
         problem = work.problem()
-        if work.dtype != dtype or not has_strips(problem):
+        strips = strips_of(problem)
+        if work.dtype != dtype or strips is None:
             continue
-        tile = tile_for(problem)
+        tile = tile_for(strips)
         read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
         written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
         assert read > 0, str(work)
         assert read % WORD_BYTES == written % WORD_BYTES == 0, str(work)
-        assert arithmetic_for(problem) != "mma" or tile.step_rows % 2 == 0, str(work)
+        assert strips.sums != "mma" or tile.step_rows % 2 == 0, str(work)
 
 
 @given(
@@ -80,7 +81,7 @@ def test_every_work_has_a_tile_of_whole_words(dtype):
 )
 def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, pictures):
     problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(height * stride, 64)).problem()
-    tile = tile_for(problem)
+    tile = tile_of_strips(problem)
     rows = strip_height(problem, tile, strips_at_once, pictures)
     before = (KERNEL_SIZE - 1) // stride
     assert rows >= 1
@@ -93,8 +94,8 @@ def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, 
 def test_windows_far_apart_are_not_for_strips(dtype):
     last = LARGEST_STRIP_STRIDE
     near, apart = (Case(RANDOM, "mix", dtype, "raw", stride=stride).problem() for stride in (last, last + 1))
-    assert has_strips(near)
-    assert not has_strips(apart)
+    assert strips_of(near) is not None
+    assert strips_of(apart) is None
 
 
 def test_short_sums_are_those_whose_squares_stay_whole_floats():

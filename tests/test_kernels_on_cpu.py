@@ -26,6 +26,7 @@ from kernel_table import (
     place_of_window,
     rows_aligned,
     strip_works,
+    tile_of_strips,
 )
 from kernel_work import (
     CUDNN,
@@ -42,7 +43,6 @@ from kernel_work import (
 from problems import AWKWARD_SHAPES
 from selection import few_then_slow
 
-from edgeconv.methods.cuda.sliding_tiles import tile_for
 from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.skipif(
@@ -265,5 +265,7 @@ def test_the_table_has_every_place_where_a_window_can_start(sums: WayToSum) -> N
         for padding in range(33):
             rules = replace(sums.rules, stride=stride, padding=padding)
             problem = rules.problem()
-            assert (stride, place_of_window(problem, tile_for(problem))) in met, f"stride {stride}, padding {padding}"
+            assert (stride, place_of_window(problem, tile_of_strips(problem))) in met, (
+                f"stride {stride}, padding {padding}"
+            )
             assert {rows_aligned(case.problem()) for case in alignments_of(rules)} <= aligned

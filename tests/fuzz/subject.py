@@ -139,9 +139,10 @@ def _prepare(case: FuzzCase, problem: Problem) -> Plan:
     options = Options(**case.options)
     if case.method == "strips":
         from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan
-        from edgeconv.methods.cuda.sliding_arithmetic import has_strips
+        from edgeconv.methods.cuda.sliding_arithmetic import strips_of
 
-        return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
+        strips = strips_of(problem)
+        return DirectPlan(problem) if strips is None else StripPlan(problem, strips=strips)
     return prepare(case.method, case.device, problem, options)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ products an instruction, or on the tensor cores; filters that are the same for e
 there are some to save; all else is FMA, in float32 or in float64 (exactness.py). Weights go in as kernel parameters, so
 that a new filter of the same structure compiles nothing.
 
-    sliding_arithmetic.py   which kernel and which arithmetic a problem takes
+    sliding_arithmetic.py   which kernel and which arithmetic a problem takes, decided once for a plan
     sliding_forms.py        which form, of those of core/forms.py
     sliding_tiles.py        how strips are cut: a rule of a few tiles
     sliding_packing.py      weights as the kernels take them
@@ -21,13 +21,13 @@ that a new filter of the same structure compiles nothing.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.exactness import TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
+from edgeconv.core.exactness import TWOFOLD_HALF, own_arithmetic
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
@@ -48,17 +48,7 @@ from edgeconv.methods.cuda.kernel_args import (
     picture_geometry,
     problem_defines,
 )
-from edgeconv.methods.cuda.sliding_arithmetic import (
-    ARITHMETIC_NAMES,
-    arithmetic_for,
-    form_for,
-    has_int8_weights,
-    has_short_sums,
-    has_strips,
-    is_small,
-    mends,
-    overlaps,
-)
+from edgeconv.methods.cuda.sliding_arithmetic import ARITHMETIC_NAMES, Strips, is_small, overlaps, strips_of
 from edgeconv.methods.cuda.sliding_bank import BankPlan
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
@@ -91,38 +81,19 @@ def direct_variant(problem: Problem, batch: bool = False, pitches: Pitches | Non
 
 
 def strip_variant(
-    problem: Problem, tile: StripTile, aligned_in: bool, aligned_out: bool, batch: bool = False
+    strips: Strips, tile: StripTile, aligned_in: bool, aligned_out: bool, batch: bool = False
 ) -> KernelVariant:
     """The kernel whose blocks walk down strips; aligned where every row of that picture starts on 16 bytes."""
-    arithmetic = arithmetic_for(problem)
-    defines: list[tuple[str, str | int]] = [
-        *_shared_defines(problem),
+    defines: Defines = (
+        *_shared_defines(strips.problem),
         *tile.macros,
         ("ALIGNED_IN", int(aligned_in)),
         ("ALIGNED_OUT", int(aligned_out)),
-        ("HALO_BYTES", halo_bytes(problem, aligned_in)),
+        ("HALO_BYTES", halo_bytes(strips.problem, aligned_in)),
         *batch_defines(batch),
-    ]
-    if arithmetic == "mma":
-        defines.append(("USES_MMA", 1))
-    if arithmetic in ("dp4a", "mma") and has_int8_weights(problem):
-        defines.append(("WHOLE_WEIGHTS", 1))
-        if arithmetic == "mma" and has_short_sums(problem):
-            defines.append(("SHORT_SUMS", 1))
-    if mends(problem):
-        defines.append(("MENDS", 1))
-    form = form_for(problem)
-    if form is not None:
-        defines += form.macros
-    return KernelVariant("methods/cuda/sliding.cu", "sliding", tuple(defines))
-
-
-def arithmetic_of_strips(problem: Problem) -> Arithmetic:
-    """The arithmetic that the strips' errors follow from."""
-    chosen = arithmetic_for(problem)
-    if chosen == "mma" and not has_int8_weights(problem):
-        return TWOFOLD_HALF
-    return own_arithmetic(problem) if chosen in ("fma", "fma64", "planes", "planes64") else WHOLE
+        *strips.macros,
+    )
+    return KernelVariant("methods/cuda/sliding.cu", "sliding", defines)
 
 
 def row_bytes(problem: Problem) -> tuple[int, int]:
@@ -177,6 +148,7 @@ class Cut:
 class StripPlan(AddressPlan):
     """Blocks that walk down strips."""
 
+    strips: Strips = field(kw_only=True)
     tile: StripTile | None = None
     """One that is asked for; else the fastest for how the rows start."""
     pictures: int = 1
@@ -187,10 +159,10 @@ class StripPlan(AddressPlan):
         problem = self.problem
         self._pitches = row_bytes(problem)
         self._steps = (problem.input_bytes, problem.output_bytes) if self.pictures > 1 else (0, 0)
-        arithmetic = arithmetic_for(problem)
-        self.arithmetic = arithmetic_of_strips(problem)
+        strips = self.strips
+        self.arithmetic = strips.arithmetic
         self._pointers: list[Any] = []
-        if mends(problem):
+        if strips.mends:
             self._plain_weights = cupy.asarray(problem.weights)
             self.workspace_bytes = int(self._plain_weights.nbytes)
             self._pointers.append(np.uint64(self._plain_weights.data.ptr))
@@ -202,13 +174,12 @@ class StripPlan(AddressPlan):
         rows = min(problem.height, KERNEL_SIZE * problem.output_height) + overlap
         self.moved_bytes = self.pictures * (rows * self._pitches[0] + problem.output_bytes)
         kinds = ("twofold half", "float32") if self.arithmetic is TWOFOLD_HALF else ("whole 8-bit", "32-bit integer")
-        form = form_for(problem)
         self.choice = {
             "kernel": "strips",
             "rows_per_strip": usual.rows_per_strip,
             **asdict(usual.tile),
-            "arithmetic": ARITHMETIC_NAMES[arithmetic].format(*kinds),
-            "forms": ", ".join(() if form is None else form.names) or "plain sums",
+            "arithmetic": ARITHMETIC_NAMES[strips.sums].format(*kinds),
+            "forms": ", ".join(() if strips.form is None else strips.form.names) or "plain sums",
         }
 
     def run(self, image: Any, out: Any) -> None:
@@ -236,22 +207,22 @@ class StripPlan(AddressPlan):
 
     def _new_cut(self, aligned_in: bool, aligned_out: bool) -> Cut:
         problem, batch = self.problem, self.pictures > 1
-        tile = self.tile or tile_for(problem, aligned_in)
-        kernel = load(strip_variant(problem, tile, aligned_in, aligned_out, batch))
+        tile = self.tile or tile_for(self.strips, aligned_in)
+        kernel = load(strip_variant(self.strips, tile, aligned_in, aligned_out, batch))
         across = -(-problem.output_width // (WARP * tile.thread_pixels))
         at_once = max(1, resident_blocks(kernel, WARP) // across)
         rows_per_strip = strip_height(problem, tile, at_once, self.pictures)
         strips = -(-problem.output_height // rows_per_strip)
         geometry = picture_geometry(problem, across, rows_per_strip)
-        arguments = (geometry, packed_weights(problem, aligned_in), *self._pointers)
+        arguments = (geometry, packed_weights(self.strips, aligned_in), *self._pointers)
         launch = launch_of(problem, self.pictures, kernel, across * strips, (WARP, 1), *arguments)
         return Cut(launch, tile, rows_per_strip, strips)
 
 
-def plan_for_large(problem: Problem, pictures: int = 1) -> AddressPlan:
+def plan_for_large(problem: Problem, strips: Strips | None, pictures: int = 1) -> AddressPlan:
     """The plan for pictures that are not small, or for a batch of them in one launch."""
-    if has_strips(problem):
-        return StripPlan(problem, pictures=pictures)
+    if strips is not None:
+        return StripPlan(problem, pictures=pictures, strips=strips)
     if overlaps(problem):
         return BankPlan(problem, pictures=pictures)
     return DirectPlan(problem, pictures=pictures)
@@ -261,8 +232,9 @@ def plan_for(problem: Problem, pictures: int = 1) -> AddressPlan:
     """Flat rows where they do it, else the kernel for pictures of that size; a batch is never small."""
 
     def other() -> AddressPlan:
-        is_direct = pictures == 1 and is_small(problem)
-        return DirectPlan(problem) if is_direct else plan_for_large(problem, pictures)
+        strips = strips_of(problem)
+        is_direct = pictures == 1 and is_small(problem, strips)
+        return DirectPlan(problem) if is_direct else plan_for_large(problem, strips, pictures)
 
     flat = flat_filter(problem)
     return other() if flat is None else FlatPlan(problem, pictures=pictures, filter=flat, elsewhere=other)

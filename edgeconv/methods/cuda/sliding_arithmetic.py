@@ -1,4 +1,4 @@
-"""How CUDA `sliding` sums: which arithmetic suits a problem's picture type and weights.
+"""Which kernel of CUDA `sliding` takes a problem, and how strips sum it: decided once for a plan (`strips_of`).
 
     fma       float32 multiply-adds: everything that float32 holds
     fma64     the same in float64: float64 pictures, and sums that float32 does not hold (exactness.py)
@@ -15,12 +15,22 @@ hold, is not for strips: the direct kernel computes it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import HALVES_STEP, TWOFOLD_HALF, bound, is_whole, sums_for
+from edgeconv.core.exactness import (
+    HALVES_STEP,
+    TWOFOLD_HALF,
+    WHOLE,
+    Arithmetic,
+    bound,
+    is_whole,
+    own_arithmetic,
+    sums_for,
+)
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -35,9 +45,6 @@ ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "planes": "float32, one filter per plane",
     "planes64": "float64, one filter per plane",
 }
-
-REORDERED: tuple[StripArithmetic, ...] = ("mma", "planes", "planes64")
-"""Those that add in another order than the plain sum: inexact sums differ from it by roundings."""
 
 INT8_LARGEST = 127
 SHORT_LARGEST = 20_000
@@ -70,8 +77,68 @@ together. One thread per pixel computes the outputs one after the other, in seve
 to float32 banks of 3 to 256 filters at strides 1 to 3."""
 
 
-def has_int8_weights(problem: Problem) -> bool:
+@dataclass(frozen=True, eq=False)
+class Strips:
+    """How strips sum a problem."""
+
+    problem: Problem
+    sums: StripArithmetic
+    form: PlaneFilter | None
+    """The form that is taken; None where other arithmetic is as fast or faster."""
+    whole_bytes: bool
     """Whether an 8-bit picture and its weights allow exact integer sums."""
+
+    @property
+    def is_reordered(self) -> bool:
+        """Whether it adds in another order than the plain sum: inexact sums differ from it by roundings."""
+        return self.sums in ("mma", "planes", "planes64")
+
+    @property
+    def mends(self) -> bool:
+        """Whether outputs that are not finite are computed again, by the plain sum (mend.cuh)."""
+        return self.is_reordered and self.problem.dtype.kind == "f"
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What errors follow from."""
+        if self.sums == "mma" and not self.whole_bytes:
+            return TWOFOLD_HALF
+        return WHOLE if self.sums in ("dp4a", "mma") else own_arithmetic(self.problem)
+
+    @property
+    def macros(self) -> tuple[tuple[str, str | int], ...]:
+        """What sliding.cu is compiled with for it."""
+        whole = self.whole_bytes and self.sums in ("dp4a", "mma")
+        set_ones = {
+            "USES_MMA": self.sums == "mma",
+            "WHOLE_WEIGHTS": whole,
+            "SHORT_SUMS": whole and self.sums == "mma" and has_short_sums(self.problem),
+            "MENDS": self.mends,
+        }
+        flags = tuple((name, 1) for name, is_set in set_ones.items() if is_set)
+        return flags if self.form is None else (*flags, *self.form.macros)
+
+
+def strips_of(problem: Problem) -> Strips | None:
+    """How sliding.cu sums a problem; None where another kernel computes it.
+
+    It takes windows that are not far apart, two directions or a ring, and few outputs.
+    """
+    outputs = problem.output_channels
+    many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
+    in_one_pass = problem.groups == 1 or outputs == problem.in_channels
+    few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS) and not (many and _suits_bank(problem))
+    if not in_one_pass or not few or problem.stride > LARGEST_STRIP_STRIDE:
+        return None
+    whole_bytes = _has_int8_weights(problem)
+    form = _form_for(problem, whole_bytes)
+    if form is None and problem.combine == "maximum":
+        return None
+    return Strips(problem, _sums(problem, form, whole_bytes), form, whole_bytes)
+
+
+def _has_int8_weights(problem: Problem) -> bool:
+    """Whether an 8-bit picture has whole weights that signed bytes hold."""
     weights = problem.weights
     whole = np.array_equal(weights, np.rint(weights)) and float(np.abs(weights).max()) <= INT8_LARGEST
     return problem.dtype == np.uint8 and whole
@@ -109,7 +176,7 @@ def sum_scale(problem: Problem) -> float:
     return 1.0 if problem.dtype == np.float16 else float(np.ldexp(1.0, -SAMPLE_EXPONENT - weight_exponent(problem)))
 
 
-def has_half_weights(problem: Problem) -> bool:
+def _has_half_weights(problem: Problem) -> bool:
     """Whether the weights of a float16 or 8-bit picture, as two halves each, keep what float32 sums would show."""
     if problem.dtype not in (np.float16, np.uint8) or abs(weight_exponent(problem)) > MOST_WEIGHT_EXPONENT:
         return False
@@ -122,18 +189,17 @@ def has_half_weights(problem: Problem) -> bool:
     return kept and (problem.dtype == np.float16 or float(bound(problem, TWOFOLD_HALF).max()) <= MOST_LEVELS_OFF)
 
 
-def arithmetic_for(problem: Problem) -> StripArithmetic:
-    """How the strips sum a problem."""
-    form = form_for(problem)
+def _sums(problem: Problem, form: PlaneFilter | None, whole_bytes: bool) -> StripArithmetic:
+    """The arithmetic of strips, with the form that they take."""
     if sums_for(problem) == "float64":
         return "fma64" if form is None else "planes64"
     if form is not None:
         return "planes"
-    if has_int8_weights(problem):
-        return "mma" if _fits_fragments(problem) and _needs_mma(problem) else "dp4a"
+    if whole_bytes:  # dp4a alone is as fast as memory for one 3×3 kernel per channel
+        return "mma" if _fits_fragments(problem) and (problem.groups == 1 or problem.directions > 1) else "dp4a"
     # Nine products for each byte, or two directions of halves, are faster without.
     in_halves = problem.dtype == np.float16 or (problem.groups == 1 and problem.directions == 1)
-    return "mma" if _fits_fragments(problem) and in_halves and has_half_weights(problem) else "fma"
+    return "mma" if _fits_fragments(problem) and in_halves and _has_half_weights(problem) else "fma"
 
 
 def _fits_fragments(problem: Problem) -> bool:
@@ -147,7 +213,7 @@ def _saves_of_floats(problem: Problem) -> bool:
     time to save.
     """
     few_products = problem.combine == "single" or problem.weights.shape[2] == 1
-    return not (few_products or (_fits_fragments(problem) and has_half_weights(problem)))
+    return not (few_products or (_fits_fragments(problem) and _has_half_weights(problem)))
 
 
 def _sums_as_wide_as_samples(problem: Problem) -> bool:
@@ -155,38 +221,17 @@ def _sums_as_wide_as_samples(problem: Problem) -> bool:
     return problem.dtype == np.float64 or sums_for(problem) == "float32"
 
 
-def form_for(problem: Problem) -> PlaneFilter | None:
-    """The form that the strips take; None where other arithmetic is as fast or faster."""
-    if problem.stride > LARGEST_STRIP_STRIDE or not _sums_as_wide_as_samples(problem):
+def _form_for(problem: Problem, whole_bytes: bool) -> PlaneFilter | None:
+    """The form that strips take; None where other arithmetic is as fast or faster."""
+    if not _sums_as_wide_as_samples(problem):
         return None
-    in_bytes = has_int8_weights(problem)
-    if problem.combine == "single" and (problem.groups > 1 or (in_bytes and problem.stride == 1)):
+    if problem.combine == "single" and (problem.groups > 1 or (whole_bytes and problem.stride == 1)):
         return None
-    if problem.combine == "magnitude" and in_bytes and problem.weights.shape[2] == 1:
+    if problem.combine == "magnitude" and whole_bytes and problem.weights.shape[2] == 1:
         return None
     if problem.dtype.kind == "f" and problem.combine != "maximum" and not _saves_of_floats(problem):
         return None
     return plane_filter(problem)
-
-
-def mends(problem: Problem) -> bool:
-    """Whether outputs that are not finite are computed again, by the plain sum (mend.cuh)."""
-    return problem.dtype.kind == "f" and arithmetic_for(problem) in REORDERED
-
-
-def _needs_mma(problem: Problem) -> bool:
-    """Whether dp4a alone would take longer than memory does: all but one 3×3 kernel per channel."""
-    return problem.groups == 1 or problem.directions > 1
-
-
-def has_strips(problem: Problem) -> bool:
-    """Whether sliding.cu does it: windows that are not far apart, two directions or a ring, few outputs."""
-    outputs = problem.output_channels
-    many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
-    in_one_pass = problem.groups == 1 or outputs == problem.in_channels
-    few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS) and not (many and _suits_bank(problem))
-    summed = problem.combine != "maximum" or form_for(problem) is not None
-    return in_one_pass and few and summed and problem.stride <= LARGEST_STRIP_STRIDE
 
 
 def _suits_bank(problem: Problem) -> bool:
@@ -201,12 +246,12 @@ def overlaps(problem: Problem) -> bool:
     return near and problem.combine != "maximum" and _sums_as_wide_as_samples(problem)
 
 
-def is_small(problem: Problem) -> bool:
-    """Whether one thread per pixel is faster than strips and stores the same bytes.
+def is_small(problem: Problem, strips: Strips | None) -> bool:
+    """Whether one thread per pixel is faster than `strips`, or the bank's kernel, and stores the same bytes.
 
     It does where sums are exact, and in multiply-adds, as both add in the same order.
     """
-    if has_strips(problem) and arithmetic_for(problem) in REORDERED and not is_whole(problem):
+    if strips is not None and strips.is_reordered and not is_whole(problem):
         return False
     limit = DIRECT_PIXELS
     if problem.dtype in (np.float32, np.float64) and problem.stride <= 2:

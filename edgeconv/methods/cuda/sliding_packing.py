@@ -18,14 +18,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP
-from edgeconv.methods.cuda.sliding_arithmetic import (
-    StripArithmetic,
-    arithmetic_for,
-    form_for,
-    has_int8_weights,
-    scaled_halves,
-    sum_scale,
-)
+from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, Strips, scaled_halves, sum_scale
 from edgeconv.methods.cuda.sliding_forms import form_weights
 from edgeconv.methods.cuda.sliding_tiles import LINE_BYTES
 
@@ -41,14 +34,14 @@ def halo_bytes(problem: Problem, aligned: bool) -> int:
     return problem.padding * problem.in_channels * problem.dtype.itemsize % LINE_BYTES if aligned else 0
 
 
-def packed_weights(problem: Problem, aligned: bool) -> NDArray[Any]:
+def packed_weights(strips: Strips, aligned: bool) -> NDArray[Any]:
     """The weights for the arithmetic that the strips use, of pictures whose rows start on 16 bytes or not."""
-    return _PACKERS[arithmetic_for(problem)](problem, aligned)
+    return _PACKERS[strips.sums](strips, aligned)
 
 
-def dp4a_weights(problem: Problem, aligned: bool = True) -> NDArray[np.int32]:
+def dp4a_weights(strips: Strips, aligned: bool = True) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_sums.cuh under WHOLE_WEIGHTS: signed bytes, four to a word."""
-    weights = problem.weights.astype(np.int8)
+    weights = strips.problem.weights.astype(np.int8)
     directions, out_channels, in_group = weights.shape[:3]
     if in_group == 1:
         packed = np.zeros((directions, out_channels, KERNEL_SIZE, 2, 4), np.int8)
@@ -63,10 +56,10 @@ def dp4a_weights(problem: Problem, aligned: bool = True) -> NDArray[np.int32]:
     return packed.reshape(-1).view(np.int32)
 
 
-def mma_weights(problem: Problem, aligned: bool) -> NDArray[np.int32]:
+def mma_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_mma.cuh: every matrix B (16 samples × 8 columns) as the lanes hold it."""
+    problem, whole = strips.problem, strips.whole_bytes
     dense = problem.dense_weights()
-    whole = has_int8_weights(problem)
     parts = dense[np.newaxis].astype(np.int8) if whole else scaled_halves(problem, dense)
     directions, sample_bytes = problem.directions, problem.dtype.itemsize
     pixel_bytes = RGB_CHANNELS * sample_bytes
@@ -95,16 +88,15 @@ def mma_weights(problem: Problem, aligned: bool) -> NDArray[np.int32]:
     return np.concatenate([held, np.array([scale, np.iinfo(np.uint8).max / scale], np.float32).view(np.int32)])
 
 
-def plane_weights(problem: Problem, aligned: bool = True) -> NDArray[np.uint32]:
+def plane_weights(strips: Strips, aligned: bool = True) -> NDArray[np.uint32]:
     """The struct `Weights` of sliding_forms.cuh."""
-    form = form_for(problem)
-    assert form is not None
-    return form_weights(form)
+    assert strips.form is not None
+    return form_weights(strips.form)
 
 
-_PACKERS: dict[StripArithmetic, Callable[[Problem, bool], NDArray[Any]]] = {
-    "fma": lambda problem, aligned: problem.weights,
-    "fma64": lambda problem, aligned: problem.weights.astype(np.float64),
+_PACKERS: dict[StripArithmetic, Callable[[Strips, bool], NDArray[Any]]] = {
+    "fma": lambda strips, aligned: strips.problem.weights,
+    "fma64": lambda strips, aligned: strips.problem.weights.astype(np.float64),
     "dp4a": dp4a_weights,
     "mma": mma_weights,
     "planes": plane_weights,

@@ -12,7 +12,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import round_up
-from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, form_for, has_int8_weights
+from edgeconv.methods.cuda.sliding_arithmetic import Strips
 
 LINE_BYTES = 128
 """A cache line: see sliding_rows.cuh."""
@@ -75,28 +75,24 @@ MOST_DIRECTIONS = 12
 """Responses of an output row that a lane keeps to find the largest of."""
 
 
-def tile_for(problem: Problem, aligned: bool = True) -> StripTile:
+def tile_for(strips: Strips, aligned: bool = True) -> StripTile:
     """The tile for a problem: no more pixels for a lane than its registers hold the sums of.
 
     `aligned` says whether every row of the picture starts on 16 bytes.
     """
-    arithmetic, size = arithmetic_for(problem), problem.dtype.itemsize
+    problem, form = strips.problem, strips.form
+    size = problem.dtype.itemsize
     shifts = not aligned and problem.stride == 1 and size in ANYWHERE
-    if arithmetic == "mma":
-        return (
-            ANYWHERE[size]
-            if shifts
-            else WHOLE_PRODUCTS
-            if has_int8_weights(problem)
-            else HALF_PRODUCTS[size, problem.directions]
-        )
+    if strips.sums == "mma":
+        if shifts:
+            return ANYWHERE[size]
+        return WHOLE_PRODUCTS if strips.whole_bytes else HALF_PRODUCTS[size, problem.directions]
     tile = ANYWHERE[size] if shifts and size == 1 else TILES[size, min(problem.stride, KERNEL_SIZE)]
-    words = 2 if arithmetic in ("fma64", "planes64") else 1
+    words = 2 if strips.sums in ("fma64", "planes64") else 1
     if words > 1 and size < 8:
         tile = replace(tile, step_rows=1, steps_ahead=1)
     pixels = tile.thread_pixels * (GREY_PIXELS if problem.in_channels < RGB_CHANNELS else 1)
     responses = problem.output_channels * problem.directions
-    form = form_for(problem)
     if form is None:
         pixels = min(pixels, MOST_RESPONSES // (responses * words * max(1, KERNEL_SIZE + 1 - problem.stride)))
     elif form.form == "taps":
