@@ -49,9 +49,9 @@ def corner(canvas: Canvas) -> tuple[int, int]:
 
 
 def drag(qtbot: QtBot, canvas: Canvas, start: QPoint, end: QPoint) -> None:
-    qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=start)
-    qtbot.mouseMove(canvas, end)
-    qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=end)
+    qtbot.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mouseMove(canvas.viewport(), end)
+    qtbot.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, pos=end)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
@@ -154,7 +154,7 @@ def test_dragging_moves_the_wheel_zooms_at_the_pointer_and_a_double_click_toggle
     canvas.show_parts(right=layer(random_image(2000, 2000, np.uint8)))
     place = QPoint(300, 200)
     held = canvas.pixel_at(QPointF(place))
-    qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=place)
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert (canvas.zoom, canvas.pixel_at(QPointF(place))) == (1, held)
     before = canvas.to_picture(100, 100).toTuple()
     drag(qtbot, canvas, QPoint(100, 100), QPoint(150, 90))
@@ -164,10 +164,10 @@ def test_dragging_moves_the_wheel_zooms_at_the_pointer_and_a_double_click_toggle
     for _ in range(3):
         at = QPointF(place), canvas.mapToGlobal(QPointF(place))
         event = QWheelEvent(*at, QPoint(), QPoint(0, 120), buttons, keys, Qt.ScrollPhase.NoScrollPhase, False)
-        QApplication.sendEvent(canvas, event)
+        QApplication.sendEvent(canvas.viewport(), event)
     assert canvas.zoom == pytest.approx(2)
     assert canvas.to_picture(300, 200).toTuple() == pytest.approx(under)
-    qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=place)
+    qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert canvas.fitted
 
 
@@ -184,7 +184,7 @@ def test_the_pixel_under_the_pointer_is_named_also_when_it_moves_under_it(canvas
     canvas.show_parts(right=layer(random_image(100, 100, np.uint8)))
     top, left = corner(canvas)
     with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
-        qtbot.mouseMove(canvas, QPoint(left + 50, top + 40))
+        qtbot.mouseMove(canvas.viewport(), QPoint(left + 50, top + 40))
     assert heard.args == [(50, 40)]
     with qtbot.waitSignal(canvas.hovered, timeout=PATIENCE_MILLISECONDS) as heard:
         canvas.pan(QPointF(10, 20))

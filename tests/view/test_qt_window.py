@@ -169,16 +169,16 @@ def test_files_paths_and_pictures_may_be_pasted_and_dropped(qtbot: QtBot, pictur
     ]
     assert window.model.picture == str(stored[1]), "the newest is shown"
 
-    for place in (window.canvas, window.controls.kernel.cells[4], window.tabs):
+    for place in (window.canvas.viewport(), window.controls.kernel.cells[4], window.tabs):
         window.open_pictures([str(stored[0])])
         assert drop(place, dragged(QUrl.fromLocalFile(str(picture))))
         settle(qtbot, window)
         assert window.model.picture == str(picture), "wherever it is dropped"
-    assert drop(window.canvas, dragged(image_of(PIXELS)))
+    assert drop(window.canvas.viewport(), dragged(image_of(PIXELS)))
     settle(qtbot, window)
     assert np.array_equal(read_image(str(window.model.picture)).pixels, PIXELS)
-    assert not drop(window.canvas, dragged("no picture at all"))
-    assert not drop(window.canvas, dragged(QUrl("https://example.org/picture.png")))
+    assert not drop(window.canvas.viewport(), dragged("no picture at all"))
+    assert not drop(window.canvas.viewport(), dragged(QUrl("https://example.org/picture.png")))
     assert "save it first" in window.message.text()
     clipboard.setText("no picture at all")
     trigger(qtbot, window, "paste")

@@ -6,7 +6,7 @@
     frame           its widgets, menus and bars
     actions         every command with its key, in one table
     canvas          the picture area: five views, zoom, pan, the bar
-    layer           a layer in it: its pixels, and values of single ones
+    layer           a layer as an item of it: its pixels, and values of single ones
     overlays        what is drawn over it
     controls        the controls for filter, method and rules
     kernel          the 3×3 editor among them

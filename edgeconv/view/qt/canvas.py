@@ -1,7 +1,7 @@
 """The picture area: one of four views of one or two layers, which share zoom and position.
 
-Layers are drawn by layer.py, what lies over them by overlays.py. Zoom and place are in physical pixels, so that 1:1 is
-1:1 on a screen of any density.
+A QGraphicsView, whose scene is the screen's area in logical pixels and holds an item for each layer (layer.py); what
+lies over them is in overlays.py. Zoom and place are in physical pixels, so that 1:1 is 1:1 on a screen of any density.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from PySide6.QtGui import (
     QMouseEvent,
     QNativeGestureEvent,
     QPainter,
-    QPaintEvent,
     QPalette,
     QResizeEvent,
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QSizePolicy
 
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays
-from edgeconv.view.qt.layer import PlacedLayer
+from edgeconv.view.qt.layer import LayerItem
 from edgeconv.view.render import Layer
 from edgeconv.view.state import MODES
 
@@ -49,7 +48,7 @@ MIN_SHARE = 0.5
 HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
 
 
-class Canvas(QWidget):
+class Canvas(QGraphicsView):
     """Shows layers. The window sets them; the user moves them."""
 
     hovered = Signal(object)
@@ -72,12 +71,22 @@ class Canvas(QWidget):
         self.note = ""
         """What is awaited, while there is no picture."""
         self.bar = 0.5
+        self._items = LayerItem(), LayerItem()
+        scene = QGraphicsScene(self)
+        for item in self._items:
+            scene.addItem(item)
+        self.setScene(scene)
         self._held: QPointF | None = None
         self._pointer: QPointF | None = None
         self._holds_bar = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.FullViewportUpdate)
+        self.setAcceptDrops(False)  # the window takes them
         self.setAccessibleName("Picture")
         self.setAccessibleDescription("Arrow keys move, plus and minus zoom, brackets move the bar of the split view.")
 
@@ -187,7 +196,16 @@ class Canvas(QWidget):
         self._changed()
 
     def _changed(self) -> None:
-        self.update()
+        density = self.devicePixelRatioF()
+        areas = self._areas(density)
+        for index, item in enumerate(self._items):
+            item.hide()
+            if index < len(areas):
+                area, layer = areas[index]
+                left = area.left() if self.mode == "side" else 0
+                size = QSize(layer.pyramid.width, layer.pyramid.height)
+                item.place(layer, area, self._transform(size) * QTransform.fromTranslate(left, 0), density)
+        self.viewport().update()
         self.moved.emit()
         if self._pointer is not None:  # another pixel may be under it now
             self._hover(self._pointer)
@@ -212,7 +230,8 @@ class Canvas(QWidget):
     # --- events -------------------------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What was fitted is fitted again."""
+        """See QWidget.resizeEvent."""
+        self.setSceneRect(QRectF(self.rect()))
         self._hold()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -226,17 +245,19 @@ class Canvas(QWidget):
         event.accept()
 
     def event(self, event: QEvent) -> bool:
-        """On a screen of another density 1:1 stays 1:1; a pinch zooms."""
+        """On a screen of another density 1:1 stays 1:1."""
         if event.type() == QEvent.Type.DevicePixelRatioChange:
             self._hold()
+        return super().event(event)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """A pinch zooms; nothing is under a pointer that has left."""
+        if event.type() == QEvent.Type.Leave:
+            self._hover(None)
         if isinstance(event, QNativeGestureEvent) and event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture:
             self.zoom_by(1 + event.value(), event.position())
             return True
-        return super().event(event)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is under a pointer that has left."""
-        self._hover(None)
+        return super().viewportEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Grab the bar or the picture."""
@@ -282,34 +303,13 @@ class Canvas(QWidget):
 
     # --- painting -----------------------------------------------------------------------------------------------
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The layers on a background, and what lies over them; or what is awaited."""
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self.palette().color(QPalette.ColorRole.Window).darker(BACKGROUND))
+    def drawBackground(self, painter: QPainter, rect: QRectF | QRect) -> None:
+        """What lies round the picture, or in its place."""
+        painter.fillRect(rect, self.palette().color(QPalette.ColorRole.Window).darker(BACKGROUND))
         if self.frame is None:
             painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(self.rect(), flags, self.note or HINT)
-            return
-        density = self.devicePixelRatioF()
-        areas = self._areas(density)
-        for area, layer in areas:
-            left = area.left() if self.mode == "side" else 0
-            size = QSize(layer.pyramid.width, layer.pyramid.height)
-            placed = self._transform(size) * QTransform.fromTranslate(left, 0)
-            PlacedLayer(layer, area, placed, density).draw(painter)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        width, height, split = self.width(), self.height(), self.mode == "split"
-        for area, layer in areas:
-            room = QRectF(area.left() / density, 0, area.width() / density, height)
-            overlays.draw_name(painter, layer.label, room, from_right=split and layer is self.right)
-        if split:
-            overlays.draw_bar(painter, round(self.bar * width), height)
-        elif self.mode == "side":
-            half = round(self._area_width())
-            painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
-        elif self.mode == "difference" and self.heat is not None:
-            overlays.draw_legend(painter, self.heat.legend, width, height)
 
     def _areas(self, density: float) -> list[tuple[QRect, Layer]]:
         """The area, in physical pixels, of each layer that is displayed."""
@@ -324,3 +324,21 @@ class Canvas(QWidget):
             edges = [(0, cut), (cut if name == "split" else width - cut, width)]
         areas = [QRect(start, 0, end - start, height) for start, end in edges]
         return [(area, side) for area, side in zip(areas, sides, strict=True) if side is not None and area.width() > 0]
+
+    def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
+        """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
+        if self.frame is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self.font())
+        width, height, density, split = self.width(), self.height(), self.devicePixelRatioF(), self.mode == "split"
+        for area, layer in self._areas(density):
+            room = QRectF(area.left() / density, 0, area.width() / density, height)
+            overlays.draw_name(painter, layer.label, room, from_right=split and layer is self.right)
+        if split:
+            overlays.draw_bar(painter, round(self.bar * width), height)
+        elif self.mode == "side":
+            half = round(self._area_width())
+            painter.fillRect(half, 0, GAP, height, self.palette().color(QPalette.ColorRole.Mid))
+        elif self.mode == "difference" and self.heat is not None:
+            overlays.draw_legend(painter, self.heat.legend, width, height)

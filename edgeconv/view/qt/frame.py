@@ -184,7 +184,7 @@ class Frame(QMainWindow):
         self.side.addWidget(self.tabs)
         self.side.setMinimumWidth(MIN_PANEL_WIDTH)
         self.side.setStretchFactor(1, 1)  # where there is little room, the figures give way, not the controls
-        over = QVBoxLayout(self.canvas)  # a message lies over the picture, and does not move it
+        over = QVBoxLayout(self.canvas.viewport())  # a message lies over the picture, and does not move it
         over.setContentsMargins(0, 0, 0, 0)
         over.addWidget(self.message)
         over.addStretch(1)

@@ -1,4 +1,4 @@
-"""A layer in an area of the screen: its pixels, the outlines of enlarged ones, and their values.
+"""A layer as an item of the picture area's scene: its pixels, the outlines of enlarged ones, and their values.
 
 Everything is in physical pixels, so that 1:1 is 1:1 on a screen of any density. Enlarged pixels stay square and sharp.
 """
@@ -6,13 +6,13 @@ Everything is in physical pixels, so that 1:1 is 1:1 on a screen of any density.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import cv2
 import numpy as np
 from PySide6.QtCore import QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QTransform
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from edgeconv.difference.text import number
 from edgeconv.view.qt import overlays
@@ -28,46 +28,55 @@ MIDDLE_GREY = 127
 ON_BRIGHT, ON_DARK = QColor(0, 0, 0, 200), QColor(255, 255, 255, 215)
 
 
-@dataclass(frozen=True)
-class PlacedLayer:
-    """A layer, the area of the screen that it is seen in, and the transform from its pixels to those of the screen."""
+class LayerItem(QGraphicsItem):
+    """One layer within an area of the screen."""
 
-    layer: Layer
-    area: QRect
-    to_screen: QTransform
-    density: float
-    """Physical pixels per logical pixel."""
+    def __init__(self) -> None:
+        super().__init__()
+        self._layer: Layer | None = None
+        self._area, self._density, self._to_screen = QRect(), 1.0, QTransform()
 
-    def draw(self, painter: QPainter) -> None:
-        """Draw what of it lies in the area."""
-        whole = QRect(0, 0, self.layer.pyramid.width, self.layer.pyramid.height)
-        inverse, _ = self.to_screen.inverted()
-        visible = inverse.mapRect(QRectF(self.area)).toAlignedRect() & whole
+    def place(self, layer: Layer, area: QRect, to_screen: QTransform, density: float) -> None:
+        """Show a layer by a transform from its pixels to physical ones."""
+        self.prepareGeometryChange()
+        self._layer, self._area, self._to_screen, self._density = layer, area, to_screen, density
+        self.show()
+
+    def boundingRect(self) -> QRectF:
+        """See QGraphicsItem.boundingRect."""
+        return QTransform.fromScale(1 / self._density, 1 / self._density).mapRect(QRectF(self._area))
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """See QGraphicsItem.paint."""
+        layer = self._layer
+        if layer is None:
+            return
+        width, height = layer.pyramid.width, layer.pyramid.height
+        painter.scale(1 / self._density, 1 / self._density)
+        painter.setClipRect(self._target(QRect(0, 0, width, height)) & QRectF(self._area))
+        inverse, _ = self._to_screen.inverted()
+        visible = inverse.mapRect(QRectF(self._area)).toAlignedRect() & QRect(0, 0, width, height)
         if visible.isEmpty():
             return
-        painter.save()
-        painter.scale(1 / self.density, 1 / self.density)
-        painter.setClipRect(self._target(whole) & QRectF(self.area))
-        self._draw_pixels(painter, visible)
-        size = self.to_screen.m11() / self.density
+        self._draw_pixels(painter, layer, visible)
+        size = self._to_screen.m11() / self._density
         if size >= GRID_FROM:
             overlays.draw_grid(painter, self._target, visible)
-        if not self.layer.legend and size >= VALUES_FROM and visible.width() * visible.height() <= MAX_VALUES:
-            self._draw_values(painter, visible)
-        painter.restore()
+        if not layer.legend and size >= VALUES_FROM and visible.width() * visible.height() <= MAX_VALUES:
+            self._draw_values(painter, layer, visible)
 
     def _target(self, part: QRect) -> QRectF:
         """Where a part lies on the screen, its edges on whole pixels so that neighbours meet.
 
         However far away, it is a pixel long and wide: a line of pixels stays a line.
         """
-        exact = self.to_screen.mapRect(QRectF(part))
+        exact = self._to_screen.mapRect(QRectF(part))
         left, top = nearest(exact.left()), nearest(exact.top())
         return QRectF(left, top, max(1, nearest(exact.right()) - left), max(1, nearest(exact.bottom()) - top))
 
-    def _draw_pixels(self, painter: QPainter, visible: QRect) -> None:
+    def _draw_pixels(self, painter: QPainter, layer: Layer, visible: QRect) -> None:
         """From the level that has a pixel for each of the screen; OpenCV shrinks faster than Qt's painter."""
-        zoom, layer = self.to_screen.m11(), self.layer
+        zoom = self._to_screen.m11()
         level = layer.pyramid.level_for(zoom)
         left, top = visible.left() >> level, visible.top() >> level
         right, bottom = (visible.right() >> level) + 1, (visible.bottom() >> level) + 1
@@ -80,12 +89,11 @@ class PlacedLayer:
         height, width = pixels.shape[:2]
         painter.drawImage(target, QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888))
 
-    def _draw_values(self, painter: QPainter, part: QRect) -> None:
+    def _draw_values(self, painter: QPainter, layer: Layer, part: QRect) -> None:
         """The samples of each pixel, written on it where they have room."""
         rows, columns = slice(part.top(), part.top() + part.height()), slice(part.left(), part.left() + part.width())
-        layer, zoom, font = self.layer, self.to_screen.m11(), QFont(painter.font())
-        lines = layer.pixels.shape[2]
-        font.setPixelSize(max(6, round(min(zoom / (lines + 1.2), VALUES_PIXELS * self.density))))
+        zoom, lines, font = self._to_screen.m11(), layer.pixels.shape[2], QFont(painter.font())
+        font.setPixelSize(max(6, round(min(zoom / (lines + 1.2), VALUES_PIXELS * self._density))))
         painter.setFont(font)
         width_of = cache(QFontMetricsF(font).horizontalAdvance)
         shown = layer.pyramid.levels[0][rows, columns].astype(np.int16)
