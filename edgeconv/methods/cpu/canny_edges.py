@@ -1,9 +1,8 @@
-"""The machine code of Canny for one type of pictures, written as LLVM IR: four functions over one block of arguments.
+"""The machine code of Canny for one type of pictures, written as LLVM IR: three functions over one block of arguments.
 
     work(arguments, worker, first, stop)    strips of rows: stage, smooth, gradient, thin, hysteresis in each, and the
                                             output as far as it is known by then; then `go_on` from there
     go_on(arguments, worker, strip)         hysteresis of this strip and of others, where something beside them changed
-    grow(arguments, worker, strip)          that of one strip
     alone(arguments)                        all of it, by one thread
 
 The picture passes through the caches once: a strip's rows, its bits and its part of the output are done by one thread
@@ -47,7 +46,7 @@ from edgeconv.methods.cpu.canny_layout import (
 )
 from edgeconv.methods.cpu.canny_rows import CannyRows
 
-GO_ON, GROW = "go_on", "grow"
+GO_ON = "go_on"
 BYTE_BITS = 8
 LOWEST_BIT, HIGHEST_BIT, ALL_BITS = 1, -(2 ** (WORD_BITS - 1)), -1
 
@@ -58,8 +57,7 @@ SWEEP_AGAIN = 16
 def write(shape: CannyShape) -> str:
     """LLVM IR of the module."""
     module = ir.Module(name="canny")
-    grow = _write_grow(CannyUnit(module, GROW, shape, 1))
-    go_on = _write_go_on(CannyUnit(module, GO_ON, shape, 1), grow)
+    go_on = _write_go_on(CannyUnit(module, GO_ON, shape, 1))
     work = CannyUnit(module, WORK, shape, 2)
     _write_work(work, go_on)
     return work.text_with_alone(CannyArgument.STRIPS)
@@ -304,38 +302,32 @@ def _write_bits(unit: CannyUnit, hysteresis: CannyHysteresis, start: Value, stop
             rows.thin(before, hysteresis.weak.at(place), hysteresis.strong.at(place))
 
 
-def _write_go_on(unit: CannyUnit, grow: ir.Function) -> ir.Function:
+def _write_go_on(unit: CannyUnit) -> ir.Function:
     (start,) = unit.more
     lowest, highest, has_grown = unit.variable(start), unit.variable(start), unit.variable(0)
-
-    def try_strip(strip: Value) -> None:
-        is_stale = unit.state(StripState.STALE, strip).load_shared().differs(0)
-        with unit.where(is_stale & unit.is_ready(strip)):
-            taken = unit.state(StripState.TAKEN, strip)
-            with unit.where(taken.swap("xchg", 1).equals(0)):
-                unit.block.call(grow, [unit.words.address, unit.worker.ir, strip.ir])
-                taken.swap("xchg", 0)
-                has_grown.value = unit.int64(1)
-                lowest.value = lowest.value.min(strip)
-                highest.value = highest.value.max(strip)
-
     # Down and up again over the strips that have been grown here, and the next ones: what they have made stale.
     with unit.repeat() as leave:
         has_grown.value = unit.int64(0)
         first = (lowest.value - 1).max(0)
-        stop = (highest.value + 2).min(unit[CannyArgument.STRIPS])
-        with unit.count(first, stop) as strip:
-            try_strip(strip)
-        last = stop - 1
-        with unit.count(first, stop) as strip:
-            try_strip((first + last) - strip)
+        count = (highest.value + 2).min(unit[CannyArgument.STRIPS]) - first
+        turns = count + count
+        with unit.count(0, turns) as turn:
+            strip = first + turn.min((turns - 1) - turn)
+            is_stale = unit.state(StripState.STALE, strip).load_shared().differs(0)
+            with unit.where(is_stale & unit.is_ready(strip)):
+                taken = unit.state(StripState.TAKEN, strip)
+                with unit.where(taken.swap("xchg", 1).equals(0)):
+                    _write_grow(unit, strip)
+                    taken.swap("xchg", 0)
+                    has_grown.value = unit.int64(1)
+                    lowest.value = lowest.value.min(strip)
+                    highest.value = highest.value.max(strip)
         leave(has_grown.value.equals(0))
     unit.block.ret_void()
     return unit.function
 
 
-def _write_grow(unit: CannyUnit) -> ir.Function:
-    (strip,) = unit.more
+def _write_grow(unit: CannyUnit, strip: Value) -> None:
     unit.state(StripState.STALE, strip).swap("xchg", 0)  # before the neighbours' rows are read
     start, count = unit.rows_of(strip)
     one = unit.int64(1)
@@ -358,8 +350,6 @@ def _write_grow(unit: CannyUnit) -> ir.Function:
     for other, exists, grew in ((above, has_above, first_grew), (below, has_below, last_grew)):
         with unit.where(grew.value.differs(0) & exists):
             unit.state(StripState.STALE, other).swap("xchg", 1)
-    unit.block.ret_void()
-    return unit.function
 
 
 # --- pixels -----------------------------------------------------------------------------------------------------------
