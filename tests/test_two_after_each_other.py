@@ -35,7 +35,7 @@ from edgeconv.io.encoding import encode_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.options import Options
 from edgeconv.options import Workers
-from edgeconv.run.tiles import Clock, WindowFilter
+from edgeconv.run.tiles import WindowFilter
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import INPUT, OUTPUT, ViewRequest
 
@@ -256,7 +256,7 @@ def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_t
 
 
 def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:
-    filtering = WindowFilter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8), Clock())
+    filtering = WindowFilter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8))
     for height, width in (*SHAPES, *reversed(SHAPES)):
         window = random_image(height, width, "uint8")
         expected = edgeconv.convolve(window, "sobel", "opencv", device="cpu")

@@ -21,6 +21,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -54,10 +55,25 @@ ROUND_BYTES = 8 * MEBIBYTE
 
 
 class Rectangle(NamedTuple):
-    """Rows and columns of the output."""
+    """Rows and columns."""
 
     rows: range
     columns: range
+
+
+class Tile(NamedTuple):
+    """A rectangle of the output with the pixels that it is computed from."""
+
+    rectangle: Rectangle
+    window: Rectangle
+    """Of the input."""
+    inside: Rectangle
+    """Where the rectangle lies in the output of its window."""
+
+    def part_of(self, filtered: NDArray[Any]) -> NDArray[Any]:
+        """The rectangle's pixels (HWC) in the output of its window."""
+        rows, columns = self.inside
+        return filtered[rows.start : rows.stop, columns.start : columns.stop]
 
 
 @dataclass(frozen=True)
@@ -189,9 +205,15 @@ class TilePlan:
         """Side of the output file's pieces."""
         return piece_of(self.rows)
 
-    def rectangles(self, output: tuple[int, int]) -> list[Rectangle]:
-        """All of them, row by row, for an output of that many rows and columns."""
-        return [Rectangle(*pair) for pair in product(spans(output[0], self.rows), spans(output[1], self.columns))]
+    def tiles(self, problem: Problem | ChainProblem) -> list[Tile]:
+        """All of them, row by row over the output of a problem."""
+        halo, (height, width, _) = Halo.of(problem), problem.input_shape
+        rows, columns = spans(problem.output_shape[0], self.rows), spans(problem.output_shape[1], self.columns)
+        pairs = product(
+            [(span, *halo.window(height, span)) for span in rows],
+            [(span, *halo.window(width, span)) for span in columns],
+        )
+        return [Tile(*map(Rectangle, down, across)) for down, across in pairs]
 
 
 def spans(size: int, step: int) -> list[range]:

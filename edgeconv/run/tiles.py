@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import replace
+from functools import partial
+from itertools import count, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +50,8 @@ from edgeconv.run import report
 from edgeconv.run.job import Job
 from edgeconv.run.naming import output_path
 from edgeconv.run.ownership import Made, report_path, reserve
-from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, TilePlan, cut_chosen, cut_given, spans
-from edgeconv.run.sinks import OutputShape, Sink, kind_for
+from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, Tile, cut_chosen, cut_given, spans
+from edgeconv.run.sinks import OutputShape, kind_for
 from edgeconv.run.sources import open_source
 from edgeconv.run.sources.base import Reader, TileSource, in_order
 from edgeconv.run.sources.zarr import is_zarr
@@ -81,39 +82,18 @@ EVERY_TILE: StopReason = "every tile of the full size was taken"
 
 Progress = Callable[[int, int, str], None]
 """Tiles done, tiles in all, what is being done."""
-
-
-class Tile(NamedTuple):
-    """A rectangle with the pixels of its window and what the method gave for that."""
-
-    rectangle: Rectangle
-    window: NDArray[Any]
-    filtered: NDArray[Any]
-    inside: Rectangle
-    """Where the rectangle lies in `filtered`."""
-
-    @property
-    def raw(self) -> NDArray[Any]:
-        """The method's output of the rectangle."""
-        rows, columns = self.inside
-        return self.filtered[rows.start : rows.stop, columns.start : columns.stop]
-
-
-@dataclass
-class Clock:
-    """Time by stage. Stages overlap, so they add up to more than the time that passed."""
-
-    filtering: Stopwatch = field(default_factory=Stopwatch)
-    decode_seconds: float = 0.0
-    encode_seconds: float = 0.0
+Handle = Callable[[Tile, NDArray[Any], NDArray[Any]], None]
+"""Takes a tile, the pixels of its window and what the method gave for them."""
 
 
 class WindowFilter:
     """Filters windows: one plan for each shape of window, so that a shape is set up once."""
 
-    def __init__(self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], clock: Clock) -> None:
+    def __init__(
+        self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], watch: Stopwatch | None = None
+    ) -> None:
         self._request, self._choice, self._options, self._dtype = request.unfinished, choice, options, dtype
-        self._watch = clock.filtering
+        self._watch = watch or Stopwatch()
         self._plans: dict[tuple[int, ...], PreparedFilter] = {}
         self.samples: dict[tuple[int, ...], list[tuple[float, float]]] = {}
         """By the shape of the window, in the order of the tiles: seconds of the method alone, and from host array to
@@ -146,7 +126,7 @@ def run_by_tiles(
     """
     _refuse_impossible(job)
     began = time.perf_counter() - (process_seconds or 0.0)
-    path, request, threads, clock = Path(job.source), job.request, resolve_threads(job.options.threads), Clock()
+    path, request, threads, watch = Path(job.source), job.request, resolve_threads(job.options.threads), Stopwatch()
     state = file_state(path)  # before it is opened
     with ExitStack() as resources:
         source = open_source(path, job.rules)
@@ -169,8 +149,8 @@ def run_by_tiles(
         outputs = resources.enter_context(reserve(job, made, (target,), beside, is_zarr))
 
         normalizes = request.mode_for(source.dtype) == "normalize"
-        filter = WindowFilter(request, choice, job.options, source.dtype, clock)
-        _load_everything(source, WindowFilter(request, choice, job.options, source.dtype, Clock()), problem, choice)
+        filter = WindowFilter(request, choice, job.options, source.dtype, watch)
+        _load_everything(source, WindowFilter(request, choice, job.options, source.dtype), problem, choice)
         demand = Demand(
             source=source,
             problem=problem,
@@ -184,14 +164,24 @@ def run_by_tiles(
         )
         limit = job.limit_bytes or (DEFAULT_LIMIT_BYTES if job.tile is None else None)
         cut = cut_given(demand, job.tile, limit) if job.tile else cut_chosen(demand, limit or DEFAULT_LIMIT_BYTES)
-        passes = Passes(source, problem, cut, filter, clock, threads, progress, count=2 if normalizes else 1)
-        resources.enter_context(passes.pool)
-        set_up_seconds = time.perf_counter() - began - (process_seconds or 0.0) - clock.decode_seconds
+        tiles, passes = cut.tiles(problem), 2 if normalizes else 1
+        pool = resources.enter_context(ThreadPoolExecutor(threads))  # decodes chunks and compresses pieces
+        readers: list[Reader] = []
+        done = count(1)
+        set_up_seconds = time.perf_counter() - began - (process_seconds or 0.0)
+
+        def each(what: str, handle: Handle) -> None:
+            def handle_and_count(*found: Any) -> None:
+                handle(*found)
+                progress(next(done), passes * len(tiles), what)
+
+            readers.append(Reader(source, [tile.window for tile in tiles], cut.kept_bytes, pool, threads))
+            filter_tiles(readers[-1], tiles, filter, watch, handle_and_count)
 
         low_high = None
         if normalizes:
             assert isinstance(problem, Problem)  # a chain has no normalize
-            low_high = _find_range(passes, problem)
+            low_high = _find_range(each, problem)
         pictures = len(request.filter.labels) or 1
         shape = OutputShape(*problem.output_shape, dtype=finished_dtype, pictures=pictures)
         place = outputs.begin(target)
@@ -199,7 +189,10 @@ def run_by_tiles(
             sink = kind.make(place, shape, cut.piece)
             resources.callback(sink.close)
             pass_permissions_on(target, place)
-            found = _write_tiles(job, problem, passes, filter, sink, low_high)
+            found = _write_tiles(
+                job, problem, each, filter, watch, partial(sink.write, pool=pool, threads=threads), low_high
+            )
+            sink.finish()
             output_identity = file_identity(place)
         peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
         full = max(filter.samples, key=lambda shape: shape[0] * shape[1])
@@ -232,7 +225,7 @@ def run_by_tiles(
             method=figures.describe_method(choice, job.method, job.options, plan.method_plan),
             device=figures.RunDevice(**plan.processor.describe(), kind=choice.device),
             versions=installed_versions(),
-            phases_seconds=_phases(clock, process_seconds, set_up_seconds),
+            phases_seconds=_phases(watch, process_seconds, set_up_seconds),
             whole_run_seconds=whole_seconds,
             timing=figures.TimingPart(
                 kernel_clock="host",
@@ -249,11 +242,11 @@ def run_by_tiles(
             tiles=report.TilesPart(
                 rows=min(cut.rows, shape.height),
                 columns=min(cut.columns, shape.width),
-                count=len(passes.rectangles),
+                count=len(tiles),
                 piece=cut.piece,
-                passes=passes.count,
-                chunks=passes.chunks,
-                chunks_decoded=passes.decoded,
+                passes=passes,
+                chunks=readers[0].chunks,
+                chunks_decoded=sum(reader.decoded for reader in readers),
                 limit_bytes=limit,
                 planned_bytes=cut.planned_bytes,
                 peak_bytes=peak_bytes,
@@ -327,99 +320,73 @@ def resident_bytes() -> int:
     return get_device("cpu").peak_bytes() or UNKNOWN_RESIDENT_BYTES
 
 
-class Passes:
-    """All rectangles, once or twice: the window of the next is read while one is filtered."""
+def filter_tiles(reader: Reader, tiles: Sequence[Tile], filter: WindowFilter, watch: Stopwatch, handle: Handle) -> None:
+    """Call `handle` for every tile in order; the window of the next is read while one is filtered and handled.
 
-    def __init__(
-        self,
-        source: TileSource,
-        problem: Problem | ChainProblem,
-        cut: TilePlan,
-        filter: WindowFilter,
-        clock: Clock,
-        threads: int,
-        progress: Progress = lambda *_: None,
-        count: int = 1,
-    ) -> None:
-        self._source, self._filter, self.clock, self._progress = source, filter, clock, progress
-        self._kept_bytes = cut.kept_bytes
-        self.rectangles, self.threads, self.count = cut.rectangles(problem.output_shape[:2]), threads, count
-        self.pool = ThreadPoolExecutor(threads)
-        """Decodes chunks and compresses pieces."""
-        self.chunks = self.decoded = self._done = 0
-        halo, sizes = Halo.of(problem), (source.height, source.width)
-        found = [[halo.window(*pair) for pair in zip(sizes, spans, strict=True)] for spans in self.rectangles]
-        self._windows = [(rows, columns) for (rows, _), (columns, _) in found]
-        self._inside = [Rectangle(rows, columns) for (_, rows), (_, columns) in found]
+    Raises whatever reading, filtering and `handle` raise.
+    """
 
-    def each(self, what: str, handle: Callable[[Tile], None]) -> None:
-        """Call `handle` for every rectangle in order. Raises whatever reading, filtering and `handle` raise."""
-        reader = Reader(self._source, self._windows, self._kept_bytes, self.pool, self.threads)
-        clock = self.clock
+    def read(tile: Tile) -> NDArray[Any]:
+        with watch.phase("decode"):
+            return reader.read(*tile.window)
 
-        def read(window: tuple[range, range]) -> NDArray[Any]:
-            started = time.perf_counter()
-            pixels = reader.read(*window)
-            clock.decode_seconds += time.perf_counter() - started
-            return pixels
-
-        with ThreadPoolExecutor(1) as reading:
-            windows = in_order(reading, read, self._windows, 2)
-            for rectangle, inside in zip(self.rectangles, self._inside, strict=True):
-                window = next(windows)
-                handle(Tile(rectangle, window, self._filter.run(window), inside))
-                del window  # before the next but one is read
-                self._done += 1
-                self._progress(self._done, self.count * len(self.rectangles), what)
-        self.chunks = reader.chunks
-        self.decoded += reader.decoded
+    with ThreadPoolExecutor(1) as reading:
+        windows = in_order(reading, read, tiles, 2)
+        for tile in tiles:
+            window = next(windows)
+            handle(tile, window, filter.run(window))
+            del window  # before the next but one is read
 
 
-def _find_range(passes: Passes, problem: Problem) -> Range:
+def _find_range(each: Callable[[str, Handle], None], problem: Problem) -> Range:
     """The range of the whole output's raw values that `normalize` stretches."""
     values = pixels = NO_RANGE
 
-    def extend(tile: Tile) -> None:
+    def extend(tile: Tile, window: NDArray[Any], filtered: NDArray[Any]) -> None:
         nonlocal values, pixels
-        values = join_ranges(values, finite_range(tile.raw))
-        pixels = join_ranges(pixels, finite_range(tile.window))
+        values = join_ranges(values, finite_range(tile.part_of(filtered)))
+        pixels = join_ranges(pixels, finite_range(window))
 
-    passes.each("finding the range", extend)
+    each("finding the range", extend)
     return range_to_stretch(values, pixels, problem.weights)
 
 
 def _write_tiles(
-    job: Job, problem: Problem | ChainProblem, passes: Passes, filter: WindowFilter, sink: Sink, low_high: Range | None
+    job: Job,
+    problem: Problem | ChainProblem,
+    each: Callable[[str, Handle], None],
+    filter: WindowFilter,
+    watch: Stopwatch,
+    write: Callable[[Rectangle, NDArray[Any]], None],
+    low_high: Range | None,
 ) -> Check | None:
     """The pass that is saved, and its comparison with the oracle."""
     cells = [_cells(size, job.check == "full") for size in problem.output_shape[:2]]
     found: list[Check] = []
     behind: Future[None] | None = None
 
-    def write(rectangle: Rectangle, pixels: NDArray[Any]) -> None:
-        started = time.perf_counter()
-        sink.write(rectangle, pixels, passes.pool, passes.threads)
-        passes.clock.encode_seconds += time.perf_counter() - started
+    def write_timed(rectangle: Rectangle, pixels: NDArray[Any]) -> None:
+        with watch.phase("encode"):
+            write(rectangle, pixels)
 
-    def handle(tile: Tile) -> None:
+    def handle(tile: Tile, window: NDArray[Any], filtered: NDArray[Any]) -> None:
         nonlocal behind
         if job.check != "none":
-            found.extend(_compare(tile, filter.plan(tile.window.shape), cells))
-        finished = tile.raw
+            found.extend(_compare(tile, window, filtered, filter.plan(window.shape), cells))
+        finished = tile.part_of(filtered)
         if low_high is not None:
             finished = stretch(finished, *low_high, dtype=problem.dtype)
         if job.request.threshold is not None:
-            with passes.clock.filtering.phase("threshold"):
+            with watch.phase("threshold"):
                 finished = job.request.mask(finished)
         if behind is not None:
             behind.result()
-        behind = writing.submit(write, tile.rectangle, finished)
+        behind = writing.submit(write_timed, tile.rectangle, finished)
 
     with ThreadPoolExecutor(1) as writing:
-        passes.each("filtering", handle)
+        each("filtering", handle)
         if behind is not None:
             behind.result()
-    sink.finish()
     return check.joined(found, int(np.prod(problem.output_shape, dtype=np.int64))) if found else None
 
 
@@ -433,7 +400,9 @@ def _cells(length: int, full: bool) -> list[range]:
     return [cells[index] for index in dict.fromkeys(chosen.tolist())]
 
 
-def _compare(tile: Tile, plan: PreparedFilter, cells: Sequence[Sequence[range]]) -> Iterator[Check]:
+def _compare(
+    tile: Tile, window: NDArray[Any], filtered: NDArray[Any], plan: PreparedFilter, cells: Sequence[Sequence[range]]
+) -> Iterator[Check]:
     """Compare the parts of a tile that lie in a cell with what the oracle computes from the same pixels."""
     problem = plan.problem
     parts = []
@@ -442,9 +411,9 @@ def _compare(tile: Tile, plan: PreparedFilter, cells: Sequence[Sequence[range]])
         by = inside.start - span.start
         parts.append([(part.start, range(part.start + by, part.stop + by)) for part in both if part])
     for (y, rows), (x, columns) in product(*parts):
-        out = tile.filtered[rows.start : rows.stop, columns.start : columns.stop]
+        out = filtered[rows.start : rows.stop, columns.start : columns.stop]
         if isinstance(problem, ChainProblem):
-            yield _compare_chain(tile.window, out, problem, rows, columns, (y, x))
+            yield _compare_chain(window, out, problem, rows, columns, (y, x))
             continue
         places = [
             border_indices(size, problem.padding, problem.border)[
@@ -452,7 +421,7 @@ def _compare(tile: Tile, plan: PreparedFilter, cells: Sequence[Sequence[range]])
             ]
             for size, span in ((problem.height, rows), (problem.width, columns))
         ]
-        pixels = tile.window[np.ix_(*places)]
+        pixels = window[np.ix_(*places)]
         pixels[places[0] == OUTSIDE] = 0
         pixels[:, places[1] == OUTSIDE] = 0
         alone = replace(problem, height=len(places[0]), width=len(places[1]), padding=0, border="zero")
@@ -495,12 +464,10 @@ def _measure_roof(job: Job, plan: PreparedFilter, limit_bytes: int | None) -> Ro
         return plan.processor.roof()
 
 
-def _phases(clock: Clock, process_seconds: float | None, set_up_seconds: float) -> dict[figures.Phase, float]:
-    found = {
-        **({} if process_seconds is None else {"start": process_seconds}),
-        "decode": clock.decode_seconds,
-        "encode": clock.encode_seconds,
-        **clock.filtering.phases_seconds,
-    }
+def _phases(watch: Stopwatch, process_seconds: float | None, set_up_seconds: float) -> dict[figures.Phase, float]:
+    """Time by stage. Stages overlap, so they add up to more than the time that passed."""
+    found = {"decode": 0.0, "encode": 0.0, **watch.phases_seconds}
+    if process_seconds is not None:
+        found["start"] = process_seconds
     found["set_up"] = found.get("set_up", 0.0) + set_up_seconds
     return {name: found[name] for name in figures.PHASES if name in found}

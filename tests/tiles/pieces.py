@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ from edgeconv.api.auto import Choice
 from edgeconv.api.workspaces import PreparedFilter
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
+from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
-from edgeconv.run.rectangles import TilePlan
+from edgeconv.run.rectangles import Tile, TilePlan
 from edgeconv.run.sources import open_source
-from edgeconv.run.sources.base import TileSource
-from edgeconv.run.tiles import Clock, Passes, Tile, WindowFilter, refuse_seams
+from edgeconv.run.sources.base import Reader, TileSource
+from edgeconv.run.tiles import WindowFilter, filter_tiles, refuse_seams
 
 
 class ArraySource(TileSource):
@@ -57,16 +59,16 @@ def by_tiles(
     out = np.zeros(problem.output_shape, problem.output_dtype)
     written = np.zeros(problem.output_shape[:2], int)
 
-    def handle(tile: Tile) -> None:
+    def handle(tile: Tile, window: np.ndarray, filtered: np.ndarray) -> None:
         place = tuple(slice(span.start, span.stop) for span in tile.rectangle)
-        out[place] = tile.raw
+        out[place] = tile.part_of(filtered)
         written[place] += 1
 
-    clock = Clock()
-    work = WindowFilter(request, Choice(method, device, "a test"), Options(), source.dtype, clock)
-    passes = Passes(source, problem, TilePlan(*tile, kept_bytes, 0), work, clock, 2)
-    with passes.pool:
-        passes.each("a test", handle)
+    work = WindowFilter(request, Choice(method, device, "a test"), Options(), source.dtype)
+    tiles = TilePlan(*tile, kept_bytes, 0).tiles(problem)
+    with ThreadPoolExecutor(2) as pool:
+        reader = Reader(source, [each.window for each in tiles], kept_bytes, pool, 2)
+        filter_tiles(reader, tiles, work, Stopwatch(), handle)
     assert (written == 1).all(), "a sample was not written exactly once"
     return out
 
@@ -109,7 +111,7 @@ def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
 
 def shows_seams(request: Request, method: str, dtype: Any, device: DeviceName = "cpu") -> bool:
     """Whether a method is refused, as its tiles might differ from the whole."""
-    work = WindowFilter(request, Choice(method, device, "drawn"), Options(), np.dtype(dtype), Clock())
+    work = WindowFilter(request, Choice(method, device, "drawn"), Options(), np.dtype(dtype))
     plan = work.plan((64, 64, 3))
     try:
         refuse_seams(Choice(method, device, "drawn"), plan.problem, plan)

@@ -88,7 +88,7 @@ def test_a_rectangle_is_as_wide_as_fits(height: int, width: int, chunk: tuple, l
     assert cut.columns == columns or (columns is None and cut.columns < width)
     shared = demand.kept_bytes(cut.rows, cut.columns)
     assert cut.kept_bytes == shared or (columns is None and demand.decodings(cut.rows, cut.columns) > 0)
-    rectangles = cut.rectangles((height, width))
+    rectangles = [tile.rectangle for tile in cut.tiles(demand.problem)]
     assert sum(len(rows) * len(across) for rows, across in rectangles) == height * width
     assert rectangles[0] == Rectangle(range(min(cut.rows, height)), range(cut.columns))
     assert all(span.start % cut.piece == 0 for rectangle in rectangles for span in rectangle)
