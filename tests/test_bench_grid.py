@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_g
 from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.record import Train
 from edgeconv.bench.rules import parse_rules
-from edgeconv.bench.synthetic import bench_channels, bench_filter, is_bench_filter
+from edgeconv.bench.synthetic import LARGEST_WEIGHTS, bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError, UsageError
@@ -55,16 +56,12 @@ def test_words_take_the_place_of_a_grids_own() -> None:
     assert (part.devices, part.peers, part.sizes) == (DEVICES, (), chosen_grid(GridAxes("lab")).parts[0].sizes)
 
 
-def test_a_file_shares_what_stands_at_its_top(tmp_path) -> None:
+def test_a_file_shares_what_stands_at_its_top_or_draws_its_cases(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('strides = [2]\n[[part]]\nsizes = "64:128"\n[[part]]\nsizes = [32]\nstrides = 1\n')
     read = chosen_grid(GridAxes(str(path)))
     assert (read.name, read.summary) == ("mine", "from mine.toml")
     assert [(part.sizes, part.strides) for part in read.parts] == [((64, 128), (2,)), ((32,), (1,))]
-
-
-def test_a_file_may_draw_its_cases(tmp_path) -> None:
-    path = tmp_path / "mine.toml"
     path.write_text('seed = 3\ncases = 5\ndtypes = "all"\nfilters = ["all", "own-whole"]\n')
     read = chosen_grid(GridAxes(str(path), seed=4))
     assert read.draw == Draw(4, 5)
@@ -106,17 +103,12 @@ def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str) -> 
     assert (bench.out == 7).all() == (call == "convolve"), "one writes into the output that is there, one does not"
 
 
-@pytest.mark.parametrize("call", ["", ":call=plan", ":call=convolve"])
-def test_a_narrow_arithmetic_is_stated_however_a_method_is_called(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_states_a_narrow_arithmetic_and_refuses_more_than_the_others_do(monkeypatch) -> None:
     monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)
-    (found,) = method_candidates([f"sliding{call}"], "cpu", Options())
-    ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
-    assert ready.differs is not None
-    assert ready.differs.startswith(candidates.NARROW)
-
-
-def test_a_call_that_does_more_than_the_others_is_refused() -> None:
-    (found,) = method_candidates(["sliding:call=plan"], "cpu", Options())
+    words = ("sliding", "sliding:call=plan", "sliding:call=convolve")
+    for found in method_candidates(words, "cpu", Options()):
+        ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
+        assert (ready.differs or "").startswith(candidates.NARROW), found.label
     with pytest.raises(UnavailableError, match="normalize"):
         found.prepare(share("cpu", make_request(output_mode="normalize"), noise_pixels(9, 8, "uint8")))
 
@@ -137,28 +129,23 @@ def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
         method_candidates([word], "cpu", Options())
 
 
-@pytest.mark.parametrize(("channels", "shape"), [("mix", (1, 3, 3, 3, 3)), ("each", (1, 3, 3)), ("luma", (1, 3, 3))])
-def test_random_weights_suit_their_channels_and_are_always_the_same(channels, shape) -> None:
-    kernels = bench_filter("random-whole", channels).kernels
-    assert kernels.shape == shape == bench_filter("random", channels).kernels.shape
-    assert (kernels == bench_filter("random-whole", channels).kernels).all()
-    assert (kernels == kernels.round()).all()
-    assert abs(kernels).max() <= 8
-
-
 @pytest.mark.parametrize(
-    ("name", "shape", "channels"),
+    ("name", "channels", "shape", "of_picture"),
     [
-        ("bank-c1-k1", (1, 1, 1, 3, 3), 1),
-        ("bank-c3-k16", (1, 16, 3, 3, 3), 3),
-        ("grey-sobel", (2, 3, 3), 1),
-        ("sobel", (2, 3, 3), 3),
+        *((name, "mix", (1, 3, 3, 3, 3), 3) for name in LARGEST_WEIGHTS),
+        *((name, channels, (1, 3, 3), 3) for name in LARGEST_WEIGHTS for channels in ("each", "luma")),
+        ("bank-c1-k1", "mix", (1, 1, 1, 3, 3), 1),
+        ("bank-c3-k16", "mix", (1, 16, 3, 3, 3), 3),
+        ("grey-sobel", "mix", (2, 3, 3), 1),
+        ("sobel", "mix", (2, 3, 3), 3),
     ],
 )
-def test_names_of_banks_and_of_filters_on_grey_pictures(name, shape, channels) -> None:
-    assert is_bench_filter(name)
-    assert bench_filter(name, "mix").kernels.shape == shape
-    assert bench_channels(name) == channels
+def test_weights_suit_their_name_and_channels_and_are_always_the_same(name, channels, shape, of_picture) -> None:
+    kernels = bench_filter(name, channels).kernels
+    assert (kernels.shape, bench_channels(name), is_bench_filter(name)) == (shape, of_picture, True)
+    assert (kernels == bench_filter(name, channels).kernels).all()
+    assert abs(kernels).max() <= LARGEST_WEIGHTS.get(name, 2)
+    assert name != "random-whole" or (kernels == kernels.round()).all()
 
 
 @pytest.mark.parametrize(
@@ -196,46 +183,39 @@ def result() -> record.BenchRecord:
     return measured_once(TimedMethod("own", [2e-3]), TimedMethod("other", [4e-3]))
 
 
-def figures(monkeypatch, result: record.BenchRecord, goal: Goal) -> list[tuple[object, ...]]:
-    monkeypatch.setattr(goals, "GOALS", (goal,))
-    return [(outcome.size, outcome.candidate, outcome.figure, outcome.met) for outcome in outcomes(result)]
-
-
-def test_a_share_of_the_floor(monkeypatch, result) -> None:
-    goal = Goal("floor", 0.6, CASE, sizes=(8, 16, 32), by=("own", "other"), binds="noise")
-    assert figures(monkeypatch, result, goal) == [(8, "own", 0.5, False), (16, "own", 0.5, False)]
-    assert tables.goals(result).rows[0][2:] == ("8", "1", "floor ≥ 0.6", "own", "0.5", "17 %", "noise")
-    met = Goal("floor", 0.4, CASE, sizes=(8,), by=("own",), binds="noise")
-    assert figures(monkeypatch, result, met) == [(8, "own", 0.5, True)]
-    assert tables.goals(result).rows[0][0] == "met"
-
-
-def test_a_ratio_to_the_fastest_rival(monkeypatch, result) -> None:
-    goal = Goal("rivals", 0.5, CASE, sizes=(8,), by=("own",), against=("other", "absent"))
-    assert figures(monkeypatch, result, goal) == [(8, "own", 0.5, True)]
-    assert tables.goals(result).rows[0][4] == "rivals ≤ 0.5 (other)"  # who did not take part is not named
-    assert figures(monkeypatch, result, Goal("rivals", 1, CASE, (8,), (1,), ("own",), ("absent",))) == []
-
-
-def test_a_lead_is_one_figure_over_all_its_works(monkeypatch, result) -> None:
-    goal = Goal("lead", 2.0, CASE, sizes=(8, 16), by=("own",), against=("other",))
-    assert figures(monkeypatch, result, goal) == [(None, "2 cases", pytest.approx(2.0), True)]
-
-
-def test_seconds_a_call_and_own_bytes(monkeypatch, result) -> None:
+@pytest.mark.parametrize(
+    ("goal", "found"),
+    [
+        (Goal("floor", 0.6, CASE, (8, 16, 32), by=("own", "other")), [(8, "own", 0.5, False), (16, "own", 0.5, False)]),
+        (Goal("floor", 0.4, CASE, (8,), by=("own",)), [(8, "own", 0.5, True)]),
+        (Goal("rivals", 0.5, CASE, (8,), by=("own",), against=("other", "absent")), [(8, "own", 0.5, True)]),
+        (Goal("rivals", 1, CASE, (8,), by=("own",), against=("absent",)), []),
+        (Goal("lead", 2.0, CASE, (8, 16), by=("own",), against=("other",)), [(None, "2 cases", 2.0, True)]),
+        (Goal("call", 6e-6, CASE, (8,), by=("own",)), [(8, "own", 5e-6, True)]),
+        (Goal("own bytes", 0.9, CASE, (8,), by=("own",)), [(8, "own", 1.0, False)]),
+    ],
+    ids=lambda value: value.measure if isinstance(value, Goal) else None,
+)
+def test_a_bar_reads_the_figure_that_it_names(monkeypatch, result, goal: Goal, found: list[tuple[Any, ...]]) -> None:
     for row in result.rows:
         row.launch = Train(1e-6, 5e-6)
         row.moved_bytes = (1 if row.kind == "copy" else 2) * row.counts.fewest_bytes
-    goal = Goal("call", 6e-6, CASE, sizes=(8,), by=("own",))
-    assert figures(monkeypatch, result, goal) == [(8, "own", 5e-6, True)]
-    goal = Goal("own bytes", 0.9, CASE, sizes=(8,), by=("own",))
-    assert figures(monkeypatch, result, goal) == [(8, "own", pytest.approx(1.0), False)]
-
-
-def test_rows_without_a_time_or_of_other_work_meet_nothing(monkeypatch, result) -> None:
+    monkeypatch.setattr(goals, "GOALS", (goal,))
+    seen = [(each.size, each.candidate, pytest.approx(each.figure), each.met) for each in outcomes(result)]
+    assert seen == found
     for row in result.rows:
         row.case.picture = "photo.png"
-    assert figures(monkeypatch, result, Goal("floor", 0.1, CASE, sizes=(8,), by=("own",))) == []
+    assert outcomes(result) == [], "other work meets nothing"
+
+
+def test_bars_as_a_table(monkeypatch, result) -> None:
+    """Who did not take part is not named."""
+    floor = Goal("floor", 0.6, CASE, sizes=(8, 32), by=("own", "other"), binds="noise")
+    rivals = Goal("rivals", 0.5, CASE, sizes=(8,), by=("own",), against=("other", "absent"))
+    monkeypatch.setattr(goals, "GOALS", (floor, rivals))
+    shown = {row[4]: row for row in tables.goals(result).rows}
+    assert shown["floor ≥ 0.6"][2:] == ("8", "1", "floor ≥ 0.6", "own", "0.5", "17 %", "noise")
+    assert shown["rivals ≤ 0.5 (other)"][0] == "met"
 
 
 @pytest.mark.parametrize(("grid", "device"), [("gpu", "cuda"), ("processor", "cpu")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,6 @@ from edgeconv.bench.grid import Case, CaseGrid, GridPart
 from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.record import Train
 from edgeconv.bench.watch import Watch
-from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
@@ -57,29 +57,11 @@ def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeyp
     jsonschema.validate(plain(result), schema("bench"))
 
 
-def forgets_a_row(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    """It is very fast because it leaves a row of the output as it found it."""
-    before = bench.out[-1:].copy()
-    right()
-    bench.out[-1:] = before
-
-
 def tires(bench: Bench, right: Callable[[], None], runs: int) -> None:
     """It is right at first and fails in the middle of its samples."""
     if runs == 2:
         raise OSError("tired")
     right()
-
-
-@pytest.mark.parametrize("dtype", INPUT_DTYPES)
-def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype: str) -> None:
-    """Both write to one output: what the first has left there is no case of the second."""
-    forgetful = Trickster("forgetful", [1e-6], forgets_a_row)
-    use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
-    cases = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
-    result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (cases,)), FEW))
-    status = {name: rows_of(result, name)[0].status for name in ("honest", "forgetful", "last")}
-    assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 
 
 def test_what_fails_or_cannot_run_gets_no_time_and_leaves_the_others_running(monkeypatch) -> None:
@@ -150,7 +132,8 @@ def test_a_record_round_trips_and_is_one_row_a_line(monkeypatch, tmp_path) -> No
     assert sum(line.startswith('    {"work"') for line in lines) == len(result.rows) == 4
 
 
-def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tmp_path) -> None:
+def test_what_was_measured_before_the_end_is_kept_and_resume_goes_on(monkeypatch, tmp_path) -> None:
+    """After an interrupt at the second case, and after a time limit before the first."""
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     plan = runner.BenchRun(grid(8, 16), FEW, path=path)
@@ -163,53 +146,34 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tm
         runner.run(plan, stop_at_the_second)
     kept = record.read_record(path)
     assert (kept.complete, {row.case.size for row in kept.rows}) == (False, {8})
-
     notes: list[str] = []
-    resumed = runner.run(
-        runner.BenchRun(grid(8, 16), FEW, path=path, resume=True), lambda done, total, note: notes.append(note)
-    )
+    resumed = runner.run(replace(plan, resume=True), lambda done, total, note: notes.append(note))
     assert [note.split()[0] for note in notes] == ["16"]
-    assert resumed.complete
-    assert resumed.rows[: len(kept.rows)] == kept.rows
-    with pytest.raises(UsageError, match="another grid"):
-        runner.run(runner.BenchRun(grid(8), FEW, path=path, resume=True))
+    assert (resumed.complete, resumed.rows[: len(kept.rows)], resumed.seed) == (True, kept.rows, kept.seed)
+    stopped = runner.run(replace(plan, stop_after_seconds=0.0))
+    assert (stopped.complete, stopped.rows, stopped.seed != kept.seed) == (False, [], True)
+    assert runner.run(replace(plan, resume=True)).complete
 
 
-def test_a_time_limit_ends_between_works_and_leaves_the_rest_to_resume(monkeypatch, tmp_path) -> None:
-    path = tmp_path / "bench.json"
-    use(monkeypatch, TimedMethod("honest", [2e-3]))
-    stopped = runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, stop_after_seconds=0.0))
-    assert (stopped.complete, stopped.rows) == (False, [])
-    assert runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, resume=True)).complete
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            lambda kept: changed(kept.machine["cpu"], usable_threads=1),
-            "another cpu usable_threads .1, and here",
-        ),
-        (lambda kept: kept.versions.update(numpy="0.1"), "another numpy .0.1, and here"),
-    ],
-)
-def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path, change, words: str) -> None:
-    path = tmp_path / "bench.json"
-    kept = measured(monkeypatch, TimedMethod("honest", [2e-3]), path=path)
-    change(kept)
-    path.write_bytes(record.to_json(kept))
-    with pytest.raises(UsageError, match=words):
-        runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, resume=True))
-
-
-def test_resuming_with_another_picture_of_the_same_name_is_refused(monkeypatch, tmp_path) -> None:
+def test_resuming_elsewhere_or_with_another_picture_is_refused(monkeypatch, tmp_path) -> None:
     path, picture = tmp_path / "bench.json", tmp_path / "p.png"
     write_image(random_image(8, 8, "uint8", 1), picture)
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     plan = runner.BenchRun(grid(8), FEW, pictures=(str(picture),), path=path)
-    runner.run(plan)
+    whole = runner.run(plan)
     again = replace(plan, resume=True)
     assert runner.run(again).complete
+    for words, change in {
+        "another cpu usable_threads .1, and here": lambda kept: changed(kept.machine["cpu"], usable_threads=1),
+        "another numpy .0.1, and here": lambda kept: kept.versions.update(numpy="0.1"),
+        "another grid": lambda kept: changed(kept, grid=grid(8, 16)),
+    }.items():
+        kept = deepcopy(whole)
+        change(kept)
+        path.write_bytes(record.to_json(kept))
+        with pytest.raises(UsageError, match=words):
+            runner.run(again)
+    path.write_bytes(record.to_json(whole))
     write_image(random_image(8, 8, "uint8", 2), picture)
     with pytest.raises(UsageError, match="no longer what the record measured"):
         runner.run(again)
@@ -243,22 +207,18 @@ def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     assert "flagged in 2 rows: throttled" in result.warnings
 
 
-@pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)])
-def test_a_picture_becomes_the_type_and_size_of_the_work(dtype, white) -> None:
-    picture = np.full((10, 20, 3), 255, np.uint8)
-    pixels = pixels_for(Case("p", 10, 1, dtype, "sobel", "each"), picture)
-    assert (pixels.shape, pixels.dtype.name) == ((5, 10, 3), dtype)
-    assert (pixels == white).all()
-
-
-def test_a_case_on_a_grey_picture_gets_one() -> None:
-    """Noise of one channel, or the luma of a picture: 0.299 · 200 + 0.587 · 100 + 0.114 · 50 = 124.2."""
-    assert pixels_for(Case(None, 10, 1, "uint8", "bank-c1-k4", "mix"), None).shape == (10, 10, 1)
-    assert pixels_for(Case(None, 10, 1, "uint8", "bank-c3-k4", "mix"), None).shape == (10, 10, 3)
-    picture = np.full((10, 20, 3), (200, 100, 50), np.uint8)
-    pixels = pixels_for(Case("p", 20, 1, "uint8", "grey-sobel", "mix"), picture)
+def test_a_picture_becomes_the_type_size_and_channels_of_the_work() -> None:
+    """The luma of grey cases is 0.299 · 200 + 0.587 · 100 + 0.114 · 50 = 124.2; without a picture it is noise."""
+    white = np.full((10, 20, 3), 255, np.uint8)
+    for dtype, most in (("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)):
+        pixels = pixels_for(Case("p", 10, 1, dtype, "sobel", "each"), white)
+        assert (pixels.shape, pixels.dtype.name, np.unique(pixels).tolist()) == ((5, 10, 3), dtype, [most])
+    grey, case = np.full((10, 20, 3), (200, 100, 50), np.uint8), Case("p", 20, 1, "uint8", "grey-sobel", "mix")
+    pixels = pixels_for(case, grey)
     assert (pixels.shape, np.unique(pixels).tolist()) == ((10, 20, 1), [124])
-    assert np.array_equal(pixels_for(Case("p", 20, 1, "uint8", "grey-sobel", "mix"), pixels), pixels)
+    assert np.array_equal(pixels_for(case, pixels), pixels)
+    for name, channels in (("bank-c1-k4", 1), ("bank-c3-k4", 3)):
+        assert pixels_for(Case(None, 10, 1, "uint8", name, "mix"), None).shape == (10, 10, channels)
 
 
 def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:
