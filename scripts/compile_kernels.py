@@ -2,7 +2,7 @@
 
     python scripts/compile_kernels.py                          all kernels, all architectures
     python scripts/compile_kernels.py --arch sm_90 --only sliding
-    python scripts/compile_kernels.py --turns sm_75 --turns sm_90    each kernel for one of both
+    python scripts/compile_kernels.py --arch sm_75 --arch sm_90 --turns    each kernel for one of both
 
 Needs cuda-bindings and the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (its headers); no CuPy, no driver.
 One line per kernel and architecture: registers per thread, bytes of shared memory per block, local memory and spills
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -90,14 +91,12 @@ def parse_log(log: str, entry: str) -> dict[str, int]:
 
 
 def asked_for(
-    variants: Sequence[KernelVariant], every: Sequence[str], turns: Sequence[str]
+    variants: Sequence[KernelVariant], architectures: Sequence[str], by_turns: bool
 ) -> list[tuple[KernelVariant, str]]:
-    """Each kernel for `every` architecture and for one of `turns`, which its own macros decide."""
-    asked = []
-    for variant in variants:
-        chosen = (turns[crc32(repr(variant).encode()) % len(turns)],) if turns else ()
-        asked += [(variant, architecture) for architecture in dict.fromkeys((*every, *chosen))]
-    return asked
+    """Each kernel for every architecture, or by turns for one of them, which its own macros decide."""
+    if not by_turns:
+        return list(product(variants, architectures))
+    return [(each, architectures[crc32(repr(each).encode()) % len(architectures)]) for each in variants]
 
 
 def compile_all(
@@ -160,17 +159,15 @@ def main() -> int:
     """Compile, print a line for each, and say what is wrong."""
     parser = Arguments(__doc__)
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="Only this one; may be repeated.")
-    words = "Beside --arch, one of these for each kernel by turns; may be repeated."
-    parser.add_argument("--turns", action="append", choices=ARCHITECTURES, help=words)
+    parser.add_argument("--turns", action="store_true", help="Each kernel for one of these only, by turns.")
     parser.add_argument("--only", default="", help="Only kernels whose source file's name has this in it.")
     arguments = parser.parse_args()
-    turns = tuple(arguments.turns or ())
-    every = tuple(arguments.arch or (() if turns else ARCHITECTURES))
     wanted = [variant for variant in every_variant() if arguments.only in variant.source]
+    asked = asked_for(wanted, arguments.arch or ARCHITECTURES, arguments.turns)
     try:
         _nvrtc()
         with ProcessPoolExecutor(usable_threads()) as pool:
-            compiled = compile_all(asked_for(wanted, every, turns), partial(pool.map, chunksize=SOURCES_AT_ONCE))
+            compiled = compile_all(asked, partial(pool.map, chunksize=SOURCES_AT_ONCE))
     except UnavailableError as error:
         print(f"compile_kernels: error: {error}", file=sys.stderr)
         return error.exit_code

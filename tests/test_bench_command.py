@@ -61,33 +61,28 @@ def test_pictures_of_a_users_own(tmp_path) -> None:
     assert rows[0]["work"]["picture"] == "p.png"
 
 
-def test_a_record_is_replaced_only_when_that_is_asked_for(tmp_path) -> None:
-    words = ("bench", "--sizes", "8", "--strides", "1", "--methods", "opencv", *SHORT, "--formats", "json", "-o", ".")
-    assert edgeconv(*words, cwd=tmp_path).code == 0
-    kept = (tmp_path / "bench.json").read_bytes()
-    refused = edgeconv(*words, cwd=tmp_path)
-    assert (refused.code, len(refused.error_lines)) == (2, 1)
-    assert "--overwrite" in refused.err
-    assert (tmp_path / "bench.json").read_bytes() == kept
-    assert edgeconv(*words, "--overwrite", cwd=tmp_path).code == 0
-    assert json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["kind"] == "bench"
-
-
-def test_what_cannot_be_measured_leaves_an_earlier_record_as_it_was(tmp_path) -> None:
+def test_a_record_is_replaced_only_when_that_is_asked_for_and_can_be_measured(tmp_path) -> None:
     words = ("bench", "--strides", "1", "--methods", "opencv", *SHORT, "--formats", "json", "-o", ".")
     assert edgeconv(*words, "--sizes", "8", cwd=tmp_path).code == 0
     kept = (tmp_path / "bench.json").read_bytes()
-    refused = edgeconv(*words, "--sizes", "2", "--padding", "valid", "--overwrite", cwd=tmp_path)
-    assert (refused.code, len(refused.error_lines)) == (2, 1)
-    assert (tmp_path / "bench.json").read_bytes() == kept
     (tmp_path / "mine.csv").write_text("1,2\n", encoding="utf-8")
-    assert edgeconv(*words, "--sizes", "8", "--name", "mine", cwd=tmp_path).code == 2
+    (tmp_path / "file").touch()
+    for more, told in (
+        (("--sizes", "8"), "--overwrite"),
+        (("--sizes", "8", "--name", "mine"), "mine.csv"),
+        (("--sizes", "2", "--padding", "valid", "--overwrite"), ""),
+        (("--sizes", "8", "--output", "file"), "file"),
+        (("--sizes", "8", "--output", "file/below"), "file"),
+    ):
+        refused = edgeconv(*words, *more, cwd=tmp_path)
+        assert (refused.code, len(refused.error_lines), told in refused.err) == (2, 1, True), more
+        assert (tmp_path / "bench.json").read_bytes() == kept
     nothing = edgeconv("bench", "--methods", "cudnn", "--devices", "cpu", "-o", "elsewhere", cwd=tmp_path)
     assert (nothing.code, len(nothing.error_lines)) == (4, 1)
     assert not (tmp_path / "elsewhere" / "bench.json").exists()
-    (tmp_path / "file").touch()
-    for output in ("file", "file/below"):
-        assert (edgeconv(*words, "--output", output, cwd=tmp_path).code) == 2
+    assert edgeconv(*words, "--sizes", "8", "--overwrite", cwd=tmp_path).code == 0
+    assert json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["kind"] == "bench"
+    assert (tmp_path / "bench.json").read_bytes() != kept
 
 
 def test_words_that_mean_nothing_are_one_line_before_anything_runs(tmp_path) -> None:

@@ -12,10 +12,10 @@ from edgeconv.bench.watch import CpuUse, Watch
 from edgeconv.hardware.clocks import GpuReading
 
 
-def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: float = 0.0, own: float = 0.0) -> Any:
-    """The report of a work of 10 seconds on four cores."""
+def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, use: tuple[float, float] = (0.0, 0.0)) -> Any:
+    """The report of a work of 10 seconds on four cores; `use` are core-seconds of everybody, and of this process."""
     gpus = iter([GpuReading(clock, 1000, mask, 40, 100.0) for clock in clocks])
-    uses = iter([CpuUse(100.0, 50.0, 1000.0, 4), CpuUse(100.0 + busy, 50.0 + own, 1010.0, 4)])
+    uses = iter([CpuUse(100.0, 50.0, 1000.0, 4), CpuUse(100.0 + use[0], 50.0 + use[1], 1010.0, 4)])
     watched = Watch(device, lambda: next(gpus, None), lambda: next(uses))
     for _ in clocks:
         watched.look()
@@ -23,19 +23,18 @@ def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: 
 
 
 @pytest.mark.parametrize(
-    ("device", "busy", "own", "share", "flagged"),
+    ("device", "use", "share", "flags"),
     [
-        ("cpu", 30.0, 20.0, 0.25, True),  # 10 of 40 core seconds
-        ("cpu", 20.2, 20.0, 0.005, False),
-        ("cuda", 30.0, 20.0, 0.25, False),  # the GPU's time is not the cores'
-        ("cpu", 19.0, 20.0, 0.0, False),  # clocks that tick apart
-        ("cpu", 99.0, 0.0, 1.0, True),
+        ("cpu", (30.0, 20.0), 0.25, ["other processes used the CPU: 25 % of the cores"]),  # 10 of 40 core seconds
+        ("cpu", (20.2, 20.0), 0.005, []),
+        ("cuda", (30.0, 20.0), 0.25, []),  # the GPU's time is not the cores'
+        ("cpu", (19.0, 20.0), 0.0, []),  # clocks that tick apart
+        ("cpu", (99.0, 0.0), 1.0, ["other processes used the CPU: 100 % of the cores"]),
     ],
 )
-def test_what_others_took_of_the_cores(device: str, busy: float, own: float, share: float, flagged: bool) -> None:
-    found = seen(device, busy=busy, own=own)
-    assert found.others_busy_share == pytest.approx(share)
-    assert found.flags == ([f"other processes used the CPU: {100 * share:g} % of the cores"] if flagged else [])
+def test_what_others_took_of_the_cores(device: str, use: tuple[float, float], share: float, flags: list[str]) -> None:
+    found = seen(device, use=use)
+    assert (found.others_busy_share, found.flags) == (pytest.approx(share), flags)
 
 
 @pytest.mark.parametrize(

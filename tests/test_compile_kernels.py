@@ -45,13 +45,6 @@ def script() -> ModuleType:
     return load_script("compile_kernels")
 
 
-def needs_nvrtc(script: ModuleType) -> None:
-    try:
-        script._nvrtc()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-
-
 def test_each_kernel_of_a_source_gets_its_own_figures(script: ModuleType) -> None:
     assert list(script.parse_log(LOG, "finish").values()) == [11, 0, 0, 0]
     assert list(script.parse_log(LOG, "stage").values()) == [168, 12288, 40, 12]
@@ -67,32 +60,24 @@ def test_a_line_marks_what_is_wrong(script: ModuleType) -> None:
     assert spilled.wrong == "sm_90  255 registers, 64 bytes local, 48 bytes SPILLED | b.cu b"
 
 
-def test_every_kernel_is_compiled_for_one_architecture_of_those_by_turns(script: ModuleType) -> None:
-    listed = script.every_variant()
-    asked = script.asked_for(listed, ["sm_90"], ["sm_75", "sm_120"])
-    assert len(asked) == 2 * len(listed)
-    assert [variant for variant, architecture in asked if architecture == "sm_90"] == listed
-    by_turns = {
-        name: [variant for variant, architecture in asked if architecture == name] for name in ("sm_75", "sm_120")
-    }
-    assert sorted(by_turns["sm_75"] + by_turns["sm_120"]) == sorted(listed)
-    for of in by_turns.values():
-        many = {variant.source for variant in listed if "limits" not in variant.source}  # that has one set of macros
-        assert {variant.source for variant in of} >= many
+def test_every_source_s_kernels_are_asked_for_by_turns(script: ModuleType) -> None:
+    listed, package, both = script.every_variant(), PROJECT / "edgeconv", ("sm_75", "sm_120")
+    sources = {path.relative_to(package).as_posix() for path in package.rglob("*.cu")}
+    assert ({variant.source for variant in listed}, len(set(listed))) == (sources, len(listed))
+    assert len(script.asked_for(listed, both, False)) == 2 * len(listed)
+    asked = script.asked_for(listed, both, True)
+    assert [variant for variant, _ in asked] == listed
+    for name in both:
+        of = [variant for variant, architecture in asked if architecture == name]
         assert len(of) > len(listed) / 3
+        assert {variant.source for variant in of} >= {name for name in sources if "limits" not in name}, "one has one"
 
 
-def test_every_cuda_method_lists_its_kernels(script: ModuleType) -> None:
-    listed = script.every_variant()
-    package = PROJECT / "edgeconv"
-    assert {variant.source for variant in listed} == {
-        path.relative_to(package).as_posix() for path in package.rglob("*.cu")
-    }
-    assert len(set(listed)) == len(listed)
-
-
-def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> None:
-    needs_nvrtc(script)
+def test_a_spill_and_an_error_are_found_and_a_good_kernel_is_good(script: ModuleType, tmp_path: Path) -> None:
+    try:
+        script._nvrtc()
+    except UnavailableError as error:
+        pytest.skip(str(error))
     spills, wrong = tmp_path / "spills.cu", tmp_path / "wrong.cu"
     spills.write_text(SPILLS, encoding="utf-8")
     wrong.write_text("this is no kernel", encoding="utf-8")
@@ -100,10 +85,6 @@ def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> N
     assert compiled[0].figures["bytes SPILLED"] > 0
     assert compiled[1].figures is None
     assert all(one.wrong for one in compiled)
-
-
-def test_a_good_kernel_is_good(script: ModuleType) -> None:
-    needs_nvrtc(script)
     (roof,) = [variant for variant in script.every_variant() if variant.entry == "fma_chains"]
     for compiled in script.compile_all([(roof, architecture) for architecture in script.ARCHITECTURES]):
         assert compiled.wrong is None
