@@ -51,7 +51,7 @@ class FileInput:
 
     def load(self) -> ArrayInput:
         """Decode and convert. Raises what `read_pages` raises."""
-        picture = self._kept if is_standard_stream(self.name) else self._read()
+        picture = self._standard_input if is_standard_stream(self.name) else read_pages(self.name, self.rules)
         pixels = picture.pixels
         notes = list(picture.notes)
         for word in self.conversions:
@@ -61,12 +61,9 @@ class FileInput:
             pixels = converted
         return ArrayInput(self.name, pixels, tuple(notes))
 
-    def _read(self) -> Picture:
-        return read_pages(self.name, self.rules)
-
     @cached_property
-    def _kept(self) -> Picture:
-        return self._read()
+    def _standard_input(self) -> Picture:
+        return read_pages(self.name, self.rules)
 
 
 Input = ArrayInput | FileInput

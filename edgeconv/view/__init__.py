@@ -3,7 +3,7 @@
     parameters      the values of the controls, and the equivalent `edgeconv run` command line
     timeline        undo and redo
     state           all of that together: pictures, sides, modes, requests by generation, runs
-    pyramid         pictures in full and in halves
+    layers          pictures as a screen shows them, in full and in halves
     render          what a request computes, on Qt's threads: only the newest is served, results are cached
     qt/             the widgets
 

@@ -43,7 +43,7 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import Picture, read_image
 from edgeconv.run.job import Job
 from edgeconv.run.naming import default_name
-from edgeconv.view import pyramid
+from edgeconv.view.layers import Layer, of_classes, of_picture
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import ViewRequest, ViewSource, labels
 
@@ -62,18 +62,6 @@ FULL_STEP = 4
 """Sobel's response to a step, in units of the step: 1 + 2 + 1."""
 FLOAT_DIGITS = 4
 """Significant digits of thresholds between levels, so that what is saved can be read."""
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """One side, or the map of differences, ready to be drawn."""
-
-    label: str
-    pyramid: pyramid.Pyramid
-    pixels: NDArray[Any]
-    """HWC with 1 or 3 channels, any type; of a map its classes, H×W."""
-    legend: tuple[tuple[str, str], ...] = ()
-    """Of a map: colour (`#rrggbb`) and label of the classes that occur, those of one colour together."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +160,7 @@ def _size_of(value: Picture | _Output | Layer) -> int:
     if isinstance(value, _Output):
         arrays = {id(array): array.nbytes for array in (value.filtered.raw, value.filtered.finished)}
         return sum(arrays.values()) + value.filtered.plan.memory_bytes
-    return value.pixels.nbytes if isinstance(value, Picture) else sum(level.nbytes for level in value.pyramid.levels)
+    return value.pixels.nbytes if isinstance(value, Picture) else sum(level.nbytes for level in value.levels)
 
 
 class RenderService(QObject):
@@ -350,9 +338,7 @@ class RenderService(QObject):
         other = pixels if beside is None or beside.pixels.dtype != pixels.dtype else beside.pixels
         low, high = maps.display_range(other)
 
-        def make() -> Layer:
-            return Layer(label, pyramid.of_picture(pixels, low, high), pixels)
-
+        make = partial(of_picture, label, pixels, low, high)
         layer: Layer = self._cache.get((id(pixels), label, low, high), make)  # the layer holds on to the pixels
         return layer
 
@@ -397,7 +383,7 @@ def _difference(left: Layer, right: Layer) -> tuple[Layer, Any]:
     seen_colours = {colour for colour, count in zip(found.scale.colours, counts, strict=True) if count}
     legend = tuple((f"#{bytes(colour).hex()}", label) for label, colour in found.scale.legend if colour in seen_colours)
     seen = maps.class_map(left.pixels, right.pixels)
-    return Layer(f"{right.label} − {left.label}", pyramid.of_classes(seen, found.scale), seen, legend), found
+    return of_classes(f"{right.label} − {left.label}", seen, found.scale, legend), found
 
 
 def _unreadable(error: EdgeconvError, request: ViewRequest) -> str | None:

@@ -13,11 +13,10 @@ from windows import PATIENCE_MILLISECONDS, drawn
 
 from edgeconv.difference import maps
 from edgeconv.difference.scale import scale_for
-from edgeconv.view import pyramid
+from edgeconv.view.layers import Layer, of_classes, of_picture
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.overlays import MARGIN
-from edgeconv.view.render import Layer
 
 WIDTH, HEIGHT = 640, 480
 CLEAR = 60
@@ -25,7 +24,7 @@ CLEAR = 60
 
 
 def layer(pixels: np.ndarray) -> Layer:
-    return Layer("", pyramid.of_picture(pixels, *maps.display_range(pixels)), pixels)
+    return of_picture("", pixels, *maps.display_range(pixels))
 
 
 def plain(value: int) -> Layer:
@@ -80,7 +79,7 @@ def test_a_small_picture_opens_at_1_to_1_and_a_large_one_fits(canvas: Canvas) ->
 
 @pytest.mark.parametrize(("side", "off"), [(1920, 0.5), (1200, 8)])
 def test_from_afar_it_is_the_average(canvas: Canvas, side: int, off: float) -> None:
-    """Of a level of the pyramid as it is, and of one that has to be shrunk: a smooth picture stays what it is."""
+    """Of a level as it is, and of one that has to be shrunk: a smooth picture stays what it is."""
     picture = random_image(side, side, np.uint8)
     if off > 1:
         ramp = np.linspace(0, 255, side).astype(np.uint8)
@@ -133,7 +132,7 @@ def test_a_difference_is_seen_in_the_colours_of_its_class(canvas: Canvas) -> Non
     scale = scale_for("uint8")
     canvas.show_parts(mode="difference")
     canvas.show_parts(left=plain(1), right=plain(2))
-    canvas.show_parts(heat=Layer("", pyramid.of_classes(classes, scale), classes, (("#000000", "0"), ("#ff0000", "3"))))
+    canvas.show_parts(heat=of_classes("", classes, scale, (("#000000", "0"), ("#ff0000", "3"))))
     seen = drawn(canvas)
     assert tuple(seen[250, 350]) == scale.colours[3]
     assert tuple(seen[250, 200]) == scale.colours[0]

@@ -23,6 +23,7 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import read_image
 from edgeconv.methods.base import Plan
 from edgeconv.view import render as work
+from edgeconv.view.layers import Layer
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewRequest, ViewSource
 
@@ -74,7 +75,7 @@ def only(found: Answers, name: str) -> Any:
     return answer
 
 
-def layers(found: Answers) -> Iterator[work.Layer]:
+def layers(found: Answers) -> Iterator[Layer]:
     return (layer for _, layer in found["layer_ready"])
 
 
@@ -259,7 +260,7 @@ def test_two_float_sides_are_shown_in_one_range(tmp_path: Path) -> None:
     np.save(path, random_image(20, 20, np.float32))
     left, right = layers(answers(work.RenderService(), request_for(path, mode="split")))
     low, high = left.pixels.min(), left.pixels.max()
-    shown = right.pyramid.levels[0].astype(float)
+    shown = right.levels[0].astype(float)
     expected = np.rint((np.clip(right.pixels, low, high) - low) * (255 / (high - low)))
     assert np.abs(shown - expected).max() <= 1
 

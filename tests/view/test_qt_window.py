@@ -517,7 +517,7 @@ def test_the_difference_shows_and_copies_the_map_with_the_figures_of_diff(qtbot:
     assert window.difference.shown["verdict"] == f"same: all {PIXELS.size:,} samples are equal"
     assert window.model.left == REFERENCE_OUTPUT
     trigger(qtbot, window, "copy-picture")
-    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), heat.pyramid.levels[0])
+    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), heat.levels[0])
     window.model.show(left=INPUT)
     window.refresh()
     settle(qtbot, window)

@@ -16,7 +16,7 @@ from edgeconv.difference import maps
 from edgeconv.difference.scale import scale_for
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
-from edgeconv.view import pyramid
+from edgeconv.view import layers
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import (
     INPUT,
@@ -193,7 +193,7 @@ def test_the_past_is_bounded() -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (3, 700), (256, 256), (257, 511), (1030, 517)])
 def test_every_level_is_the_average_of_whole_blocks(shape: tuple[int, int]) -> None:
     picture = random_image(*shape, np.uint8)
-    made = pyramid.of_picture(picture, 0, 255)
+    made = layers.of_picture("", picture, 0, 255)
     assert made.levels[0] is picture, "no copy"
     for level in range(1, len(made.levels)):
         seen, expected = made.levels[level], maps.shrunk_view(picture, 1 << level)
@@ -209,7 +209,7 @@ def test_one_differing_pixel_is_seen_from_any_distance() -> None:
     classes = np.zeros((2050, 1999), np.uint8)
     classes[1234, 987] = 5
     scale = scale_for("uint8")
-    made = pyramid.of_classes(classes, scale)
+    made = layers.of_classes("", classes, scale, ())
     assert len(made.levels) > 5
     for level in range(len(made.levels)):
         seen = made.levels[level]

@@ -21,10 +21,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QSizePolicy
 
-from edgeconv.view.pyramid import Pyramid
+from edgeconv.view.layers import Layer
 from edgeconv.view.qt import overlays
 from edgeconv.view.qt.layer import LayerItem
-from edgeconv.view.render import Layer
 from edgeconv.view.state import MODES
 
 BAR_REACH = 7
@@ -99,10 +98,9 @@ class Canvas(QGraphicsView):
         self._follow_frame()
 
     @property
-    def frame(self) -> Pyramid | None:
+    def frame(self) -> Layer | None:
         """Whose pixels the coordinates count: the first of two sides, or the only one."""
-        layer = (None if self.mode == MODES[0] else self.left) or self.right
-        return None if layer is None else layer.pyramid
+        return (None if self.mode == MODES[0] else self.left) or self.right
 
     @property
     def answer(self) -> Layer | None:
@@ -203,7 +201,7 @@ class Canvas(QGraphicsView):
             if index < len(areas):
                 area, layer = areas[index]
                 left = area.left() if self.mode == "side" else 0
-                size = QSize(layer.pyramid.width, layer.pyramid.height)
+                size = QSize(layer.width, layer.height)
                 item.place(layer, area, self._transform(size) * QTransform.fromTranslate(left, 0), density)
         self.viewport().update()
         self.moved.emit()

@@ -129,7 +129,7 @@ class ExportActions:
             return
 
         def work() -> After:
-            pixels = np.ascontiguousarray(layer.pyramid.levels[0])
+            pixels = np.ascontiguousarray(layer.levels[0])
             height, width = pixels.shape[:2]
             image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
             return lambda: put(image)

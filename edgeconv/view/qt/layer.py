@@ -15,8 +15,8 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QTrans
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from edgeconv.difference.text import number
+from edgeconv.view.layers import Layer
 from edgeconv.view.qt import overlays
-from edgeconv.view.render import Layer
 
 GRID_FROM, VALUES_FROM = 12, 52
 """Logical screen pixels per pixel from which pixels are outlined, and from which their values are written."""
@@ -51,7 +51,7 @@ class LayerItem(QGraphicsItem):
         layer = self._layer
         if layer is None:
             return
-        width, height = layer.pyramid.width, layer.pyramid.height
+        width, height = layer.width, layer.height
         painter.scale(1 / self._density, 1 / self._density)
         painter.setClipRect(self._target(QRect(0, 0, width, height)) & QRectF(self._area))
         inverse, _ = self._to_screen.inverted()
@@ -77,10 +77,10 @@ class LayerItem(QGraphicsItem):
     def _draw_pixels(self, painter: QPainter, layer: Layer, visible: QRect) -> None:
         """From the level that has a pixel for each of the screen; OpenCV shrinks faster than Qt's painter."""
         zoom = self._to_screen.m11()
-        level = layer.pyramid.level_for(zoom)
+        level = layer.level_for(zoom)
         left, top = visible.left() >> level, visible.top() >> level
         right, bottom = (visible.right() >> level) + 1, (visible.bottom() >> level) + 1
-        pixels = layer.pyramid.levels[level][top:bottom, left:right]
+        pixels = layer.levels[level][top:bottom, left:right]
         target = self._target(QRect(left << level, top << level, (right - left) << level, (bottom - top) << level))
         if zoom < 1:
             sides = round(target.width()), round(target.height())
@@ -96,7 +96,7 @@ class LayerItem(QGraphicsItem):
         font.setPixelSize(max(6, round(min(zoom / (lines + 1.2), VALUES_PIXELS * self._density))))
         painter.setFont(font)
         width_of = cache(QFontMetricsF(font).horizontalAdvance)
-        shown = layer.pyramid.levels[0][rows, columns].astype(np.int16)
+        shown = layer.levels[0][rows, columns].astype(np.int16)
         bright = (shown.max(axis=2) + shown.min(axis=2)) // 2 > MIDDLE_GREY
         for row, line in enumerate(layer.pixels[rows, columns].tolist()):
             for column, values in enumerate(line):

@@ -11,7 +11,8 @@ from html import escape
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QStaticText, QTextOption
 
-Legend = tuple[tuple[str, str], ...]
+from edgeconv.view.layers import Legend
+
 MARGIN, PADDING = 10, 8
 PLATE, PLATE_TEXT = QColor(20, 21, 23, 200), QColor("#f2f2f4")
 LEGEND_PLATE = QColor(84, 86, 92)

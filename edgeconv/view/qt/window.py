@@ -23,13 +23,14 @@ from edgeconv.difference.compare import DiffRecord
 from edgeconv.difference.inputs import layout_text
 from edgeconv.difference.text import number, rows
 from edgeconv.errors import EdgeconvError
+from edgeconv.view.layers import Layer
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP
 from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.qt.speed import speed_head, speed_rows
-from edgeconv.view.render import After, Layer, RenderService, Tasks, ThresholdScale
+from edgeconv.view.render import After, RenderService, Tasks, ThresholdScale
 from edgeconv.view.state import MODES, Model, ViewSource, labels
 
 MEASURING = "measuring …"
