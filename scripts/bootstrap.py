@@ -57,10 +57,9 @@ def driver_version() -> str:
 
 def environment_python() -> Path:
     """The interpreter of .venv, made without pip where it is missing (Debian's Python has no ensurepip)."""
-    folder, name = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
-    python = ENVIRONMENT / folder / name
+    python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
-        venv.create(ENVIRONMENT, with_pip=False, symlinks=sys.platform != "win32")
+        venv.create(ENVIRONMENT, with_pip=False, symlinks=True)
     return python
 
 
