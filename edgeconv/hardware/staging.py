@@ -7,6 +7,7 @@ stream, so that host copies, page faults and the bus overlap. Page-locked memory
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -51,51 +52,39 @@ class Staging:
     def to_device(self, host: NDArray[Any], array: Any) -> None:
         """Put the copy of `host` on the current stream; on return `host` may be changed."""
         source = host.reshape(-1).view(np.uint8)
-        stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device()
 
-        def move(piece: int, worker: int) -> None:
-            device.use()
-            start, stop = _piece(piece, source.nbytes)
-            slot = self._next_slot(worker)
+        def move(slot: _Slot, start: int, stop: int, stream: Any) -> None:
             slot.free.synchronize()
             slot.bytes[: stop - start] = source[start:stop]
-            _copy(array.data.ptr + start, slot.memory.ptr, stop - start, cupy.cuda.runtime.memcpyHostToDevice, stream)
+            to_device = cupy.cuda.runtime.memcpyHostToDevice
+            cupy.cuda.runtime.memcpyAsync(array.data.ptr + start, slot.memory.ptr, stop - start, to_device, stream.ptr)
             slot.free.record(stream)
 
-        run_pieces(move, _pieces(source.nbytes), self._threads)
+        self._move_pieces(source.nbytes, move)
 
     def to_host(self, array: Any, host: NDArray[Any]) -> None:
         """Copy `array` to `host` behind what is on the current stream; complete on return."""
         target = host.reshape(-1).view(np.uint8)
-        stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device()
 
-        def move(piece: int, worker: int) -> None:
-            device.use()
-            start, stop = _piece(piece, target.nbytes)
-            slot = self._next_slot(worker)
+        def move(slot: _Slot, start: int, stop: int, stream: Any) -> None:
             slot.free.synchronize()
-            _copy(slot.memory.ptr, array.data.ptr + start, stop - start, cupy.cuda.runtime.memcpyDeviceToHost, stream)
+            to_host = cupy.cuda.runtime.memcpyDeviceToHost
+            cupy.cuda.runtime.memcpyAsync(slot.memory.ptr, array.data.ptr + start, stop - start, to_host, stream.ptr)
             slot.free.record(stream)
             slot.free.synchronize()
             target[start:stop] = slot.bytes[: stop - start]
 
-        run_pieces(move, _pieces(target.nbytes), self._threads)
+        self._move_pieces(target.nbytes, move)
 
-    def _next_slot(self, worker: int) -> _Slot:
-        """The worker's slots in turn, so that one is filled while the other is on the bus."""
-        slots = self._slots[worker]
-        slots.append(slots.pop(0))
-        return slots[-1]
+    def _move_pieces(self, size_bytes: int, move: Callable[[_Slot, int, int, Any], None]) -> None:
+        """Call `move(slot, start, stop, stream)` for every piece, by all threads."""
+        stream, device = cupy.cuda.get_current_stream(), cupy.cuda.Device()
 
+        def piece(number: int, worker: int) -> None:
+            device.use()
+            slots = self._slots[worker]
+            slots.append(slots.pop(0))  # in turn, so that one is filled while the other is on the bus
+            start = number * PIECE_BYTES
+            move(slots[-1], start, min(start + PIECE_BYTES, size_bytes), stream)
 
-def _pieces(nbytes: int) -> int:
-    return -(-nbytes // PIECE_BYTES)
-
-
-def _piece(index: int, nbytes: int) -> tuple[int, int]:
-    start = index * PIECE_BYTES
-    return start, min(start + PIECE_BYTES, nbytes)
-
-
-def _copy(target: int, source: int, nbytes: int, kind: int, stream: Any) -> None:
-    cupy.cuda.runtime.memcpyAsync(target, source, nbytes, kind, stream.ptr)
+        run_pieces(piece, -(-size_bytes // PIECE_BYTES), self._threads)
