@@ -97,7 +97,12 @@ CUT_UP = [
     Case(RANDOM, "mix", "float64", "raw", shape=(75, 1500), filters=4, in_channels=1),
     Case(RANDOM, "each", "float32", "raw", shape=(75, 750), filters=10, stride=2),
     Case("sobel,prewitt", "mix", "uint16", "abs", shape=(75, 750), filters=11, in_channels=1),
+    Case(RANDOM, "mix", "uint8", "abs", shape=(40, 1290), stride=3, padding=40),
+    Case(RANDOM, "mix", "uint8", "abs", shape=(64, 1290), stride=4, filters=9),
+    Case(RANDOM, "mix", "float32", "raw", shape=(40, 1), stride=3, padding=5),
+    Case(RANDOM, "mix", "float32", "raw", shape=(7, 2000), stride=4, padding=5, filters=9),
 ]
+"""The last ones are computed row by row, tile by tile, where the L1 cache is small."""
 
 
 @pytest.mark.parametrize(("method", "case"), beside([SLIDING, IM2COL], CUT_UP), ids=id_of)
@@ -109,6 +114,8 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
     assert_right(whole)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.IM2COL_TILE_PIXELS", 300)
+    here = dataclasses.replace(jit.processor(), l1_bytes=8 * 1024)
+    monkeypatch.setattr(jit, "processor", lambda: here)
     for streaming_bytes in (0, 2**40):
         monkeypatch.setattr(native, "STREAMING_BYTES", streaming_bytes)
         for threads in (1, 2, 5):
@@ -307,26 +314,3 @@ def test_every_magnitude_of_bytes_is_the_nearest_byte(name, sign, monkeypatch):
     squares = first.astype(np.int64) ** 2 + second.astype(np.int64) ** 2
     expected = np.minimum(np.rint(np.sqrt(squares)), 255)
     assert np.array_equal(out[:, ::2, 0], expected)
-
-
-ROWS_TILE_BY_TILE = [
-    (stride, padding, shape)
-    for stride, padding in ((3, 0), (3, 40), (4, 1), (4, 5))
-    for shape in ((7, 2000), (40, 1), (1, 700), (64, 1290))
-    if min(shape) + 2 * padding >= 3
-]
-
-
-@pytest.mark.parametrize("filters", [1, 9])
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-@pytest.mark.parametrize(("stride", "padding", "shape"), ROWS_TILE_BY_TILE)
-def test_rows_tile_by_tile_are_right(filters, dtype, stride, padding, shape, monkeypatch):
-    monkeypatch.setattr(native, "STREAMING_BYTES", 4096)
-    here = dataclasses.replace(jit.processor(), l1_bytes=8 * 1024)
-    monkeypatch.setattr(jit, "processor", lambda: here)
-    mode = "raw" if dtype == "float32" else "abs"
-    case = Case(RANDOM, "mix", dtype, mode, shape=shape, stride=stride, padding=padding, filters=filters)
-    problem, image = case.problem(), random_image(*shape, dtype)
-    found = [run_on_host(SLIDING.prepare(problem, Options(threads=threads)), image, problem) for threads in (1, 3)]
-    assert_right(found[0])
-    assert np.array_equal(found[0].out, found[1].out)
