@@ -101,22 +101,15 @@ class Filtering:
 
     def chosen_filter(self, filters: str | None = None) -> Filter:
         """The filter itself, or the bank of `filters`; raises UsageError."""
-        from edgeconv.core.filters import named_filter, parse_kernel
+        from edgeconv.core.filters import filter_bank, named_filter, parse_kernel
         from edgeconv.io.kernel_file import read_kernel
 
-        if self.kernel is not None and self.kernel_file is not None:
-            raise UsageError("Use either --kernel or --kernel-file, not both.")
-        if filters is not None:
-            return self._bank(filters)
         if self.kernel is not None:
             return parse_kernel(self.kernel)
-        return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
-
-    def _bank(self, filters: str) -> Filter:
-        from edgeconv.core.filters import filter_bank
-
-        if self.kernel is not None or self.kernel_file is not None:
-            raise UsageError("Use either --filters or a kernel (--kernel, --kernel-file), not both.")
+        if self.kernel_file is not None:
+            return read_kernel(Path(self.kernel_file))
+        if filters is None:
+            return named_filter(self.filter)
         names = [name.strip() for name in filters.split(",")]
         for name in names:
             if not name:
@@ -135,7 +128,7 @@ class Filtering:
         from edgeconv.core.request import make_request
 
         return make_request(
-            (None if chaining is None else chaining.chosen_chain(self, filters)) or self.chosen_filter(filters),
+            (None if chaining is None else chaining.chosen_chain(self.filter)) or self.chosen_filter(filters),
             channels=self.channels,
             luma=self.luma,
             stride=self.stride,
@@ -179,23 +172,14 @@ class Chaining:
     )
     blur: Blur = option(0, "canny: binomial smoothing before it, of a size of {choices}; 0 is none.")
 
-    def chosen_chain(self, filtering: Filtering, filters: str | None = None) -> Chain | None:
-        """The chain of --chain, or that of --filter; None where neither names one. Raises UsageError."""
+    def chosen_chain(self, filter: str) -> Chain | None:
+        """The chain of --chain, or that which is called `filter`; None where neither is one. Raises UsageError."""
         from edgeconv.core.chains import make_chain, parse_thresholds
 
-        if self.chain is None and filtering.filter not in CHAINS:
+        if self.chain is None and filter not in CHAINS:
             return None
-        others = {"--filters": filters, "--kernel": filtering.kernel, "--kernel-file": filtering.kernel_file}
-        for flag, given in others.items():
-            if given is not None:
-                chain = f"--filter {filtering.filter}" if self.chain is None else "--chain"
-                raise UsageError(f"Use either {chain} or {flag}, not both.")
-        return make_chain(
-            filtering.filter if self.chain is None else self.chain,
-            **parse_thresholds(self.thresholds),
-            gradient=self.gradient,
-            blur=self.blur,
-        )
+        chain, thresholds = self.chain or filter, parse_thresholds(self.thresholds)
+        return make_chain(chain, **thresholds, gradient=self.gradient, blur=self.blur)
 
 
 @dataclass(frozen=True)
@@ -288,15 +272,6 @@ class RunPrinting(Printing):
 
     verbose: bool = option(False, "Print the whole report: phases, spread, roofline, workspace, exactness.", "-v")
     quiet: bool = option(False, "Print nothing but errors.", "-q")
-
-    def refuse_impossible(self) -> None:
-        """Raise UsageError for two of them at once."""
-        asked = [flag for flag, given in self._flags() if given]
-        if len(asked) > 1:
-            raise UsageError(f"Use one of {listed(tuple(asked), 'and')}, not {'both' if len(asked) == 2 else 'all'}.")
-
-    def _flags(self) -> tuple[tuple[str, bool], ...]:
-        return ("--json", self.json_only), ("--verbose", self.verbose), ("--quiet", self.quiet)
 
 
 # --- run ----------------------------------------------------------------------------------------------------------

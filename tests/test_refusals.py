@@ -9,7 +9,7 @@ import pytest
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.cli.needless import RULES
+from edgeconv.cli.needless import EXCLUSIVE, RULES
 from edgeconv.cli.parser import load
 from edgeconv.io.encoding import write_image
 
@@ -42,15 +42,15 @@ REFUSED_WITH_2 = (
     ("run photo.png --quality 50", "--quality applies to lossy formats"),
     ("run photo.png -o a.png --quality 50", "--quality applies to lossy formats"),
     ("run photo.png -o a.jpg --quality 101", "--quality 101 is not a whole number from 1 to 100."),
-    ("run photo.png -v -q", "Use one of --verbose and --quiet, not both."),
-    ("run photo.png -v -q --json", "Use one of --json, --verbose and --quiet, not all."),
+    ("run photo.png -v -q", "--quiet does not go with --verbose: use one or the other."),
+    ("run photo.png -v -q --json", "--verbose does not go with --json: use one or the other."),
     ("run -photo.png", "put -- before it: -- -photo.png."),
     ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
     ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
     ("run photo.png -m Slding", "Did you mean 'sliding'?"),
     ("run .", "name a picture in it, or use 'edgeconv batch' for all of its pictures"),
     ("run photo.png --border wrap", "--border 'wrap' is not one of zero, replicate, reflect, reflect101."),
-    ("run photo.png --kernel 1 --kernel-file k.json", "Use either --kernel or --kernel-file, not both."),
+    ("run photo.png --kernel 1 --kernel-file k.json", "--kernel does not go with --kernel-file: use one or the other."),
     ("run missing.png", "missing.png"),
     ("run photo.png --stride 0", "Stride 0"),
     ("run photo.png --padding wide", "Padding 'wide' … same"),
@@ -82,8 +82,8 @@ REFUSED_WITH_2 = (
     ("run x.png --stride abc", "--help"),
     ("run x.png --nope", "--help"),
     ("run photo.png --filters sobel-x --filter laplacian8", "--filter does not go with --filters"),
-    ("run photo.png --filters sobel-x --kernel '0,0,0;0,1,0;0,0,0'", "Use either --filters or a kernel"),
-    ("run photo.png --filters sobel-x --kernel-file k.npy", "Use either --filters or a kernel"),
+    ("run photo.png --filters sobel-x --kernel '0,0,0;0,1,0;0,0,0'", "--kernel does not go with --filters"),
+    ("run photo.png --filters sobel-x --kernel-file k.npy", "--kernel-file does not go with --filters"),
     ("run photo.png --filters sobel-x,", "a comma with no name"),
     ("run photo.png --filters ''", "a comma with no name"),
     ("run photo.png --filters sobel-x,sobel-x", "has sobel-x twice"),
@@ -114,7 +114,7 @@ REFUSED_WITH_2 = (
     ("run photo.png --filter canny --threshold 4", "--threshold 4 does not apply to 'canny'"),
     ("run photo.png --chain sobel,direction --threshold 9", "--threshold 9 does not apply to 'sobel-direction'"),
     ("run photo.png --chain sobel,direction --output-mode clip", "--output-mode clip does not apply"),
-    ("run photo.png --chain sobel --kernel '1,0,0;0,0,0;0,0,0'", "either --chain or --kernel"),
+    ("run photo.png --chain sobel --kernel '1,0,0;0,0,0;0,0,0'", "--kernel does not go with --chain"),
     ("run photo.png --filter canny --thresholds 3", "--thresholds '3' is not LOW,HIGH"),
     ("run photo.png --filter canny --tile 64", "'canny' is not filtered by tiles"),
     ("run photo.png --filter canny --memory-limit 1GiB", "'canny' is not filtered by tiles"),
@@ -222,6 +222,9 @@ def test_every_rule_is_about_parameters_of_its_commands() -> None:
             assert set(names.split()) <= defaults.keys(), (names, command)
             is_needless(defaults)
             assert not reason.endswith("."), "the sentence is ended by its maker"
+    for names, other, commands in EXCLUSIVE:
+        for command in commands.split():
+            assert {*names.split(), other} <= {each.name for each in load(command).params}, (names, command)
 
 
 @pytest.mark.parametrize(

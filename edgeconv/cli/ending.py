@@ -153,12 +153,10 @@ def _make_libraries_visible() -> None:
 
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(Visible())
-    if warnings.formatwarning is not _visible_warning:
-        global _plain_warning
-        _plain_warning, warnings.formatwarning = warnings.formatwarning, _visible_warning
+    warnings.formatwarning = _visible_warning
 
 
-_plain_warning: Callable[..., str] = warnings.formatwarning
+_plain_warning = warnings.formatwarning
 
 
 def _visible_warning(*words: Any, **more: Any) -> str:

@@ -1,4 +1,4 @@
-"""Options that have no effect beside others are refused by name, never ignored: a table of when.
+"""Options that have no effect beside others, or contradict them, are refused by name: a table of when.
 
 Only what stands on the command line counts, not a default. Limits and permissions (`--max-pixels`, `--workspace-limit`,
 `--overwrite`, `--recursive`, what a comparison accepts) hold wherever they are given, also where nothing reaches them.
@@ -23,10 +23,6 @@ def _by_tiles(values: Values) -> Any:
 
     asked = values["tile"] is not None or values["memory_limit"] is not None
     return asked or any(is_zarr(Path(picture)) for picture in values["pictures"])
-
-
-def _has_kernel(values: Values) -> bool:
-    return values["kernel"] is not None or values["kernel_file"] is not None
 
 
 def _has_no_cluster(values: Values) -> bool:
@@ -55,9 +51,6 @@ RULES: tuple[tuple[str, str, Callable[[Values], Any], str], ...] = (
     ("thresholds gradient blur", RUNS, lambda v: not _has_chain(v), "is for --filter canny and --chain: leave it out"),
     ("luma", RUNS, lambda v: v["channels"] != "luma", "is for --channels luma: add that, or leave it out"),
     ("border", f"{RUNS} bench", _never_looks_outside, "has no effect with a padding of 0: leave one of the two out"),
-    ("filter", CHAINING, _has_kernel, "does not go with --kernel and --kernel-file: use one or the other"),
-    ("filter", CHAINING, lambda v: v["chain"] is not None, "does not go with --chain: use one or the other"),
-    ("filter", RUNS, lambda v: v["filters"] is not None, "does not go with --filters: name it there, or leave it out"),
     (
         "time_limit",
         "run",
@@ -66,11 +59,22 @@ RULES: tuple[tuple[str, str, Callable[[Values], Any], str], ...] = (
     ),
     ("samples", "run", lambda v: v["samples"] and _by_tiles(v), f"above 0 {BY_TILES}"),
     ("time_limit max_bytes strict format quality", "run", _by_tiles, BY_TILES),
-    ("max_failures", "batch", lambda v: v["fail_fast"], "does not go with --fail-fast: leave one of the two out"),
     ("worker_timeout", "batch", _has_no_cluster, "is for --scheduler and --devices: leave it out"),
     ("png_level", "batch", _writes_no_png, "is for PNG, and no output is a PNG: leave it out, or add --format png"),
 )
 """(parameters, commands, whether they are needless, why and what to do: the end of a sentence that begins with one)."""
+
+EXCLUSIVE: tuple[tuple[str, str, str], ...] = (
+    ("filter kernel", "kernel_file", CHAINING),
+    ("filter", "kernel", CHAINING),
+    ("filter kernel kernel_file", "chain", CHAINING),
+    ("filters", "chain", RUNS),
+    ("filter kernel kernel_file", "filters", RUNS),
+    ("verbose quiet", "json_only", "run"),
+    ("quiet", "verbose", "run"),
+    ("max_failures", "fail_fast", "batch"),
+)
+"""(parameters, the one that none of them goes with, commands)."""
 
 
 def refuse_needless(command: str, values: Values, given: Collection[str], flags: Mapping[str, str]) -> None:
@@ -79,3 +83,7 @@ def refuse_needless(command: str, values: Values, given: Collection[str], flags:
         for name in names.split():
             if name in given and command in commands.split() and is_needless(values):
                 raise UsageError(f"{flags[name]} {reason}.")
+    for names, other, commands in EXCLUSIVE:
+        for name in names.split():
+            if {name, other} <= set(given) and command in commands.split():
+                raise UsageError(f"{flags[name]} does not go with {flags[other]}: use one or the other.")

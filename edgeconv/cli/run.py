@@ -61,7 +61,6 @@ def run(
     from edgeconv.run.sources.zarr import is_zarr
 
     started = seconds_since_process_start()
-    printing.refuse_impossible()
     format, quality = place.encoding()
     refuse_shared_output(pictures, place.output)
     several = Job(
