@@ -1,12 +1,16 @@
-"""How many of the package's functions a call of `convolve` goes through: cold, and warm from the door to the engine."""
+"""How many of the package's functions a call goes through: `convolve`, cold and warm, and `edgeconv run`."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 from command import PROJECT
+from problems import random_image
+
+from edgeconv.io.encoding import write_image
 
 COUNTED = """
 import json, sys
@@ -48,3 +52,48 @@ def test_a_cold_call_makes_few_calls_and_a_warm_one_goes_straight_to_the_engine(
     assert deepest[:2] == ["convolve", "__call__"]
     assert len(deepest) <= 6, deepest
     assert sum(cold.values()) <= 600, sorted(cold.items(), key=lambda item: -item[1])
+
+
+RUN = """
+import contextlib, io, json, sys, threading
+from pathlib import Path
+import edgeconv
+from edgeconv.cli import main
+
+HOME, FUNCTION = str(Path(edgeconv.__file__).parent), 2
+entered, decoder = set(), []
+
+def see(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(HOME) and code.co_flags & FUNCTION and code.co_name[0] != "<":
+        entered.add((code.co_filename, code.co_qualname))
+    elif event == "c_call" and argument.__name__ == "imdecode":
+        while code.co_name != "run_picture":
+            decoder.append(code.co_name)
+            frame = frame.f_back
+            code = frame.f_code
+
+def run():
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main()
+
+run()
+threading.setprofile(see)
+sys.setprofile(see)
+run()
+sys.setprofile(None)
+print(json.dumps([sorted(entered), decoder[::-1]]))
+"""
+
+
+def test_a_run_of_one_picture_enters_few_functions(tmp_path: Path) -> None:
+    """A second run in one process, which loads nothing and finds the output of the first."""
+    write_image(random_image(200, 300, "uint8"), tmp_path / "photo.jpg")
+    words = ["run", str(tmp_path / "photo.jpg"), "--method", "opencv", "--samples", "0", "--check", "none"]
+    command = [sys.executable, "-c", RUN, *words, "-o", str(tmp_path / "edges.png")]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    entered, decoder = json.loads(done.stdout)
+    assert (tmp_path / "edges.json").exists()
+    assert len(decoder) <= 5, decoder
+    assert len({file for file, _ in entered}) <= 57, entered
+    assert len(entered) <= 290, entered

@@ -36,7 +36,7 @@ from edgeconv.core.records import Meta, Struct, as_type, fields_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
-from edgeconv.run.ownership import PreviousOutput, reason_to_keep
+from edgeconv.run.ownership import NO_RECORD, reason_to_keep
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
 OWN_FILES = "edgeconv-ledger"
@@ -218,15 +218,15 @@ class PreviousResults:
     def refuse_to_replace(self, name: str, present_sha256: str, task: Task) -> None:
         """Raise ImageWriteError where the output `name`, which has the hash `present_sha256`, must be kept."""
         row = self._by_output.get(name)
-        previous = None
+        reason: str | None = NO_RECORD
         if row is not None:
-            previous = PreviousOutput(
-                input=row.input,
+            reason = reason_to_keep(
+                task.source,
+                row.input,
                 same_input=row.input_realpath == task.identity,
                 same_settings=self._has_wanted_settings(row),
                 unchanged=row.output_sha256 == present_sha256,
             )
-        reason = reason_to_keep(previous, task.source)
         if reason is not None:
             raise ImageWriteError(
                 f"{join(self._output, name)}: {reason}: "

@@ -52,9 +52,11 @@ def run(
     """
     from edgeconv.api.auto import choose
     from edgeconv.core.records import to_json
-    from edgeconv.errors import EXIT_OK, EdgeconvError
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, EdgeconvError
     from edgeconv.hardware.system_files import seconds_since_process_start
+    from edgeconv.io.files import is_standard_stream
     from edgeconv.methods import require
+    from edgeconv.run import report_text
     from edgeconv.run.job import Job
     from edgeconv.run.naming import refuse_shared_output
     from edgeconv.run.picture import Roofs, run_picture
@@ -83,13 +85,14 @@ def run(
     if len(pictures) > 1 and choice.method != AUTO:  # what is wrong for all of them is said once
         found = choose(choice.method, choice.device)
         require(found.method, found.device, several.options)
+    aside = place.output is not None and is_standard_stream(place.output)  # which takes the picture then
     roofs: Roofs = {}
     records: list[RunReport] = []
     exit_code = EXIT_OK
     for picture in pictures:
         job, since = replace(several, source=picture), started if picture is pictures[0] else None
-        by_tiles = tiling.asked or is_zarr(Path(picture))
         try:
+            by_tiles = tiling.asked or is_zarr(Path(picture))
             record = _by_tiles(job, since) if by_tiles else run_picture(job, since, roofs)
         except EdgeconvError as error:
             if len(pictures) == 1:
@@ -98,41 +101,17 @@ def run(
             exit_code = exit_code or error.exit_code
             continue
         records.append(record)
-        _print(record, place.output, printing, len(records) > 1)
-        exit_code = exit_code or _judge(record)
+        if not (printing.json_only or printing.quiet):
+            if printing.verbose and len(records) > 1:
+                say("", err=aside)
+            say_rows(report_text.table(record) if printing.verbose else report_text.summary(record), err=aside)
+        if record.check is not None and not record.check.passed:
+            say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
+            exit_code = exit_code or EXIT_DIFFERENT
     if printing.json_only and records:
         texts = [to_json(record).decode().rstrip() for record in records]
-        text = texts[0] if len(pictures) == 1 else f"[{', '.join(texts)}]"
-        say_lines(text, err=_goes_to_standard_output(place.output))
+        say_lines(texts[0] if len(pictures) == 1 else f"[{', '.join(texts)}]", err=aside)
     return exit_code
-
-
-def _goes_to_standard_output(output: str | None) -> bool:
-    from edgeconv.io.files import is_standard_stream
-
-    return output is not None and is_standard_stream(output)
-
-
-def _print(record: RunReport, output: str | None, printing: RunPrinting, again: bool) -> None:
-    """What a person reads of one picture, on standard error where standard output takes the picture."""
-    from edgeconv.run import report_text
-
-    if printing.json_only or printing.quiet:
-        return
-    aside = _goes_to_standard_output(output)
-    if again and printing.verbose:
-        say("", err=aside)
-    say_rows(report_text.table(record) if printing.verbose else report_text.summary(record), err=aside)
-
-
-def _judge(record: RunReport) -> int:
-    """The exit code for what was found, with a line for what is wrong."""
-    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-
-    if record.check is not None and not record.check.passed:
-        say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
-        return EXIT_DIFFERENT
-    return EXIT_OK
 
 
 def _by_tiles(job: Job, started: float | None) -> RunReport:

@@ -27,31 +27,25 @@ MOST_REPORT_BYTES = 2**26
 """Of a file that may be the report of an earlier run: thousands of times what one takes."""
 
 
-@dataclass(frozen=True)
-class PreviousOutput:
-    """What a record says of an existing output, compared with the picture and settings that would replace it."""
-
-    input: str
-    same_input: bool
-    same_settings: bool
-    unchanged: bool
-    """The file holds what the record says, or was removed."""
+NO_RECORD = "exists"
+"""Why a file is not replaced unasked that no record describes, as a phrase after its name."""
 
 
-def reason_to_keep(previous: PreviousOutput | None, source: str) -> str | None:
-    """Why an existing file is not replaced without being asked, as a phrase after its name; None where it may be.
+def reason_to_keep(
+    source: str, recorded_input: str, *, same_input: bool, same_settings: bool, unchanged: bool
+) -> str | None:
+    """Why an output that a record describes is not replaced unasked, as such a phrase; None where it may be.
 
-    `previous` is None where no record describes the file; `source` is the input of the output to be written.
+    `source` is the input of the output to be written, `recorded_input` that of the record. `unchanged`: the file holds
+    what the record says, or was removed.
     """
-    if previous is None:
-        return "exists"
-    if not previous.unchanged:
+    if not unchanged:
         return "exists and was changed since edgeconv wrote it"
-    if not previous.same_settings:
+    if not same_settings:
         return "holds a result with other settings"
-    if not previous.same_input:
-        is_source = previous.input == source
-        return f"holds the result of {'an earlier version of' if is_source else 'another picture,'} {previous.input}"
+    if not same_input:
+        earlier = "an earlier version of" if recorded_input == source else "another picture,"
+        return f"holds the result of {earlier} {recorded_input}"
     return None
 
 
@@ -84,7 +78,7 @@ def reserve(
         if path == report and any(map(os.path.lexists, pictures)):
             return None  # the answer is that for the pictures
         assert report is not None
-        return reason_to_keep(_previous(report, path, pictures, made), job.source)
+        return _reason(job.source, report, path, pictures, made)
 
     if report is not None and is_device(report):
         raise ImageWriteError(f"Output '{report}' exists and is a pipe or a device: choose another name with -o.")
@@ -101,8 +95,8 @@ def report_path(target: Path | None) -> Path | None:
     return None if target is None or is_device(target) else target.with_suffix(".json")
 
 
-def _previous(report: Path, path: Path, pictures: tuple[Path, ...], made: Made) -> PreviousOutput | None:
-    """What the report says of the file `path`; None where it is no report, or cannot be read."""
+def _reason(source: str, report: Path, path: Path, pictures: tuple[Path, ...], made: Made) -> str | None:
+    """The `reason_to_keep` of the file `path`, by what the report says of it."""
     try:
         found = read_report(report)
         recorded = found["output"].get("files") or [found["output"]]
@@ -118,14 +112,15 @@ def _previous(report: Path, path: Path, pictures: tuple[Path, ...], made: Made) 
             for picture, file in zip(pictures, recorded, strict=False)
             if picture == path and os.path.lexists(picture)
         )
-        return PreviousOutput(
-            input=str(found["input"]["file"]),
+        return reason_to_keep(
+            source,
+            str(found["input"]["file"]),
             same_input=not same_settings or found["input"]["file_sha256"] == made.input_sha256(),
             same_settings=same_settings,
             unchanged=unchanged,
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # it is no report, or cannot be read
+        return NO_RECORD
 
 
 def read_report(path: Path) -> Any:
