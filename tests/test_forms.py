@@ -174,7 +174,7 @@ def test_conditions_of_rings(
 
 
 @pytest.mark.parametrize(
-    ("kernels", "left", "whole", "mends", "is_ring"),
+    ("kernels", "left", "whole", "recomputes", "is_ring"),
     [
         (KIRSCH, 9, False, True, True),
         (KIRSCH, 8, False, True, False),
@@ -186,18 +186,20 @@ def test_conditions_of_rings(
     ],
 )
 def test_rings_of_inexact_sums_are_for_methods_that_recompute(
-    kernels: np.ndarray, left: int, whole: bool, mends: bool, is_ring: bool
+    kernels: np.ndarray, left: int, whole: bool, recomputes: bool, is_ring: bool
 ) -> None:
     one = [kernels[:, np.newaxis]]
-    found = forms.fewer_directions(one, "maximum", whole_samples=whole, roundings_left=left, mends=mends)
-    assert bool(found.rings) == is_ring
+    rings, _, _ = forms.fewer_directions(
+        one, "maximum", whole_samples=whole, roundings_left=left, recomputes=recomputes
+    )
+    assert bool(rings) == is_ring
 
 
 def test_the_sum_of_float_channels_is_rounded() -> None:
     """Twice for three channels; that of whole samples is exact."""
     weights = weight_set(named_filter("kirsch"), "mix")
     left = {
-        dtype: forms.reduced(make_problem((8, 8, 3), dtype, weights), mends=True).roundings_left
+        dtype: lower(make_problem((8, 8, 3), dtype, weights), recomputes=True).roundings_left
         for dtype in ("uint8", "float32")
     }
     assert left == {"uint8": None, "float32": 3 * 8 + 1 - 2}

@@ -133,18 +133,39 @@ def has_equal_channels(weights: Weights) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedChannel:
+class OneChannel:
     """One kernel for each direction and output, and what each input channel has of it."""
 
     shares: tuple[float, ...]
-    """1 for the channel of the largest weights, whose kernels are taken as they are."""
+    """1 for the channel of the largest weights, whose kernels are taken as they are; all 1 for a plain sum."""
     kernels: Weights
     """(directions, out, 1, 3, 3)."""
     roundings: int
     """Of a term, before the kernel: of its share and of the sum of the channels."""
 
+    @property
+    def is_plain_sum(self) -> bool:
+        """`channel sum`; else `weighted channel`."""
+        return set(self.shares) == {1.0}
 
-def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel | None:
+
+def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False) -> OneChannel | None:
+    """`channel sum` or `weighted channel` of a problem with these weights: (directions, out, in, 3, 3).
+
+    `recomputes` as for `fewer_directions`; such a method scales shares so that tiny samples lose no more than by the
+    plain sum.
+    """
+    channels, whole_samples = weights.shape[2], problem.dtype.kind == "u"
+    if problem.groups > 1 and channels > 1:
+        return None
+    if has_equal_channels(weights):
+        return OneChannel((1.0,) * channels, weights[:, :, :1], 0 if whole_samples else channels - 1)
+    if is_whole(problem):
+        return None
+    return weighted_channel(weights.astype(sums_for(problem), copy=False), whole_samples or recomputes)
+
+
+def weighted_channel(weights: Weights, whole_samples: bool) -> OneChannel | None:
     """Condition of `weighted channel`: the shares, or None; `weights` is (directions, out, in, 3, 3)."""
     channels = weights.shape[2]
     if channels == 1 or not weights.any():
@@ -171,15 +192,7 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
     tiny = 0.0 if whole_samples else (channels * np.abs(kernels).sum(axis=(2, 3, 4)) + taps) / 2
     if (np.maximum(of_sum + taps, tiny) > roundings_allowed(weights))[taps > 0].any():
         return None
-    return WeightedChannel(tuple(map(float, shares)), kernels.astype(weights.dtype), of_sum)
-
-
-def weighted_channel_of(problem: Problem) -> WeightedChannel | None:
-    """`weighted channel`, not of exact integers; float64 sums have float64 shares, which must give their weights."""
-    if is_whole(problem):
-        return None
-    weights = problem.dense_weights().astype(sums_for(problem), copy=False)
-    return weighted_channel(weights, whole_samples=problem.dtype.kind == "u")
+    return OneChannel(tuple(map(float, shares)), kernels.astype(weights.dtype), of_sum)
 
 
 def opposite_directions(weights: Weights) -> tuple[int, ...] | None:
@@ -301,108 +314,32 @@ def _saves(column: tuple[float, ...], taps: int) -> bool:
     return taps - 1 + each < taps * each
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """What is left to compute of several outputs, each (directions, planes, 3, 3)."""
-
-    kernels: tuple[Weights, ...]
-    """Of each output; empty where rings stand for them."""
-    rings: tuple[Ring, ...]
-    by_size: bool
-    """Whether a direction stands for its opposite too, so that the largest |response| is wanted."""
-
-
 def fewer_directions(
     kernels: Sequence[Weights],
     combine: Combine,
     *,
     whole_samples: bool,
     roundings_left: int | None,
-    mends: bool = False,
-) -> Directions:
+    recomputes: bool = False,
+) -> tuple[list[Ring], list[Weights], bool]:
     """`ring of three` or `opposite directions` where their conditions hold for all outputs, else all directions.
 
-    `roundings_left` are those that the bound allows each term; None where sums are exact integers. `mends`: the method
-    has rings of inexact sums, and computes again by the plain sum what is not finite.
+    `kernels` are those of each output: (directions, planes, 3, 3). Gives a ring for each, or kernels of the directions
+    to compute; and whether such a direction stands for its opposite too, so that the largest |response| is wanted.
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers. `recomputes`: the
+    method has rings of inexact sums, and computes again by the plain sum what is not finite.
     """
     if combine == "maximum":
         exact = whole_samples and roundings_left is None
-        few = mends and (roundings_left is None or roundings_left >= DIFFERENCES_ROUNDINGS)
+        few = recomputes and (roundings_left is None or roundings_left >= DIFFERENCES_ROUNDINGS)
         differences = [ring_of_differences(each) for each in kernels] if exact or few else [None]
-        rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples or mends else [None]
-        found = tuple(ring for ring in (rings if None in differences else differences) if ring is not None)
+        rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples or recomputes else [None]
+        found = [ring for ring in (rings if None in differences else differences) if ring is not None]
         if len(found) == len(kernels):
-            return Directions((), found, by_size=False)
+            return found, [], False
         halves = [opposite_directions(each) for each in kernels]
-        left = tuple(each[list(half)] for each, half in zip(kernels, halves, strict=True) if half is not None)
+        left = [each[list(half)] for each, half in zip(kernels, halves, strict=True) if half is not None]
         if len(left) == len(kernels):
-            return Directions(left, (), by_size=True)
-    return Directions(tuple(kernels), (), by_size=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """What the forms leave to compute of a problem: channels are joined first, then directions."""
-
-    kernels: Weights
-    """(directions, out, planes, 3, 3); of a picture whose channels are added one plane is left."""
-    channel_sum: bool
-    weighted: WeightedChannel | None
-    result_of_output: tuple[int, ...]
-    """Which of the different outputs stands for each."""
-    directions: Directions
-    """Of the different outputs."""
-    roundings_left: int | None
-    """Of a term, after its channels are joined; None where sums are exact integers."""
-
-    @property
-    def names(self) -> tuple[FormName, ...]:
-        """The lines of the table that are taken, but for `equal taps`."""
-        rings = self.directions.rings
-        taken: dict[FormName, bool] = {
-            "channel sum": self.channel_sum,
-            "weighted channel": self.weighted is not None,
-            "equal outputs": len(set(self.result_of_output)) < len(self.result_of_output),
-            "opposite directions": self.directions.by_size,
-            "ring of three": any(not ring.of_differences for ring in rings),
-            "ring of differences": any(ring.of_differences for ring in rings),
-        }
-        return tuple(name for name, is_taken in taken.items() if is_taken)
-
-
-def reduced(problem: Problem, weights: Weights | None = None, *, mends: bool = False) -> Reduction:
-    """The forms that a problem allows, or its rules with other weights: (directions, out, in, 3, 3).
-
-    `mends` as for `fewer_directions`; such a method scales shares so that tiny samples lose no more than by the plain
-    sum.
-    """
-    weights = problem.dense_weights() if weights is None else weights
-    one_group = problem.groups == 1 or weights.shape[2] == 1
-    whole_samples, exact = problem.dtype.kind == "u", is_whole(problem)
-    weighted = None if exact or not one_group else weighted_channel(weights, whole_samples or mends)
-    channel_sum = one_group and has_equal_channels(weights)
-    if channel_sum:
-        kernels, weighted = weights[:, :, :1], None
-    else:
-        kernels = weights if weighted is None else weighted.kernels
-    different: dict[bytes, int] = {}
-    results = tuple(
-        different.setdefault((kernels[:, output] + 0.0).tobytes(), len(different)) for output in range(kernels.shape[1])
-    )
-    spent = weighted.roundings if weighted is not None else 0 if whole_samples else weights.shape[2] - kernels.shape[2]
-    left = None if exact else int(roundings_allowed(weights).min()) - spent
-    directions = fewer_directions(
-        [kernels[:, results.index(result)] for result in range(len(different))],
-        problem.combine,
-        whole_samples=whole_samples,
-        roundings_left=left,
-        mends=mends,
-    )
-    return Reduction(kernels, channel_sum, weighted, results, directions, left)
-
-
-def not_reduced(weights: Weights) -> Reduction:
-    """No form at all, for methods whose time is to be that of the method; `weights` is (directions, out, in, 3, 3)."""
-    outputs = range(weights.shape[1])
-    everything = Directions(tuple(weights[:, output] for output in outputs), (), by_size=False)
-    return Reduction(weights, False, None, tuple(outputs), everything, None)
+            return [], left, True
+    return [], list(kernels), False

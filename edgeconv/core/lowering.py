@@ -3,8 +3,8 @@
     planes    which sums of input channels the taps read: where an output's kernels are equal for all of them, their sum
               is one plane and 27 taps become 9; where they are one kernel times shares, as in luma, a weighted sum is
     results   the different outputs, each a ring or taps for every direction; outputs of equal weights share one
-    flat      one kernel for every channel by itself: a row of HWC samples is one long row, in which the horizontal
-              neighbour is as many samples away as there are channels, and nothing has to be taken apart
+    flat      one kernel for every channel by itself. On the CPU, at stride 1: a row of HWC samples is one long row, in
+              which the horizontal neighbour is as many samples away as there are channels, and nothing is taken apart
     bank      eight or more different outputs of a group of channels: weights come from a table
     sums      whole weights on integer pictures are summed in int16 or int32 where every sum fits (exact, in any order);
               all else, and banks, in float32, or in float64 where float32 does not hold the sums (exactness.py)
@@ -24,7 +24,7 @@ import numpy as np
 
 from edgeconv.core.exactness import FLOAT32, FLOAT64, WHOLE, Arithmetic, is_whole, needs_exact_root, sums_for
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
-from edgeconv.core.forms import FormName, Ring, equal_taps, not_reduced, reduced
+from edgeconv.core.forms import FormName, Ring, equal_taps, fewer_directions, one_channel, roundings_allowed
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode
 
@@ -102,6 +102,8 @@ class Lowering:
     """The lines of the table in forms.py that are taken."""
     kernels: Weights = field(compare=False, repr=False)
     """Of a bank, in the type of the sums: (directions, out, planes of a group, 3, 3)."""
+    roundings_left: int | None = field(compare=False, repr=False)
+    """Of a term, after its channels are joined, by the bound of the plain sum; None where sums are exact integers."""
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -128,6 +130,17 @@ class Lowering:
     def responses(self) -> list[tuple[Response, ...]]:
         """The results that are taps: all or none."""
         return [result for result in self.results if not isinstance(result, Ring)]
+
+    def kernels_of(self, responses: tuple[Response, ...]) -> Weights:
+        """A result of taps as kernels (directions, planes, 3, 3), with the taps that are added first."""
+        kernels = np.zeros((len(responses), len(self.planes), KERNEL_SIZE, KERNEL_SIZE))
+        for kernel, response in zip(kernels, responses, strict=True):
+            for tap, weight in response:
+                kernel[tap] = weight
+            for first, others in self.groups:
+                for tap, sign in others:
+                    kernel[tap] = sign * kernel[first]
+        return kernels
 
     @property
     def never_negative(self) -> bool:
@@ -174,58 +187,74 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
     """Read the structure of `problem`.
 
     With `share` off, equal filters are computed as often as they stand there, and no form is taken. `recomputes`: the
-    method computes outputs that are not finite again by the plain sum, and so takes the forms of floats too. With
-    `banks` off, many outputs are results like few.
+    method computes outputs that are not finite again by the plain sum, and so takes the forms of floats too; it takes
+    one kernel for every channel by itself at each stride. With `banks` off, many outputs are results like few.
     """
     weights, channels = problem.dense_weights(), problem.in_channels
     is_separate = problem.groups == problem.output_channels == channels
-    flat = share and is_separate and problem.stride == 1 and bool((problem.weights == problem.weights[:, :1, :1]).all())
+    of_one_kernel = is_separate and bool((problem.weights == problem.weights[:, :1, :1]).all())
+    flat = share and of_one_kernel and (problem.stride == 1 or recomputes)
     if flat:
         weights = weights[:, :1, :1]
     if not is_whole(problem):
         weights = weights.astype(sums_for(problem), copy=False)
-    found = reduced(problem, weights, mends=recomputes) if share else not_reduced(weights)
-    joined = found.channel_sum or found.weighted is not None
-    planes = (tuple(range(channels)),) if joined else tuple((channel,) for channel in range(found.kernels.shape[2]))
+    one = one_channel(problem, weights, recomputes=recomputes) if share else None
+    kernels = weights if one is None else one.kernels
+    planes = tuple((channel,) for channel in range(kernels.shape[2])) if one is None else (tuple(range(channels)),)
+    left = None
+    if not is_whole(problem):
+        left = int(roundings_allowed(weights).min()) - (0 if one is None else one.roundings)
+    result_of_output = _alike(kernels) if share else tuple(range(kernels.shape[1]))
+    different = [kernels[:, result_of_output.index(result)] for result in range(max(result_of_output) + 1)]
 
-    bank = _bank_structure(problem, len(set(found.result_of_output)), share) if banks else None
-    of_bank = found.kernels if problem.groups == 1 else problem.weights
+    bank = _bank_structure(problem, len(different), share) if banks else None
+    of_bank = kernels if problem.groups == 1 else problem.weights
     wide = sums_for(problem) == "float64" or (bank is not None and needs_exact_root(problem))
     sums: SumType = "float64" if wide else "float32"
     if bank is None and is_whole(problem):
-        sums = _exact_sums(problem, found.kernels, len(planes[0]))
-    names, result_of_output = found.names, found.result_of_output
-    results: list[Result] = []
+        sums = _exact_sums(problem, kernels, len(planes[0]))
+    rings: list[Ring] = []
+    by_size = False
+    if share and bank is None:
+        rings, different, by_size = fewer_directions(
+            different,
+            problem.combine,
+            whole_samples=problem.dtype.kind == "u",
+            roundings_left=left,
+            recomputes=recomputes,
+        )
+    responses = [tuple(_response(direction) for direction in result) for result in different] if bank is None else []
     groups: tuple[TapGroup, ...] = ()
-    if bank is not None:
-        names = tuple(name for name in names if name in ("channel sum", "weighted channel"))
-        result_of_output = ()
-    elif found.directions.rings:
-        results = [*found.directions.rings]
-    else:
-        responses = [tuple(_response(direction) for direction in result) for result in found.directions.kernels]
-        if share and problem.dtype.kind == "u":
-            groups, responses = _grouped(responses, len(planes))
-        results = [*responses]
-        names = (*names, "equal taps") if groups else names
+    if share and problem.dtype.kind == "u":
+        groups, responses = _grouped(responses, len(planes))
+    taken: dict[FormName, bool] = {
+        "channel sum": one is not None and one.is_plain_sum,
+        "weighted channel": one is not None and not one.is_plain_sum,
+        "equal outputs": bank is None and len(set(result_of_output)) < len(result_of_output),
+        "opposite directions": by_size,
+        "ring of three": any(not ring.of_differences for ring in rings),
+        "ring of differences": any(ring.of_differences for ring in rings),
+        "equal taps": bool(groups),
+    }
     return Lowering(
         channels=channels,
         source=_sample_type(problem.dtype),
         stored=_sample_type(problem.output_dtype),
         sums=sums,
         planes=planes,
-        shares=() if found.weighted is None else found.weighted.shares,
+        shares=() if one is None or one.is_plain_sum else one.shares,
         flat=flat,
-        results=tuple(results),
+        results=(*rings, *responses),
         groups=groups,
-        by_size=bank is None and found.directions.by_size,
-        result_of_output=result_of_output,
+        by_size=by_size,
+        result_of_output=result_of_output if bank is None else (),
         bank=bank,
         combine=problem.combine,
         output_mode=problem.output_mode,
         stride=problem.stride,
-        forms=names,
-        kernels=of_bank[:, :, : found.kernels.shape[2]].astype(sums) if bank is not None else np.empty(0),
+        forms=tuple(name for name, is_taken in taken.items() if is_taken),
+        kernels=of_bank[:, :, : kernels.shape[2]].astype(sums) if bank is not None else np.empty(0),
+        roundings_left=left,
     )
 
 
@@ -247,6 +276,13 @@ def operation_bytes_per_pixel(problem: Problem, *, recomputes: bool = False) -> 
         each = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
         root = outputs * len(lowering.results) * each
     return operations * (2 if lowering.sums == "int16" else float_bytes) + root * float_bytes
+
+
+def _alike(kernels: Weights) -> tuple[int, ...]:
+    """For each output the number of its kernels among the different ones; `kernels` is (directions, out, ...)."""
+    different: dict[bytes, int] = {}
+    each = ((kernels[:, output] + 0.0).tobytes() for output in range(kernels.shape[1]))
+    return tuple(different.setdefault(one, len(different)) for one in each)
 
 
 def _sample_type(dtype: np.dtype[Any]) -> SampleType:

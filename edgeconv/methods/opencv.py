@@ -69,14 +69,10 @@ class OpenCVPlan(Plan):
         self._int16_kernel = _kernel_exact_in_int16(problem)
         self._own_kernel = _kernel_of_every_channel(problem)
         weights = problem.dense_weights()
-        weighted = forms.weighted_channel_of(problem) if problem.groups == 1 else None
-        self._channel_sum: tuple[float, ...] = ()
+        one = forms.one_channel(problem, weights) if problem.groups == 1 else None
+        self._channel_sum: tuple[float, ...] = () if one is None else one.shares
         """What of each input channel is summed before the filter; empty where channels are filtered apart."""
-        if problem.groups == 1 and forms.has_equal_channels(weights):
-            self._channel_sum, weights = (1.0,) * problem.in_channels, weights[:, :, :1]
-        elif weighted is not None:
-            self._channel_sum, weights = weighted.shares, weighted.kernels
-        self._kernels = weights
+        self._kernels = weights if one is None else one.kernels
         self._first_alike = _first_alike(self._kernels)
         self._band_rows = max(1, min(problem.output_height, BAND_BYTES // (row_bytes * problem.stride)))
         self._bands = -(-problem.output_height // self._band_rows)

@@ -19,10 +19,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core import forms
 from edgeconv.core.exactness import WHOLE, is_whole, own_arithmetic, sums_for
 from edgeconv.core.filters import COMPASS_RING
+from edgeconv.core.forms import FormName
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import AddressPlan
@@ -78,7 +79,7 @@ class FlatFilter:
     near: float = 0.0
     """Of a ring, as in forms.Ring."""
     far: float = 0.0
-    names: tuple[forms.FormName, ...] = ()
+    names: tuple[FormName, ...] = ()
 
     @property
     def macros(self) -> tuple[tuple[str, str | int], ...]:
@@ -132,12 +133,12 @@ def flat_filter(problem: Problem) -> FlatFilter | None:
 
 
 def _ring(problem: Problem) -> FlatFilter | None:
-    found = forms.reduced(problem, problem.weights[:, :1], mends=True)
-    if not found.directions.rings:
+    left = lower(problem, recomputes=True, banks=False)
+    if not left.rings:
         return None
-    ring = found.directions.rings[0]
+    (ring,) = left.rings
     form: FlatForm = "ring_of_differences" if ring.of_differences else "ring_of_three"
-    return FlatFilter(form, near=ring.near, far=ring.far, names=found.names)
+    return FlatFilter(form, near=ring.near, far=ring.far, names=left.forms)
 
 
 def _lines(problem: Problem) -> FlatFilter | None:

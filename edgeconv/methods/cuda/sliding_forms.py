@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.core import forms
 from edgeconv.core.filters import RGB_CHANNELS, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import Problem
 
 FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
@@ -70,45 +71,33 @@ class PlaneFilter:
 
 def plane_filter(problem: Problem) -> PlaneFilter | None:
     """The problem as one filter for every plane, where it is that and a form is taken; else None."""
-    weights = problem.weights
-    separate = weights.shape[2] == 1
-    if separate:
-        if problem.output_channels != problem.in_channels or (weights != weights[:, :1]).any():
-            return None
-        weights = weights[:, :1]
-    elif problem.output_channels > RGB_CHANNELS:
+    left, floats = lower(problem, recomputes=True, banks=False), problem.dtype.kind == "f"
+    if len(left.results) > 1 or not (left.flat or left.collapsed) or problem.output_channels > RGB_CHANNELS:
         return None
-    found = forms.reduced(problem, weights, mends=True)
-    joined = found.channel_sum or found.weighted is not None
-    if not (joined or separate) or len(set(found.result_of_output)) > 1:
+    if left.shares and not _keeps_scale(problem.weights):
         return None
-    if found.weighted is not None and not _keeps_scale(weights):
-        return None
-    names, left = found.names, found.directions
-    shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
-    empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), weights.dtype)
+    names = tuple(name for name in left.forms if name != "equal taps")
+    shares = left.shares or ((1.0,) * problem.in_channels if left.collapsed else ())
+    empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), problem.weights.dtype)
+    (result,) = left.results
+    if isinstance(result, forms.Ring):
+        form: FormMacro = "ring_of_differences" if result.of_differences else "ring_of_three"
+        found = PlaneFilter(form, shares, empty, result.near, result.far, names)
+        return _of_floats(found) if floats else found
+    kernels = left.kernels_of(result)[:, 0].astype(problem.weights.dtype)
+    taps = PlaneFilter("taps", shares, kernels, 0.0, 0.0, names, left.by_size)
     if problem.combine == "maximum":
-        if left.rings:
-            ring = left.rings[0]
-            form: FormMacro = "ring_of_differences" if ring.of_differences else "ring_of_three"
-            largest = PlaneFilter(form, shares, empty, ring.near, ring.far, names)
-        elif 1 < len(left.kernels[0]) <= MOST_KERNELS:
-            largest = PlaneFilter("taps", shares, left.kernels[0][:, 0], 0.0, 0.0, names, left.by_size)
-        else:
+        if not 1 < len(kernels) <= MOST_KERNELS:
             return None
-        return largest if problem.dtype.kind == "u" else _of_floats(largest)
-    kernels = left.kernels[0][:, 0]
-    floats = problem.dtype.kind == "f"
-    gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=floats or found.weighted is not None)
+        return _of_floats(taps) if floats else taps
+    gradient = forms.gradient(kernels, left.roundings_left, inexact_samples=floats or bool(left.shares))
     if gradient is not None:
-        if found.weighted is not None and not floats:
-            shares, gradient = _shares_of_unit(weights, shares, *gradient)
-        alone = PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
-    elif joined:
-        alone = PlaneFilter("taps", shares, kernels, 0.0, 0.0, names)
-    else:
+        if left.shares and not floats:
+            shares, gradient = _shares_of_unit(problem.weights, shares, *gradient)
+        taps = PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
+    elif not left.collapsed:
         return None
-    return _of_floats(alone) if floats else alone
+    return _of_floats(taps) if floats else taps
 
 
 def _of_floats(filter_: PlaneFilter) -> PlaneFilter:
