@@ -194,6 +194,9 @@ def test_nan_equals_nan_and_an_infinity_itself_but_neither_equals_anything_else(
     assert whole.max_abs == math.inf
     assert whole.mean_abs == pytest.approx(0.5 / 141)
     assert whole.histogram[-1] == 3
+    worst = of_pair(reference, other, Allowance(ignore_border=1)).worst
+    assert worst is not None
+    assert (worst.y, worst.x, worst.difference) == (2, 2, 0.5), "what is not judged is not the largest, infinite or not"
 
 
 def test_ulp_is_a_way_to_be_accepted() -> None:

@@ -198,7 +198,7 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
         for channel in range(channels):
             differs[start:stop] |= beyond[..., channel] & zone
         if (found := max(cell.max_abs for cell in judged_sums)) > largest:
-            y, x, _ = np.unravel_index(int((sizes * zone[..., None]).argmax()), sizes.shape)
+            y, x, _ = np.unravel_index(int(np.where(zone[..., None], sizes, 0).argmax()), sizes.shape)
             worst, largest = (start + int(y), int(x)), found
     peak = peak if reference.dtype.kind == "f" else float(np.iinfo(reference.dtype).max)
     pixels, first, count, regions = _regions(differs)
