@@ -67,7 +67,7 @@ def record_of(*rows: AbRow) -> AbRecord:
     return AbRecord(1, "0", "2001-02-03T04:05:06+00:00", "ab", "a", "b", {}, 0.07, list(rows))
 
 
-def test_an_interval_is_over_the_pairs_of_processes() -> None:
+def test_a_ratio_is_over_pairs_of_processes_and_in_a_pair_over_turns_that_follow_each_other() -> None:
     """Student's t of ln 1.06, ln 1.08 and so on: 99 % of five pairs are 4.604 standard errors."""
     row = row_of("row", [1.06], [1.08], [1.07], [1.06], [1.08])
     assert str(row.ratio) == "1.07 [1.05, 1.091]"
@@ -75,18 +75,11 @@ def test_an_interval_is_over_the_pairs_of_processes() -> None:
     assert (row.verdict(0.04), row.verdict(0.05)) == ("slower", "no verdict")
     assert row_of("row", *[[1.07]] * 4).verdict(0.04) == "no verdict", "too few pairs"
     assert AbRow("row", [], [], "A: no").verdict(0.04) == "cannot run"
-
-
-def test_a_pair_is_the_median_of_turns_that_follow_each_other() -> None:
-    """The machine became half as fast between two of them, and then for both."""
-    row = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]])
-    assert row.ratios == pytest.approx([1.1])
-
-
-def test_the_mean_is_over_the_pairs_that_every_row_has() -> None:
+    slowed = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]])
+    assert slowed.ratios == pytest.approx([1.1]), "half as fast between two turns, and then for both"
     mean = record_of(row_of("1", [1.21], [1.21], [0.1]), row_of("2", [1.0], [1.0]), AbRow("3", [], [], "B: no")).mean
     assert mean is not None
-    assert (mean.ratio, mean.samples) == (pytest.approx(1.1), 2)
+    assert (mean.ratio, mean.samples) == (pytest.approx(1.1), 2), "over the pairs that every row has"
 
 
 def test_a_record_is_cut_into_comparisons_that_show_how_often_a_verdict_falls(tmp_path: Path) -> None:
@@ -190,11 +183,7 @@ def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     record = json.loads(out.read_bytes())
     assert (record["kind"], record["planted"], len(record["rows"][0]["b_seconds"])) == ("ab", 0.2, 1)
     found = [row_of("slow", *[[1.1]] * 5), AbRow("none", [], [], "A: no such call")]
-    monkeypatch.setattr(
-        ab,
-        "compare_sides",
-        lambda *given, **words: AbRecord(1, "0", "2001-02-03T04:05:06+00:00", "ab", "a", "b", {}, 0.0, found),
-    )
+    monkeypatch.setattr(ab, "compare_sides", lambda *given, **words: record_of(*found))
     wrong = (("--pairs", "0"), ("--time-limit", "0"), ("--fail-on", "much"))
     assert [edgeconv(*words, *each).code for each in wrong] == [2, 2, 2]
     for margin, code in (("5%", 1), ("15%", 0)):

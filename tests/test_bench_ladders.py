@@ -105,22 +105,18 @@ def test_a_wrong_step_gets_no_time_and_the_next_no_gain(monkeypatch) -> None:
     _, first, second, third, *_ = convolutions(monkeypatch, lambda step, block: 1e-3, wrong="pixel")
     assert (first.step, first.right, first.gain) == ("textbook", True, None)
     assert (second.step, second.right, second.timing, second.gflops) == ("pixel", False, None, None)
-    assert second.relative_error is None
-    assert (third.right, third.gain) == (True, None)
+    assert (second.relative_error, third.right, third.gain) == (None, True, None)
 
 
-def test_every_size_and_stride_is_measured_with_the_usual_blocks(monkeypatch) -> None:
-    rows = convolutions(monkeypatch, lambda step, block: 1e-3, sizes=(8, 16), strides=(1, 3))
-    cases = [(row.size, row.stride) for row in rows if row.step == COPY]
-    assert cases == [(8, 1), (16, 1), (8, 3), (16, 3)]
-    assert len({(row.step, row.size, row.stride) for row in rows}) == len(rows), "one row a step"
-
-
-def test_steps_are_timed_by_turns_once_each_was_judged(monkeypatch) -> None:
+def test_each_step_is_judged_and_timed_by_turns_at_every_size_and_stride(monkeypatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "BUDGET", replace(BUDGET, turns=3))
     asked: list[str] = []
-    convolutions(monkeypatch, lambda step, block: asked.append(step) or 1e-3)
-    assert asked == [step.name for step in conv.STEPS] * 4
+    rows = convolutions(monkeypatch, lambda step, block: asked.append(step) or 1e-3, sizes=(8, 16), strides=(1, 3))
+    names, cases = [step.name for step in conv.STEPS], [(8, 1), (16, 1), (8, 3), (16, 3)]
+    assert [(row.step, row.size, row.stride) for row in rows] == [
+        (name, *case) for case in cases for name in (COPY, *names)
+    ], "the usual blocks alone"
+    assert asked == names * 4 * len(cases)
 
 
 def test_figures_of_products_are_those_of_the_formulas(monkeypatch) -> None:
@@ -129,24 +125,18 @@ def test_figures_of_products_are_those_of_the_formulas(monkeypatch) -> None:
 
     found = products(monkeypatch, seconds)
     assert list(found) == [step.name for step in gemm.STEPS]
-    plain_row = found["plain"]
-    assert plain_row.gflops == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
-    assert plain_row.share_of_vendor == pytest.approx(0.5)
-    assert plain_row.share_of_peak == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
-    assert found[VENDOR].share_of_vendor == 1.0
-    assert plain_row.timing.n == 3
-    assert plain_row.relative_error < plain_row.allowed_error
+    first = found["plain"]
+    assert first.gflops == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
+    assert (first.share_of_vendor, found[VENDOR].share_of_vendor) == (pytest.approx(0.5), 1.0)
+    assert first.share_of_peak == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
+    assert (first.timing.n, first.relative_error < first.allowed_error) == (3, True)
     doubles = products(monkeypatch, seconds, dtype="float64")
     assert doubles["plain"].share_of_peak is None, "that peak is measured in float32"
-
-
-@pytest.mark.parametrize("by", [np.nan, 1e-2])
-def test_a_wrong_product_gets_no_time(monkeypatch, by: float) -> None:
-    found = products(monkeypatch, lambda step, block: 1e-3, wrong="shared", by=by)
-    assert (found["shared"].right, found["shared"].timing, found["shared"].gflops) == (False, None, None)
-    assert (found["shared"].relative_error is None) == np.isnan(by)
-    assert found["plain"].right
-    assert found[VENDOR].right
+    for by in (np.nan, 1e-2):
+        found = products(monkeypatch, seconds, wrong="shared", by=by)
+        assert {step for step, row in found.items() if not row.right} == {"shared"}
+        assert (found["shared"].timing, found["shared"].gflops) == (None, None)
+        assert (found["shared"].relative_error is None) == np.isnan(by)
 
 
 RUNGS = [(entry, dtype, block) for entry in gemm.STEPS for dtype in gemm.REALS for block in entry.blocks_for(dtype)]
@@ -170,20 +160,13 @@ def test_the_product(number: int) -> None:
         assert np.abs(c.get() - expected).max() <= step_size * k * max(1.0, np.abs(expected).max())
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["conv --strides 4", "conv --blocks some", "conv --sizes 0", "gemm --dtypes float16", "gemm --blocks some"],
-)
-def test_words_that_mean_nothing_are_one_line(tmp_path, words: str) -> None:
-    refused = edgeconv("bench", *words.split(), cwd=tmp_path)
-    assert (refused.code, len(refused.error_lines)) == (2, 1)
-
-
-@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a GPU here")
-@pytest.mark.parametrize("ladder", ["conv", "gemm"])
-def test_without_a_gpu_it_says_what_is_missing(tmp_path, ladder: str) -> None:
-    refused = edgeconv("bench", ladder, cwd=tmp_path)
-    assert (refused.code, len(refused.error_lines)) == (4, 1)
+def test_what_cannot_be_measured_is_one_line(tmp_path) -> None:
+    """Words that mean nothing; and then there is no GPU."""
+    wrong = ("conv --strides 4", "conv --blocks some", "conv --sizes 0", "gemm --dtypes float16", "gemm --blocks some")
+    here = () if cuda_unavailable_reason() is None else ("conv", "gemm")
+    for words in (*wrong, *here):
+        refused = edgeconv("bench", *words.split(), cwd=tmp_path)
+        assert (refused.code, len(refused.error_lines)) == (4 if words in here else 2, 1), words
 
 
 @pytest.mark.gpu
