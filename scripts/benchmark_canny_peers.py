@@ -82,9 +82,9 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
     hwc = picture if picture.ndim == 3 else picture[:, :, np.newaxis]
     edgeconv = plan_of(hwc.shape, settings, device)
     expected = edgeconv.run(hwc)[:, :, 0]
-    right = OpenCVCanny("cpu").prepare(picture, settings)
-    right.run()
-    if not np.array_equal(expected, right.result()):
+    run_opencv, opencv_edges = OpenCVCanny("cpu").prepare(picture, settings)
+    run_opencv()
+    if not np.array_equal(expected, opencv_edges()):
         raise stopped(f"{name} at {picture.shape[0]}: edgeconv's edges are not OpenCV's.")
     with edgeconv.workspace() as work:  # nobody else works with it
         image, out = edgeconv.take_arrays(work)
@@ -106,17 +106,17 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
             place.copy_out(out, host_out)
 
         calls["edgeconv, end to end"] = (seconds_of, end_to_end)
-        calls["opencv on the host"] = (seconds_of, right.run)
+        calls["opencv on the host"] = (seconds_of, run_opencv)
     here, missing = canny_peers(device)
     for peer in here:
         try:
-            ready = peer.prepare(picture, settings)
+            run, edges = peer.prepare(picture, settings)
         except UnavailableError as reason:
             left_out[peer.name] = str(reason)
             continue
-        ready.run()
-        elsewhere[peer.name] = round(share_elsewhere(expected, ready.result()), 5)
-        calls[peer.name] = (on_device, ready.run)
+        run()
+        elsewhere[peer.name] = round(share_elsewhere(expected, edges()), 5)
+        calls[peer.name] = (on_device, run)
     samples: dict[str, list[float]] = {who: [] for who in calls}
     started = time.perf_counter()
     while min(map(len, samples.values())) < SAMPLES and time.perf_counter() - started < seconds:

@@ -33,9 +33,9 @@ def test_a_peer_finds_about_the_same_edges(peer: CannyPeer) -> None:
     picture = (np.sin(y / 19) * np.cos(x / 23) * 110 + 128).astype(np.uint8)
     picture = cv2.GaussianBlur(np.where(picture > 128, np.uint8(220), np.uint8(30)), (5, 5), 0)
     settings = CannySettings(60, 200, l2=True)
-    ready = peer.prepare(picture, settings)
-    ready.run()
-    expected, found = canny(picture, settings), ready.result()
+    run, edges = peer.prepare(picture, settings)
+    run()
+    expected, found = canny(picture, settings), edges()
     assert (found.shape, found.dtype, set(np.unique(found))) == (expected.shape, np.uint8, {0, 255})
     assert share_elsewhere(expected, found) <= NEAR[peer.name]
     assert share_elsewhere(expected, np.roll(found, 20, axis=0)) > 0.2, "the edges of another picture are elsewhere"

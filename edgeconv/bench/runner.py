@@ -178,7 +178,7 @@ def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_o
         methods = method_candidates(part.methods, device, plan.options)
         peers, missing = peer_candidates(part.peers, device, plan.options)
         versions |= {peer.name: peer.version for peer in peers}
-        absent += [LeftOut("peer", name, device, why) for name, why in missing]
+        absent += [LeftOut("peer", name, device, why) for name, why in missing.items()]
         if methods or peers:
             found[device] = [CopyCandidate(device), *methods, *peers]
     left_out += [entry for entry in absent if entry not in left_out]

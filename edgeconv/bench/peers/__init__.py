@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from edgeconv.bench.grid import ALL
-from edgeconv.bench.peers.base import Peer
+from edgeconv.bench.peers.base import Peer, installed
 from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UsageError
 from edgeconv.methods.options import Options
@@ -68,14 +68,11 @@ PEERS: tuple[PeerEntry, ...] = (
 )
 
 
-def peer_candidates(
-    words: Iterable[str], device: DeviceName, options: Options
-) -> tuple[list[Peer], list[tuple[str, str]]]:
-    """The peers of `device` that `words` name and that are installed, and (name, reason) of those that are not."""
+def peer_candidates(words: Iterable[str], device: DeviceName, options: Options) -> tuple[list[Peer], dict[str, str]]:
+    """The peers of `device` that `words` name and that are installed, and by name why the others are left out."""
     words, names = list(words), list(dict.fromkeys(entry.name for entry in PEERS))
     for word in words:
         if word not in (ALL, *names):
             raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
-    named = [entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words)]
-    found = [(peer, peer.unavailable_reason()) for peer in (entry.candidate(options) for entry in named)]
-    return [peer for peer, why in found if why is None], [(peer.name, why) for peer, why in found if why is not None]
+    named = (entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words))
+    return installed(entry.candidate(options) for entry in named)

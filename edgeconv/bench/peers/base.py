@@ -7,12 +7,12 @@ stay apart under one kernel, whether one sum of them is filtered, or whether all
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib.metadata import PackageNotFoundError, version
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ NEAR = 2e-6
 class Library(ABC):
     """One library on one device, imported when it is first asked for."""
 
+    name: str
     distributions: tuple[str, ...]
     """Names on PyPI, any of which provides it; the first is the one to install."""
     module: str
@@ -66,6 +67,15 @@ class Library(ABC):
             except PackageNotFoundError:
                 continue
         return "unknown"
+
+
+L = TypeVar("L", bound=Library)
+
+
+def installed(libraries: Iterable[L]) -> tuple[list[L], dict[str, str]]:
+    """Those that run here, and by name why the others do not."""
+    found = [(library, library.unavailable_reason()) for library in libraries]
+    return [each for each, why in found if why is None], {each.name: why for each, why in found if why is not None}
 
 
 class Peer(Library, BenchCandidate):
@@ -106,10 +116,12 @@ def on_host(array: Any) -> NDArray[Any]:
     return np.asarray(array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array)
 
 
-def kept(
-    compute: Callable[[], Any], to_host: Callable[[Any], NDArray[Any]] = on_host
-) -> tuple[Callable[[], None], Callable[[], NDArray[Any]]]:
-    """For a library that gives back a new array: a run that keeps it, and its result on the host."""
+Kept = tuple[Callable[[], None], Callable[[], NDArray[Any]]]
+"""A run that keeps its result, and what gives that on the host."""
+
+
+def kept(compute: Callable[[], Any], to_host: Callable[[Any], NDArray[Any]] = on_host) -> Kept:
+    """For a library that gives back a new array."""
     held: list[Any] = [None]
 
     def run() -> None:

@@ -18,13 +18,13 @@ from abc import abstractmethod
 from collections.abc import Callable
 from ctypes import byref, c_int
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.peers.base import Library, kept
+from edgeconv.bench.peers.base import Kept, Library, installed, kept, on_host
 from edgeconv.bench.peers.nvidia import BORDER_REPLICATE, MASK_3X3, NPPLibrary, NppPair, npp_call, npp_context
 from edgeconv.core.canny import EDGE, CannySettings
 from edgeconv.core.choices import DeviceName
@@ -37,15 +37,6 @@ KORNIA_SCALE, KORNIA_SIGMA = 8.0, 0.8
 """kornia's Sobel is an eighth of OpenCV's; its smallest smoothing is what OpenCV takes for a size of 3."""
 
 
-class ReadyCanny(NamedTuple):
-    """A peer with its picture in place."""
-
-    run: Callable[[], None]
-    """On a GPU it need not wait."""
-    result: Callable[[], NDArray[np.uint8]]
-    """The edges of the last run (H, W), 0 and 255, on the host."""
-
-
 class CannyPeer(Library):
     """One library on one device."""
 
@@ -54,14 +45,18 @@ class CannyPeer(Library):
     """In what its Canny is another one."""
     only_grey = has_l1 = True
 
-    def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> ReadyCanny:
-        """Set up with the picture, (H, W) or (H, W, 3), in place; raises UnavailableError for what it cannot do."""
+    def prepare(self, picture: NDArray[np.uint8], settings: CannySettings) -> Kept:
+        """Set up with the picture, (H, W) or (H, W, 3), in place: a run, which on a GPU need not wait, and its edges.
+
+        Edges are (H, W), 0 and 255, on the host. Raises UnavailableError for what it cannot do.
+        """
         if self.only_grey and (picture.ndim != 2 or settings.blur):
             raise UnavailableError("it takes grey pictures and does no binomial smoothing")
         if not self.has_l1 and not settings.l2:
             raise UnavailableError("its gradient is sqrt(gx² + gy²) alone")
-        run, result = kept(self.finder(picture, settings))
-        return ReadyCanny(run, lambda: np.where(result() > 0, np.uint8(EDGE), np.uint8(0)))
+        return kept(
+            self.finder(picture, settings), lambda edges: np.where(on_host(edges) > 0, EDGE, 0).astype(np.uint8)
+        )
 
     @abstractmethod
     def finder(self, picture: NDArray[np.uint8], settings: CannySettings) -> Callable[[], Any]:
@@ -166,8 +161,7 @@ CANNY_PEERS: tuple[CannyPeer, ...] = (
 
 def canny_peers(device: DeviceName) -> tuple[list[CannyPeer], dict[str, str]]:
     """The peers of a device that are installed, and by name why the others are left out."""
-    found = [(peer, peer.unavailable_reason()) for peer in CANNY_PEERS if peer.device == device]
-    return [peer for peer, why in found if why is None], {peer.name: why for peer, why in found if why is not None}
+    return installed(peer for peer in CANNY_PEERS if peer.device == device)
 
 
 def share_elsewhere(expected: NDArray[np.uint8], found: NDArray[np.uint8]) -> float:
