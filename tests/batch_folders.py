@@ -11,7 +11,7 @@ from meet import Child, held
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.batch.engines.threads import Engine
+from edgeconv.batch.engines import Engine
 from edgeconv.batch.ledger import LedgerRow
 from edgeconv.batch.run import open_batch
 from edgeconv.batch.settings import ALL, Settings

@@ -26,16 +26,18 @@ from edgeconv.batch import codecs, ledger, tasks
 from edgeconv.batch.names import Names, refuse_collisions, refuse_device_name
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
+from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 from edgeconv.options import DEFAULT_NAME
 
 A, B = f"a{SUFFIX}.png", f"b{SUFFIX}.png"
+SOBEL = make_request("sobel", stride=3)
 
 
 def named(template: str = DEFAULT_NAME) -> Names:
-    return Names(template, "sobel", "sliding", 3)
+    return Names(settings_for("/out", name=template, method="sliding", request=SOBEL))
 
 
 def task(source: str, folder: str = ".", problem: str | None = None) -> Task:
@@ -145,20 +147,6 @@ def test_names_are_made_of_fields_and_end_in_the_suffix_of_a_format(
     assert set(contents(out)) == made
     begins = {".png": b"\x89PNG", ".BMP": b"BM", ".tif": b"II"}
     assert all(data.startswith(begins[Path(name).suffix]) for name, data in contents(out).items())
-
-
-@pytest.mark.parametrize(
-    ("template", "early"),
-    [
-        (DEFAULT_NAME, "a_sobel_sliding_s3.png"),
-        ("{stem}_{width}x{height:05d}{ext}", "a_*x*.png"),
-        ("{stem!s:>3}_{width!r}{ext}", "  a_*.png"),
-        ("{stem:>3}{{x}}{ext}", "  a{x}.png"),
-        ("{stem}{source_ext}-{stride:03d}{ext}", "a.tif-003.png"),
-    ],
-)
-def test_an_early_name_has_a_star_for_what_is_known_late(template: str, early: str) -> None:
-    assert named(template).early(task("a.tif"), ".png") == early
 
 
 def test_names_with_a_size_are_not_overwritten_where_several_processes_write(photos: Path, out: Path) -> None:

@@ -26,11 +26,12 @@ from meet import patience, wait_until
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.batch.engines import cluster, engine_for
-from edgeconv.batch.engines.cluster import VISIBLE, Cluster, Seat, local_cluster, parse_devices, seats_for
+from edgeconv.batch.engines import cluster
+from edgeconv.batch.engines.cluster import VISIBLE, Seat, local_cluster, parse_devices, seats_for
 from edgeconv.batch.ledger import PreviousResults
 from edgeconv.batch.names import Names
 from edgeconv.batch.process import PictureProcessor
+from edgeconv.batch.run import engine_for
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.batch.tasks import Inputs, find
@@ -68,7 +69,7 @@ def work_of(kind: type[PictureProcessor], photos: Path, out: Path) -> tuple[Pict
     tasks = find(Inputs([photos]), str(out)).tasks
     identities = frozenset(task.identity for task in tasks)
     previous = PreviousResults([], settings)
-    return kind(settings, Names.of(settings), settings.options, identities, previous), tasks
+    return kind(settings, Names(settings), identities, previous), tasks
 
 
 def group_lives(group: int) -> bool:
@@ -284,49 +285,6 @@ def running() -> Any:
 def send_workers_away(running: Any) -> None:
     running.scale(0)
     wait_until(lambda: not running.scheduler.workers)
-
-
-def test_an_absence_is_said_once_and_is_over_with_the_first_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that is over ends it too: a picture that terminates its workers does so between two looks."""
-    told: list[str] = []
-    now = 100.0
-    engine = Cluster.__new__(Cluster)
-    engine._name, engine._timeout_seconds, engine._tell = "It", 60.0, told.append
-    monkeypatch.setattr(cluster.time, "monotonic", lambda: now)
-
-    def over(calls: Any) -> Any:
-        nonlocal now
-        now, engine._threads, found = next(looks)
-        return found
-
-    def look(seconds: float, threads: int, found: dict[str, Any] | None = None) -> tuple[float, Any, dict[str, Any]]:
-        return 100.0 + seconds, lambda: threads, found or {}
-
-    engine._over = over
-    done = {"call": (None, "reply")}
-    looks = iter([look(1, 0), look(6, 0), look(30, 0), look(40, 1), look(99, 0), look(130, 0, done)])
-    assert engine._wait_for(["call"], lambda: False) == done
-    assert told == [
-        f"no worker is left in the cluster; waiting {left} s for one (--worker-timeout)" for left in (54, 1)
-    ]
-    looks = iter([look(189, 0), look(191, 0)])
-    with pytest.raises(UnavailableError, match="It had no worker for 60 s"):
-        engine._wait_for(["call"], lambda: False)
-    looks = iter([look(192, 0)])
-    assert engine._wait_for(["call"], lambda: True) == {}
-
-
-class Silent:
-    """A client of a scheduler that takes questions and never answers."""
-
-    def nthreads(self, callback_timeout: float) -> dict[str, int]:
-        raise TimeoutError
-
-
-def test_a_scheduler_that_does_not_answer_has_no_workers() -> None:
-    engine = Cluster.__new__(Cluster)
-    engine.client = Silent()
-    assert engine._threads() == 0
 
 
 @pytest.mark.slow

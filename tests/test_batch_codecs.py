@@ -66,7 +66,7 @@ class FakeGpu:
 @pytest.fixture
 def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> codecs.Codecs:
     monkeypatch.setattr(codecs, "the_gpu", FakeGpu)
-    return codecs.Codecs(settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu"), 1)
+    return codecs.Codecs(settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu"))
 
 
 def test_the_gpu_decodes_jpeg_and_the_host_the_rest(by_gpu: codecs.Codecs) -> None:
@@ -84,7 +84,7 @@ def test_grey_from_the_gpu_is_one_channel(by_gpu: codecs.Codecs, tmp_path: Path)
     data = saved(PIXELS, "JPEG", "L")
     assert by_gpu.decode(data, "a.jpg").pixels.shape == (40, 56, 1)
     settings = settings_for(tmp_path, format="jpg", jpeg_codec="gpu", rules=ReadRules(rgb=True))
-    assert codecs.Codecs(settings, 1).decode(data, "a.jpg").pixels.shape == (40, 56, 3)
+    assert codecs.Codecs(settings).decode(data, "a.jpg").pixels.shape == (40, 56, 3)
 
 
 def test_what_the_gpu_refuses_is_the_hosts_and_that_is_said(by_gpu: codecs.Codecs) -> None:
@@ -106,7 +106,7 @@ def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: codecs.Code
     assert not by_gpu.encodes_on_gpu((8, 8, 3), np.dtype("uint16"))
     for others in ({"format": "png"}, {"format": None}, {"format": "jpg", "jpeg_codec": "host"}):
         settings = settings_for(tmp_path, **{"jpeg_codec": "gpu", **others})
-        assert not codecs.Codecs(settings, 1).encodes_on_gpu((8, 8, 3), np.dtype("uint8"))
+        assert not codecs.Codecs(settings).encodes_on_gpu((8, 8, 3), np.dtype("uint8"))
 
 
 def test_what_the_gpu_cannot_encode_is_an_error_of_that_picture(by_gpu: codecs.Codecs) -> None:

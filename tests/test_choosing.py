@@ -13,8 +13,7 @@ from command import edgeconv
 
 from edgeconv.api import auto
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch import ledger, run
-from edgeconv.batch.engines import threads
+from edgeconv.batch import engines, ledger, run
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
@@ -102,6 +101,6 @@ def test_jpeg_that_is_decoded_on_a_gpu_is_filtered_there(
         return Choice("opencv", "cpu", "for a test")
 
     monkeypatch.setattr(run, "cuda_missing_reason", lambda: None)
-    monkeypatch.setattr(threads, "choose", choose)
+    monkeypatch.setattr(engines, "choose", choose)
     edgeconv("batch", photos, "-o", tmp_path / "out", *words)
     assert seen == [device]

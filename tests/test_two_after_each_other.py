@@ -167,7 +167,7 @@ PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for d
 
 def processor(tmp_path: Path, **settings: Any) -> PictureProcessor:
     made = settings_for(tmp_path, **settings)
-    return PictureProcessor(made, Names.of(made), Options(), frozenset(), PreviousResults([], made))
+    return PictureProcessor(made, Names(made), frozenset(), PreviousResults([], made))
 
 
 def filtered(by: PictureProcessor, pixels: np.ndarray) -> np.ndarray:

@@ -132,7 +132,6 @@ def test_where_a_file_system_has_no_locks_no_output_is_replaced(
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(filelock.FileLock, "acquire", no_locks)
-    monkeypatch.setattr(folder_lock, "take", lambda descriptor: True)
     begin = Meeting(2)
 
     def run(photos: Path) -> BatchSummary:

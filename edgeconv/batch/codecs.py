@@ -43,9 +43,9 @@ def require_jpeg_codec(settings: Settings, device: str, why: str) -> None:
 class Codecs:
     """For any number of threads at once."""
 
-    def __init__(self, settings: Settings, threads: int | None) -> None:
-        """`threads` is how many threads may encode one picture."""
-        self._settings, self._threads = settings, threads
+    def __init__(self, settings: Settings) -> None:
+        """`settings.options.threads` is how many threads may encode one picture."""
+        self._settings = settings
 
     def decode(self, data: bytes, name: str) -> Picture:
         """A picture from a file's bytes, with its pixels on the GPU if it was decoded there. Raises ImageReadError."""
@@ -81,6 +81,5 @@ class Codecs:
                 return the_gpu().encode(output, settings.quality)
             except RuntimeError as error:
                 raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
-        return encode_image(
-            output, target, threads=self._threads, quality=settings.quality, png_level=settings.png_level
-        )
+        threads, quality, png_level = settings.options.threads, settings.quality, settings.png_level
+        return encode_image(output, target, threads=threads, quality=quality, png_level=png_level)

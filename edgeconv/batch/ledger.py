@@ -34,7 +34,6 @@ from edgeconv.batch.stores import Task, is_remote, join, store_of
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Meta, Struct, as_type, fields_of
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io import folder_lock
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
 from edgeconv.run.ownership import NO_RECORD, reason_to_keep
 
@@ -187,7 +186,7 @@ class PreviousResults:
     """
 
     def __init__(self, rows: Collection[LedgerRow], settings: Settings) -> None:
-        self._output = settings.output
+        self._settings = settings
         self._wanted = settings.parameters_sha256(), settings.method, settings.device
         self._rows_of: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
         """By the input's identity and name: a file may have two names, each with its own output."""
@@ -199,21 +198,28 @@ class PreviousResults:
     def _has_wanted_settings(self, row: LedgerRow) -> bool:
         return (row.parameters_sha256, row.method, row.device) == self._wanted
 
-    def row_of(self, task: Task, input_sha256: str) -> LedgerRow | None:
-        """The last row for a task, if it is for the same content and the same settings."""
-        for row in reversed(self._rows_of.get((task.identity, task.name), [])):
-            if row.output is None or PurePosixPath(row.output).parent == task.folder:
-                return row if row.input_sha256 == input_sha256 else None
-        return None
+    def still_holding(self, task: Task, input_sha256: str) -> LedgerRow | None:
+        """With --resume, the last row for a task, if it has the same content and settings and still holds.
 
-    def is_in_place(self, row: LedgerRow) -> bool:
-        """Whether the output of a done row still has the recorded hash, and no later row has its name."""
+        A failure holds unless it is to be tried again; a done row where its output has the recorded hash and no later
+        row has its name.
+        """
+        settings = self._settings
+        for row in reversed(self._rows_of.get((task.identity, task.name), []) if settings.resume else []):
+            if row.output is None or PurePosixPath(row.output).parent == task.folder:
+                break
+        else:
+            return None
+        if row.input_sha256 != input_sha256:
+            return None
+        if row.status == "failed":
+            return None if settings.retry_failed or settings.overwrite else row
         if row.output is None or self._by_output.get(row.output) is not row:
-            return False
-        try:
-            return store_of(self._output).output_digest(self._output, row.output) == row.output_sha256
-        except (ImageReadError, ForeignFileError):
-            return False
+            return None
+        with suppress(ImageReadError, ForeignFileError):
+            if store_of(settings.output).output_digest(settings.output, row.output) == row.output_sha256:
+                return row
+        return None
 
     def refuse_to_replace(self, name: str, present_sha256: str, task: Task) -> None:
         """Raise ImageWriteError where the output `name`, which has the hash `present_sha256`, must be kept."""
@@ -229,7 +235,7 @@ class PreviousResults:
             )
         if reason is not None:
             raise ImageWriteError(
-                f"{join(self._output, name)}: {reason}: "
+                f"{join(self._settings.output, name)}: {reason}: "
                 "pass --overwrite, or choose another folder with -o or names with --name."
             )
 
@@ -251,14 +257,12 @@ class Ledger:
         except (OSError, ForeignFileError) as error:
             raise self._unwritable(error) from None
         try:
-            if not folder_lock.take(self._descriptor):
-                raise ImageWriteError(f"Ledger '{path}' is in use by another batch: wait until it has ended.")
             size = os.fstat(self._descriptor).st_size
             if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
                 self._write(CUT_SHORT + b"\n")
-        except (OSError, ImageWriteError) as error:
+        except OSError as error:
             os.close(self._descriptor)
-            raise self._unwritable(error) if isinstance(error, OSError) else error from None
+            raise self._unwritable(error) from None
 
     def append(self, row: LedgerRow) -> None:
         """Write one row and flush it to the system. Raises ImageWriteError where that fails, and from then on.

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from edgeconv.batch.settings import Settings
@@ -41,67 +40,48 @@ class _Late:
         return "*"
 
 
-@dataclass(frozen=True)
 class Names:
     """Makes output names from a template such as `{stem}_{filter}_{width}x{height}{ext}`."""
 
-    template: str
-    filter: str
-    method: str
-    stride: int
-    rules: str = ""
-    """Channels, output mode and threshold where they are not the default (run/naming.py)."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        """Raises UsageError for a bad template, also where its names would end in another format's suffix."""
+        request: Request = settings.request
+        self._template = settings.name
+        self._of_all = {
+            "filter": filter_word(request.filter),
+            "rules": rules_word(request),
+            "method": settings.method,
+            "stride": request.stride,
+        }
+        asked = f"--name '{settings.name}'"
         try:
-            fields = {field for _, field, _, _ in string.Formatter().parse(self.template) if field is not None}
+            fields = {field for _, field, _, _ in string.Formatter().parse(settings.name) if field is not None}
         except ValueError as error:
-            raise UsageError(f"--name '{self.template}' is not a template: {error}.") from None
+            raise UsageError(f"{asked} is not a template: {error}.") from None
         unknown = sorted(fields - set(NAME_FIELDS))
         if unknown:
             known = ", ".join(f"{{{field}}}" for field in NAME_FIELDS)
-            raise UsageError(f"--name '{self.template}' has {{{unknown[0]}}}, which is not one of {known}.")
+            raise UsageError(f"{asked} has {{{unknown[0]}}}, which is not one of {known}.")
         if "stem" not in fields:
-            raise UsageError(f"--name '{self.template}' lacks {{stem}}, so all outputs would have the same name.")
+            raise UsageError(f"{asked} lacks {{stem}}, so all outputs would have the same name.")
         self.name(Task("stem.src", PurePosixPath(), ""), ".ext", 1, 1)  # whether each format fits its field
-        if "/" in self.template or "\\" in self.template:
-            raise UsageError(f"--name '{self.template}' has a folder in it: name the folder with -o.")
-
-    @classmethod
-    def of(cls, settings: Settings) -> Names:
-        """The names of a batch's outputs. Raises UsageError, also where they would end in another format's suffix."""
-        request: Request = settings.request
-        names = cls(settings.name, filter_word(request.filter), settings.method, request.stride, rules_word(request))
+        if "/" in settings.name or "\\" in settings.name:
+            raise UsageError(f"{asked} has a folder in it: name the folder with -o.")
         suffix = PurePosixPath(settings.name).suffix.lower()
         if settings.name.endswith("{ext}"):
-            return names
+            return
         if suffix not in WRITTEN:
-            raise UsageError(
-                f"--name '{settings.name}' does not end in the suffix of a format: use {{ext}}, .png, .tiff or similar."
-            )
+            raise UsageError(f"{asked} does not end in the suffix of a format: use {{ext}}, .png, .tiff or similar.")
         if settings.format is not None and WRITTEN[suffix] is not WRITTEN[f".{settings.format}"]:
-            raise UsageError(
-                f"--name '{settings.name}' ends in {suffix}, and --format is {settings.format}: end it in {{ext}}."
-            )
-        return names
+            raise UsageError(f"{asked} ends in {suffix}, and --format is {settings.format}: end it in {{ext}}.")
 
     def name(self, task: Task, ext: str, width: object, height: object) -> str:
-        """The file name of one output; `ext` has its dot. Raises ImageWriteError where no file should have it."""
+        """The file name of one output; `ext` has its dot. Raises UsageError where a format does not fit its field."""
+        own = {"stem": task.stem, "source_ext": task.source_ext, "ext": ext, "width": width, "height": height}
         try:
-            made = self.template.format(
-                stem=task.stem,
-                source_ext=task.source_ext,
-                ext=ext,
-                width=width,
-                height=height,
-                filter=self.filter,
-                rules=self.rules,
-                method=self.method,
-                stride=self.stride,
-            )
+            return self._template.format(**own, **self._of_all)
         except (ValueError, IndexError, KeyError) as error:
-            raise UsageError(f"--name '{self.template}' is not a template: {error}.") from None
-        return made
+            raise UsageError(f"--name '{self._template}' is not a template: {error}.") from None
 
     def early(self, task: Task, ext: str) -> str:
         """The name as far as it is known before the picture is decoded."""
@@ -109,9 +89,9 @@ class Names:
 
     def way_out(self, one: Task, other: Task) -> str:
         """What to do about two pictures whose outputs have the same name, as part of a message."""
-        template = self.template.replace("{stem}", "{stem}{source_ext}", 1)
+        template = self._template.replace("{stem}", "{stem}{source_ext}", 1)
         differ = as_compared(one.source_ext) != as_compared(other.source_ext)
-        if differ and template != self.template and "{source_ext" not in self.template:
+        if differ and template != self._template and "{source_ext" not in self._template:
             return f"pass --name '{template}', rename one, or filter them into different folders"
         return "rename one, or filter them into different folders"
 

@@ -37,7 +37,6 @@ from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.reading import Picture
-from edgeconv.methods.options import Options
 
 MAX_TRIES = 8
 """To write an output whose file another process creates and removes again in between."""
@@ -91,16 +90,14 @@ def _open(works: list[PictureWork]) -> list[PictureWork]:
 class PictureProcessor:
     """Processes pictures, in any number of threads at once. Another process gets a copy by pickling."""
 
-    def __init__(
-        self, settings: Settings, names: Names, options: Options, inputs: frozenset[str], previous: PreviousResults
-    ) -> None:
+    def __init__(self, settings: Settings, names: Names, inputs: frozenset[str], previous: PreviousResults) -> None:
         """`inputs` are the identities of all input files of all shares, which no output may ever replace."""
-        self.settings, self._names, self._options = settings, names, options
-        self._inputs, self._previous = inputs, previous
+        self.settings, self._names, self._inputs, self._previous = settings, names, inputs, previous
+        self._options = settings.options
         self._parameters = settings.parameters_sha256()
         self.device: DeviceName = "cuda" if settings.device == "cuda" else "cpu"
         self._on = get_device(self.device)
-        self._codecs = Codecs(settings, options.threads)
+        self._codecs = Codecs(settings)
         self._store = store_of(settings.output)
         self._names_taken: dict[str, Task] = {}
         self._thread = threading.local()
@@ -108,7 +105,7 @@ class PictureProcessor:
         """One plan at a time: threads that start together would each compile what the first one puts in the cache."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.settings, self._names, self._options, self._inputs, self._previous)
+        return type(self), (self.settings, self._names, self._inputs, self._previous)
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
         """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
@@ -137,7 +134,7 @@ class PictureProcessor:
                 work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
                 digest = sha256_of(work.data)
                 work.facts |= {"input_bytes": len(work.data), "input_sha256": digest}
-                work.earlier = self._earlier_row(work.task, digest)
+                work.earlier = self._previous.still_holding(work.task, digest)
 
     def decode(self, works: list[PictureWork]) -> None:
         """Pixels, on the host or on the GPU that decoded them."""
@@ -178,17 +175,6 @@ class PictureProcessor:
                 work.facts |= {"output": work.name, "output_bytes": len(work.encoded), "output_sha256": digest}
 
     # --- their parts ----------------------------------------------------------------------------------------------
-
-    def _earlier_row(self, task: Task, digest: str) -> LedgerRow | None:
-        """The row of an earlier run for the same input, place and settings, if what it says still holds."""
-        row = self._previous.row_of(task, digest) if self.settings.resume else None
-        if row is None:
-            return None
-        if row.status == "failed":
-            holds = not (self.settings.retry_failed or self.settings.overwrite)
-        else:
-            holds = self._previous.is_in_place(row)
-        return row if holds else None
 
     def _filtered(self, pixels: Any, watch: Stopwatch) -> Any:
         """The finished output of a picture (HWC) on the host or the GPU; it stays on the GPU if it is encoded there."""

@@ -9,15 +9,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from edgeconv.api.auto import Choice
 from edgeconv.batch import tasks as finding
 from edgeconv.batch.codecs import require_jpeg_codec
-from edgeconv.batch.engines import engine_for
-from edgeconv.batch.engines.threads import Engine, Threads
+from edgeconv.batch.engines import Engine, Threads
 from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, file_of, ledger_folder, read
 from edgeconv.batch.names import LATE_FIELDS, Names, refuse_collisions, split_off_outputs
 from edgeconv.batch.process import PictureProcessor
@@ -35,7 +34,10 @@ from edgeconv.io.folder_lock import one_batch_in
 from edgeconv.io.reading import decode_image
 from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.methods import require
+from edgeconv.options import Workers
 
+LOCAL = "local"
+"""The value of `--scheduler` for a cluster of this machine's own processes."""
 MAX_TRIED = 8
 """Pictures that are tried until one can be read."""
 
@@ -107,7 +109,7 @@ def open_batch(
     whatever can be refused before the first picture is read: then nothing was written. That includes another batch
     that is running in the same folder.
     """
-    Names.of(settings)  # refuses a bad template before anything is looked for
+    Names(settings)  # refuses a bad template before anything is looked for
     ledger_at = ledger_folder(settings.output, settings.ledger)
     with ExitStack() as held:
         is_new = not os.path.isdir(ledger_at)
@@ -125,7 +127,9 @@ def open_batch(
         settled, why = settle(settings, found.tasks, rows, engine)
         if not isinstance(engine, Threads):
             settled = replace(settled, output=from_the_root(settled.output))
-        names = Names.of(settled)
+        threads = settled.options.threads or engine.threads_each
+        settled = replace(settled, options=replace(settled.options, threads=threads))
+        names = Names(settled)
         tasks, outputs = split_off_outputs(found.tasks, settled, names) if settled.resume else (found.tasks, [])
         refuse_collisions(tasks, settled, names)
         if settled.overwrite and not (isinstance(engine, Threads) and settled.share == ALL):
@@ -138,8 +142,7 @@ def open_batch(
             rows = read(ledger_at).rows  # of a batch that has come and gone meanwhile
         kernel = settled.request.filter.file
         kept = {*(task.identity for task in found.tasks), *([] if kernel is None else [os.path.realpath(kernel)])}
-        options = replace(settled.options, threads=settled.options.threads or engine.threads_each)
-        processor = PictureProcessor(settled, names, options, frozenset(kept), PreviousResults(rows, settled))
+        processor = PictureProcessor(settled, names, frozenset(kept), PreviousResults(rows, settled))
         ledger = Ledger(file_of(ledger_at, settled.share), rows)
         held.callback(ledger.close)
         tasks = finding.shard(tasks, *settled.share)
@@ -156,6 +159,34 @@ def open_batch(
         yield Batch(tasks, processor, engine, ledger, summary)
 
 
+def engine_for(
+    workers: Workers, device: str, pictures: int, tell: Callable[[str], None]
+) -> AbstractContextManager[Engine]:
+    """The engine that the options ask for, as long as the block lasts; `tell` shows a line about a cluster.
+
+    Raises UsageError for options that exclude each other, UnavailableError for what is not there.
+    """
+    jobs, scheduler = workers.parsed_jobs(), workers.scheduler
+    if scheduler is None and workers.devices is None:
+        return nullcontext(Threads(jobs, pictures))
+    if workers.devices is not None and device == "cpu":
+        raise UsageError("--devices are GPUs, and --device is cpu: leave one of the two out.")
+    elsewhere = scheduler not in (None, LOCAL)
+    for option, given in (("--devices", workers.devices), ("--jobs", jobs)):
+        if elsewhere and given is not None:
+            raise UsageError(f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already.")
+
+    from edgeconv.batch.engines import cluster
+
+    cluster.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
+    if elsewhere:
+        return cluster.connected_to(str(scheduler), workers.worker_timeout, tell)
+    gpus = cluster.gpus_here() if device != "cpu" else []
+    if workers.devices is not None:
+        gpus = cluster.parse_devices(workers.devices, gpus)
+    return cluster.local_cluster(cluster.seats_for(gpus, jobs, pictures), workers.worker_timeout, tell)
+
+
 def _remove_left_overs(folders: Iterable[str]) -> list[str]:
     """Remove what killed runs left half-written in folders, and return the names; objects are never so."""
     here = sorted(folder for folder in folders if not is_remote(folder))
@@ -170,7 +201,7 @@ def _locked(settings: Settings, ledger_at: str) -> Iterator[None]:
     with ExitStack() as held:
         for folder in sorted({ledger_at, *([] if is_remote(settings.output) else [settings.output])}):
             if os.path.isdir(folder):
-                held.enter_context(one_batch_in(folder, array))
+                held.enter_context(one_batch_in(folder, array, share[0]))
         yield
 
 

@@ -107,7 +107,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     one, other = baseline.resolve(), new.resolve()
     if one == other or one in other.parents or other in one.parents:
         raise UsageError(f"{baseline} and {new} lie within each other: name two separate folders.")
-    with Outputs([], wanted.overwrite) as outputs, one_batch_in(str(baseline), None) if update else nullcontext():
+    with Outputs([], wanted.overwrite) as outputs, one_batch_in(str(baseline)) if update else nullcontext():
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
         pairs, passed_over = compare_folders(baseline, new, conversions, wanted)

@@ -3,8 +3,8 @@
 `diff --update` counts as a batch for the folder that it changes.
 
     edgeconv-ledger.lock                  held as long as a batch runs
-    edgeconv-ledger-<array>-<id>.lock     held as long as a share (`--shard`) of a job array runs: shares of one array
-                                          work together, and others are refused
+    edgeconv-ledger-<array>-<n>.lock      held as long as the n-th share (`--shard`) of a job array runs: different
+                                          shares of one array work together, and all else is refused
 
 The locks are those of the system (package filelock), which releases the ones of a process that is killed. Where a file
 system has no locks, or the output is a remote store, there is no exclusion; an output that appears meanwhile is not
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -33,8 +32,8 @@ PAUSE_SECONDS = 0.02
 
 
 @contextmanager
-def one_batch_in(folder: str, array: str | None) -> Iterator[None]:
-    """Lock `folder` against other batches during the block, except for shares of the same `array`.
+def one_batch_in(folder: str, array: str | None = None, share: int = 1) -> Iterator[None]:
+    """Lock `folder` against other batches during the block, except for other shares of the same `array`.
 
     Raises ImageWriteError where another batch is running there.
     """
@@ -46,7 +45,7 @@ def one_batch_in(folder: str, array: str | None) -> Iterator[None]:
                 with _held(str(other), folder):  # one that a killed share left is removed
                     pass
         if mark:
-            own.enter_context(_held(os.path.join(folder, f"{mark}{secrets.token_hex(4)}.lock"), folder))
+            own.enter_context(_held(os.path.join(folder, f"{mark}{share}.lock"), folder))
             gate.close()
         yield
 
@@ -89,19 +88,3 @@ def _held(path: str, folder: str, patience: float | None = None) -> Iterator[Non
         with suppress(OSError):
             os.unlink(path)
         lock.release()
-
-
-def take(descriptor: int) -> bool:
-    """Lock an open file without waiting; False where another process has locked it.
-
-    True as well where the system or file system has no locks. Closing the file releases the lock.
-    """
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        return True
-    return True

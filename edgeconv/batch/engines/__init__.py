@@ -1,41 +1,88 @@
-"""What processes the pictures of a batch: threads of this process, or the workers of a Dask cluster (cluster.py)."""
+"""What processes the pictures of a batch: threads of this process here, workers of a Dask cluster in cluster.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 
-from edgeconv.batch.engines.threads import Engine, Threads
-from edgeconv.errors import UsageError
-from edgeconv.options import Workers
+from edgeconv.api.auto import Choice, choose
+from edgeconv.batch.process import PictureProcessor, held_bytes, leave_cores_to
+from edgeconv.batch.stores import Task
+from edgeconv.batch.summary import PictureResult
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.choices import DeviceName
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.threads import usable_threads
 
-LOCAL = "local"
-"""The value of `--scheduler` for a cluster of this machine's own processes."""
+LOOK_SECONDS = 0.2
+"""How often waiting is interrupted: Python sees a signal that came just before it began only once it is over."""
+
+Record = Callable[[PictureResult], None]
+"""Writes a result into the ledger and counts it; may raise ImageWriteError, which ends the batch."""
 
 
-def engine_for(
-    workers: Workers, device: str, pictures: int, tell: Callable[[str], None]
-) -> AbstractContextManager[Engine]:
-    """The engine that the options ask for, as long as the block lasts; `tell` shows a line about a cluster.
+class Engine(ABC):
+    """Processes tasks, several at once."""
 
-    Raises UsageError for options that exclude each other, UnavailableError for what is not there.
+    workers: int
+    """Pictures that are processed at once."""
+    threads_each: int
+    """Threads that one picture may use."""
+
+    def choose(self, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
+        """The method and device for all pictures, where they are processed. Raises UsageError, UnavailableError."""
+        return choose(method, device, problem)
+
+    @abstractmethod
+    def run(
+        self, processor: PictureProcessor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
+    ) -> Generator[PictureResult]:
+        """The results as they arrive, each recorded once; no task is started once `stopped()`."""
+
+    @abstractmethod
+    def peak_bytes(self) -> dict[str, int | None]:
+        """Most memory held at once, by device: of all processes that worked, and of the pools on their GPUs."""
+
+
+class Threads(Engine):
+    """As many threads as there are usable cores, unless told otherwise.
+
+    OpenCV, the CPU engine and CuPy release the interpreter lock, so while one worker's picture is copied or filtered
+    the others decode and encode.
     """
-    jobs, scheduler = workers.parsed_jobs(), workers.scheduler
-    if scheduler is None and workers.devices is None:
-        return nullcontext(Threads(jobs, pictures))
-    if workers.devices is not None and device == "cpu":
-        raise UsageError("--devices are GPUs, and --device is cpu: leave one of the two out.")
-    elsewhere = scheduler not in (None, LOCAL)
-    for option, given in (("--devices", workers.devices), ("--jobs", jobs)):
-        if elsewhere and given is not None:
-            raise UsageError(f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already.")
 
-    from edgeconv.batch.engines import cluster
+    def __init__(self, jobs: int | None, pictures: int) -> None:
+        self.workers = max(1, min(jobs or usable_threads(), pictures))
+        self.threads_each = max(1, usable_threads() // self.workers)
+        self._device: DeviceName = "cpu"
 
-    cluster.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
-    if elsewhere:
-        return cluster.connected_to(str(scheduler), workers.worker_timeout, tell)
-    gpus = cluster.gpus_here() if device != "cpu" else []
-    if workers.devices is not None:
-        gpus = cluster.parse_devices(workers.devices, gpus)
-    return cluster.local_cluster(cluster.seats_for(gpus, jobs, pictures), workers.worker_timeout, tell)
+    def run(
+        self, processor: PictureProcessor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
+    ) -> Generator[PictureResult]:
+        """See Engine.run; a worker records its own results, so that not one more is begun after the last that may."""
+        self._device = processor.device
+        leave_cores_to(self.threads_each)
+
+        def one(task: Task) -> PictureResult:
+            if stopped():
+                return PictureResult(task.source, "dropped")
+            (result,) = processor.process([task])
+            record(result)
+            return result
+
+        waiting = iter(tasks)
+        with ThreadPoolExecutor(self.workers) as pool:
+            running: set[Future[PictureResult]] = set()
+            while True:
+                if not stopped():
+                    running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}
+                if not running:
+                    return
+                finished, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+
+    def peak_bytes(self) -> dict[str, int | None]:
+        return held_bytes(self._device)

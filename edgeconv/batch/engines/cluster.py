@@ -29,8 +29,7 @@ from itertools import islice
 from typing import Any
 
 from edgeconv.api.auto import Choice
-from edgeconv.batch.engines import cluster_worker
-from edgeconv.batch.engines.threads import Engine, Record
+from edgeconv.batch.engines import Engine, Record, cluster_worker
 from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, from_the_root, join, store_of
@@ -91,8 +90,6 @@ class Cluster(Engine):
         self.client, self._name, self.threads_each = client, name, threads_each
         self._timeout_seconds, self._tell = timeout_seconds, tell
         self.workers = self._threads()
-        if not self.workers:
-            raise self._without_workers()
         self._peaks: dict[str, dict[str, int | None]] = {}
 
     def choose(self, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
@@ -150,7 +147,7 @@ class Cluster(Engine):
                     submit([suspects.pop()])
                 if not calls:
                     return
-                over = self._wait_for(calls, stopped)
+                over = self._first_over(calls, stopped)
                 if not over:
                     return
                 for call, (error, reply) in over.items():
@@ -194,17 +191,26 @@ class Cluster(Engine):
             if isinstance(answer, BaseException):
                 raise _unusable(worker, answer) from None
         if not answers:
-            raise self._without_workers()
+            raise UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
         return answers
 
-    def _wait_for(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, tuple[Any, Any]]:
+    def _first_over(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, tuple[Any, Any]]:
         """Error and reply of the calls that are over; waits for the first.
 
-        Empty where the batch was stopped and no worker is left. Raises UnavailableError where none is for too long.
+        A reply may be lost with its worker before it is here; then Dask does the call again. Empty where the batch was
+        stopped and no worker is left. Raises UnavailableError where none is for too long.
         """
+        from distributed import wait
+
         since, told = time.monotonic(), False
+        over: dict[Any, tuple[Any, Any]] = {}
         while True:
-            if over := self._over(calls):
+            with suppress(TimeoutError), self._connection():
+                for call in wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done:
+                    with suppress(TimeoutError):
+                        error = call.exception(ANSWER_SECONDS)
+                        over[call] = error, call.result(ANSWER_SECONDS) if error is None else None
+            if over:
                 return over
             waited = time.monotonic() - since
             if self._threads():
@@ -219,21 +225,6 @@ class Cluster(Engine):
                 more = self._timeout_seconds - waited
                 self._tell(f"no worker is left in the cluster; waiting {more:.0f} s for one (--worker-timeout)")
 
-    def _over(self, calls: Iterable[Any]) -> dict[Any, tuple[Any, Any]]:
-        """Error and reply of the calls that are over, after a short wait for the first.
-
-        A reply may be lost with its worker before it is here; then Dask does the call again.
-        """
-        from distributed import wait
-
-        over: dict[Any, tuple[Any, Any]] = {}
-        with suppress(TimeoutError), self._connection():
-            for call in wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done:
-                with suppress(TimeoutError):
-                    error = call.exception(ANSWER_SECONDS)
-                    over[call] = error, call.result(ANSWER_SECONDS) if error is None else None
-        return over
-
     def _threads(self) -> int:
         """The threads of all workers; none of a scheduler that does not answer."""
         try:
@@ -241,9 +232,6 @@ class Cluster(Engine):
                 return sum(self.client.nthreads(callback_timeout=ANSWER_SECONDS).values())
         except TimeoutError:
             return 0
-
-    def _without_workers(self) -> UnavailableError:
-        return UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
 
     @contextmanager
     def _connection(self) -> Iterator[None]:
@@ -293,34 +281,31 @@ def refuse_without_dask(option: str) -> None:
 
 
 @contextmanager
-def connected_to(address: str, timeout_seconds: float, tell: Tell) -> Iterator[Cluster]:
-    """An engine of the cluster whose scheduler is at `address`. Raises UnavailableError.
+def connected_to(
+    cluster: Any, timeout_seconds: float, tell: Tell, name: str | None = None, threads_each: int = 1
+) -> Iterator[Cluster]:
+    """An engine of the cluster whose scheduler is at an address, or of a cluster of Dask's. Raises UnavailableError.
 
-    Certificates are those of Dask's own configuration.
+    Certificates for an address are those of Dask's own configuration.
     """
-    with _connected(address, f"The Dask scheduler at {address}", 1, timeout_seconds, tell) as engine:
-        if not address.startswith(ENCRYPTED_SCHEMES):
-            tell(
-                f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run code on "
-                "its workers and see the pictures; see docs/batch.md for TLS"
-            )
-        yield engine
-
-
-@contextmanager
-def _connected(to: Any, name: str, threads_each: int, timeout_seconds: float, tell: Tell) -> Iterator[Cluster]:
-    """An engine of the cluster `to` (an address, or a cluster of Dask's). Raises UnavailableError."""
     from distributed import Client
 
+    address = cluster if isinstance(cluster, str) else ""
+    name = name or f"The Dask scheduler at {address}"
     with quiet():
         try:
-            client = Client(to, timeout=CONNECT_SECONDS)
+            client = Client(cluster, timeout=CONNECT_SECONDS)
         except (OSError, ValueError, TypeError) as error:  # TypeError: an address of TLS, and no certificates for it
             way_out = "check the address, and whether it wants TLS"
-            if isinstance(to, str) and to.startswith("tls://"):
+            if address.startswith("tls://"):
                 way_out = "check the address, and distributed.comm.tls in Dask's configuration"
             raise UnavailableError(f"{name} does not answer ({one_line(error)}): {way_out}.") from None
         with client:
+            if address and not address.startswith(ENCRYPTED_SCHEMES):
+                tell(
+                    f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run "
+                    "code on its workers and see the pictures; see docs/batch.md for TLS"
+                )
             yield Cluster(client, name, threads_each, timeout_seconds, tell)
 
 
@@ -423,6 +408,6 @@ def local_cluster(seats: list[Seat], timeout_seconds: float, tell: Tell) -> Iter
         quiet(),
         dask.config.set({"distributed.deploy.lost-worker-timeout": SEAT_SECONDS}),
         SpecCluster(specs, scheduler=scheduler, security=security, silence_logs=logging.CRITICAL) as cluster,
-        _connected(cluster, "The cluster of this machine", threads_each, timeout_seconds, tell) as engine,
+        connected_to(cluster, timeout_seconds, tell, "The cluster of this machine", threads_each) as engine,
     ):
         yield engine
