@@ -45,6 +45,9 @@ def test_labels_say_what_differs_and_are_never_twice_the_same(report) -> None:
     other.problem.stride = 3
     other.method.options = replace(other.method.options, math="tf32")
     assert labels([one, other]) == ["cuda cudnn stride 1", "cuda cudnn stride 3 math tf32"]
+    edges = copy.deepcopy(one)
+    edges.problem.filter.name = "sobel"
+    assert labels([one, edges]) == ["cuda cudnn filter laplacian8", "cuda cudnn filter sobel"]
 
 
 def test_a_mask_is_told_from_the_output_that_it_is_made_of(report) -> None:
