@@ -16,7 +16,7 @@ import pytest
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.candidates import Bench, BenchCandidate, MethodCandidate, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watch
 from edgeconv.core.timing import Budget
@@ -126,8 +126,14 @@ class BrokenPeer(TimedMethod):
         raise np.linalg.LinAlgError("no such\n algorithm")
 
 
-def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> CaseGrid:
-    return CaseGrid("test", "made up", (GridPart(sizes=sizes, strides=strides, devices=("cpu",)),))
+def grid(*sizes: int, **part: Any) -> CaseGrid:
+    """Of one part on the CPU, whose other axes are words."""
+    return CaseGrid("test", "made up", (GridPart(sizes=sizes, devices=("cpu",), **part),))
+
+
+def row_of(record: BenchRecord, name: str) -> BenchRow:
+    """The first of a candidate."""
+    return next(row for row in record.rows if row.candidate == name)
 
 
 _versions = cache(installed_versions)

@@ -21,13 +21,14 @@ from bench_records import (
     changed,
     grid,
     measured,
+    row_of,
     use,
 )
 from problems import random_image
 
 from edgeconv.bench import measure, record, runner
 from edgeconv.bench.candidates import Bench
-from edgeconv.bench.grid import Case, CaseGrid, GridPart
+from edgeconv.bench.grid import Case
 from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.record import Train
 from edgeconv.bench.watch import Watch
@@ -40,19 +41,16 @@ from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.io.encoding import write_image
 
 
-def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:
-    return [row for row in result.rows if row.candidate == candidate]
-
-
 def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeypatch) -> None:
     result = measured(monkeypatch, WrongMethod("hasty", [1e-6]), TimedMethod("honest", [2e-3]))
-    for row in rows_of(result, "hasty"):
+    hasty, honest = ([row for row in result.rows if row.candidate == name] for name in ("hasty", "honest"))
+    for row in hasty:
         assert row.status == "wrong"
         assert "wrong samples" in row.reason
         assert row.check.unexplained_samples == 1
         assert row.check.max_abs_error == pytest.approx(1.0)
         assert (row.timings, row.metrics, row.lead_l2_state) == ({}, {}, None)
-    assert all(row.status == "measured" for row in rows_of(result, "honest"))
+    assert [row.status for row in honest] == ["measured"] * len(hasty) == ["measured"] * 2
     assert result.warnings[0] == "hasty on cpu gave a wrong result and got no time in 2 rows"
     jsonschema.validate(plain(result), schema("bench"))
 
@@ -87,7 +85,7 @@ def test_what_fails_or_cannot_run_gets_no_time_and_leaves_the_others_running(mon
 
 def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     result = measured(monkeypatch, TimedMethod("honest", [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]))
-    row = rows_of(result, "honest")[0]
+    row = row_of(result, "honest")
     assert (set(row.timings), row.lead_l2_state) == ({"cold", "warm"}, "warm"), "a processor's own"
     series = row.timings["warm"]
     assert series.samples_seconds == [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]
@@ -191,8 +189,8 @@ def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
         return ready
 
     monkeypatch.setattr(TimedMethod, "prepare", strict)
-    halves = CaseGrid("test", "made up", (GridPart(sizes=(64,), strides=(1,), devices=("cpu",), dtypes=("float16",)),))
-    assert rows_of(runner.run(runner.BenchRun(halves, FEW)), "rounded")[0].status == "measured"
+    halves = grid(64, dtypes=("float16",))
+    assert row_of(runner.run(runner.BenchRun(halves, FEW)), "rounded").status == "measured"
 
 
 def reading(mhz: int, mask: int = 0) -> GpuReading:
@@ -203,7 +201,7 @@ def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     monkeypatch.setattr(runner, "Watch", lambda device: Watch(device, lambda: reading(990, 0x04), lambda: None))
     result = runner.run(runner.BenchRun(grid(8), FEW))
-    assert rows_of(result, "honest")[0].machine.flags == ["throttled: software power cap"]
+    assert row_of(result, "honest").machine.flags == ["throttled: software power cap"]
     assert "flagged in 2 rows: throttled" in result.warnings
 
 
@@ -223,9 +221,9 @@ def test_a_picture_becomes_the_type_size_and_channels_of_the_work() -> None:
 
 def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:
     monkeypatch.setattr(runner, "measure_case", lambda *_: pytest.fail("a case was measured"))
-    part = GridPart((16,), (1,), ("uint8",), ("sobel", "bank-c3-k4"), ("each",), ("sliding",), (), ("cpu",))
+    asked = grid(16, filters=("sobel", "bank-c3-k4"), channels=("each",), methods=("sliding",))
     with pytest.raises(UsageError, match="needs --channels mix"):
-        runner.run(runner.BenchRun(CaseGrid("x", "", (part,))))
+        runner.run(runner.BenchRun(asked))
 
 
 @pytest.mark.parametrize(

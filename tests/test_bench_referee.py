@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import FEW, FakeDevice, TimedMethod, Trick, Trickster, measured, use
+from bench_records import FEW, FakeDevice, TimedMethod, Trick, Trickster, grid, measured, row_of, use
 
 from edgeconv.bench import referee, runner
 from edgeconv.bench.candidates import Bench, Ready, share
-from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.referee import draw_patch
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
@@ -37,10 +35,6 @@ class PeerOfOnePicture(TimedMethod):
         if self.known is None or self.known.shape != bench.image_host.shape:
             self.known = bench.image_host
         return super().prepare(replace(bench, image_host=self.known))
-
-
-def row_of(record: BenchRecord, name: str) -> BenchRow:
-    return next(row for row in record.rows if row.candidate == name)
 
 
 def test_a_peer_that_knows_one_picture_loses_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +118,7 @@ def test_what_is_not_right_each_time_gets_no_time(monkeypatch, trick: Trick, fau
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
     monkeypatch.setattr(referee.time, "sleep", lambda seconds: [late.pop()() for _ in late[:]])
     use(monkeypatch, TimedMethod("honest", [2e-3]), Trickster("cheat", [1.5e-3], trick), TimedMethod("last", [2e-3]))
-    part = GridPart(sizes=(8,), dtypes=(dtype,), filters=("laplacian8",), devices=("cpu",))
-    record = runner.run(runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW))
+    record = runner.run(runner.BenchRun(grid(8, dtypes=(dtype,), filters=("laplacian8",)), FEW))
     row = row_of(record, "cheat")
     assert (row.status, row.fault, row.timings) == ("disqualified" if fault else "wrong", fault, {}), row.reason
     assert {row_of(record, name).status for name in ("honest", "last")} == {"measured"}
@@ -170,8 +163,7 @@ def test_a_floor_that_was_disturbed_is_taken_again(monkeypatch: pytest.MonkeyPat
 def test_rows_under_zeros_need_not_be_read(monkeypatch, filter: str, stride: int, has_floor: bool) -> None:
     """Then no time is impossible: those of the copy are of the whole picture."""
     use(monkeypatch, TimedMethod("fast", [0.1e-3]))
-    part = GridPart(sizes=(8,), strides=(stride,), filters=(filter,), devices=("cpu",))
-    row = row_of(runner.run(runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW)), "fast")
+    row = row_of(runner.run(runner.BenchRun(grid(8, strides=(stride,), filters=(filter,)), FEW)), "fast")
     assert row.status == ("disqualified" if has_floor else "measured")
 
 
@@ -191,10 +183,8 @@ def test_honest_methods_are_accepted_at_every_shape(
     """Sides below a window, strides above it, both ways to sum; the times are made up."""
     methods = [TimedMethod(name, [2e-3], name) for name in ("reference", "opencv", "sliding", "im2col")]
     use(monkeypatch, *methods)
-    part = GridPart(
-        sizes=(size,), strides=(stride,), dtypes=(dtype,), filters=("sobel",), channels=(channels,), devices=("cpu",)
-    )
-    record = runner.run(runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW))
+    cases = grid(size, strides=(stride,), dtypes=(dtype,), filters=("sobel",), channels=(channels,))
+    record = runner.run(runner.BenchRun(cases, FEW))
     assert {(row.status, row.reason) for row in record.rows} == {("measured", None)}
     assert len(record.rows) == len(methods) + 1
 
@@ -215,8 +205,7 @@ def test_a_patch_is_the_output_of_its_part_of_the_picture(sides: tuple[int, int]
 def test_a_picture_of_one_row_is_checked_again_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though it has more samples than the check takes."""
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    grid = CaseGrid("test", "made up", (GridPart(sizes=(3,), strides=(3,), devices=("cpu",)),))
-    record = runner.run(runner.BenchRun(grid, replace(FEW, check_samples=1)))
+    record = runner.run(runner.BenchRun(grid(3, strides=(3,)), replace(FEW, check_samples=1)))
     assert row_of(record, "honest").status == "measured"
 
 
@@ -244,8 +233,7 @@ def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: boo
     monkeypatch.setattr(FakeDevice, "free_bytes", lambda self: 1 if is_short else None)
     path = tmp_path / "p.npy"
     np.save(path, np.random.default_rng(4).random((40, 30, 3), np.float32))
-    part = GridPart(sizes=(40,), strides=(1,), devices=("cpu",))
-    plan = runner.BenchRun(CaseGrid("test", "made up", (part,)), FEW, pictures=(str(path),) if of_file else ())
+    plan = runner.BenchRun(grid(40), FEW, pictures=(str(path),) if of_file else ())
     assert row_of(runner.run(plan), "witness").status == "measured"
     (first_place, checked, _), *later = shown
     assert len({place for place, _, _ in shown}) == (1 if is_short else 2)
