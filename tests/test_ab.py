@@ -136,16 +136,16 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
         "    made.output_shape, made.output_dtype = shape, dtype\n    return made\n\n"
         "def convolve(image, **words): return image\n"
     )
-    told: list[tuple[int, str]] = []
+    told: list[tuple[int, int, str]] = []
     with side_of(str(PROJECT)) as a, side_of(str(other.parent)) as b:
-        record = compare_sides(a, b, chosen(rows, None), 0.0, told=lambda *words: told.append(words))
+        record = compare_sides(a, b, chosen(rows, None), 0.0, progress=lambda *words: told.append(words))
     by_title = {row.title: row for row in record.rows}
     assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
     assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
     measured = [row for row in record.rows if row.cannot is None]
     assert [(len(row.a_seconds), len(row.b_seconds)) for row in measured] == [(1, 1)] * 8
     assert all(len(row.a_seconds[0]) == len(row.b_seconds[0]) >= 10 for row in measured), "turns of one pair"
-    assert told[-1] == (13, "pair 1"), "the time was up from the beginning"
+    assert told[-1] == (13, 13, "pair 1"), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
 
 

@@ -189,12 +189,12 @@ def compare_sides(
     *,
     exactly: int | None = None,
     planted: float = 0.0,
-    told: Callable[[int, str], None] = lambda settled, note: None,
+    progress: Callable[[int, int, str], None] = lambda settled, total, note: None,
 ) -> AbRecord:
     """Pairs of processes until every row is settled, or the time is up and each row has one.
 
-    With `exactly` each row gets that many, however long that takes. B is made slower by `planted`. `told` hears how
-    many rows are settled, and which pair this is.
+    With `exactly` each row gets that many, however long that takes. B is made slower by `planted`. `progress` hears how
+    many rows are settled, of how many, and which pair this is.
     """
     rows = [AbRow(case.title, [], []) for case in cases]
     end = time.monotonic() + seconds
@@ -215,7 +215,7 @@ def compare_sides(
             for case, row in zip(cases, rows, strict=True):
                 if wants(row):
                     _measure_row(asks, case, row, planted, share)
-                    told(sum(not wants(each) for each in rows), f"pair {len(row.a_seconds)}")
+                    progress(sum(not wants(each) for each in rows), len(rows), f"pair {len(row.a_seconds)}")
     measured = {case.device for case, row in zip(cases, rows, strict=True) if row.cannot is None}
     machine = {device: get_device(device).describe() for device in sorted(measured)}
     return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=planted, rows=rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -146,11 +145,9 @@ def ab(
     cases = chosen(pairing.rows or GUARD, pairing.only)
     with Outputs([pairing.rows or GUARD], replacing.overwrite) as outputs:
         output = None if pairing.output is None else outputs.reserve(pairing.output)
+        asked: Any = {"exactly": pairing.pairs, "planted": planted}
         with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
-            told = partial(_told, line, len(cases))
-            record = compare_sides(
-                first, second, cases, pairing.time_limit, exactly=pairing.pairs, planted=planted, told=told
-            )
+            record = compare_sides(first, second, cases, pairing.time_limit, progress=line.update, **asked)
         if output is not None:
             outputs.add(output, to_json(record))
         outputs.put()
@@ -165,9 +162,9 @@ def gemm(ladder: GemmLadder, replacing: Replacing) -> int:
 
     From one thread per element to cuBLAS; ends with 1 where one is wrong.
     """
-    from edgeconv.bench.ladders.gemm import REALS
+    from edgeconv.bench.ladders import gemm as steps
 
-    return _climb("gemm", ladder, "--dtypes", ladder.dtypes, REALS, replacing)
+    return _climb(steps, ladder, "--dtypes", ladder.dtypes, steps.REALS, replacing)
 
 
 def conv(ladder: ConvLadder, replacing: Replacing) -> int:
@@ -175,19 +172,22 @@ def conv(ladder: ConvLadder, replacing: Replacing) -> int:
 
     From the textbook kernel to the method itself; ends with 1 where one is wrong.
     """
-    from edgeconv.bench.ladders.conv import STRIDES
+    from edgeconv.bench.ladders import conv as steps
 
-    return _climb("conv", ladder, "--strides", ladder.strides, STRIDES, replacing)
+    return _climb(steps, ladder, "--strides", ladder.strides, steps.STRIDES, replacing)
 
 
 def _climb(
-    name: str, ladder: GemmLadder | ConvLadder, flag: str, text: str, known: Iterable[Any], replacing: Replacing
+    steps: Any, ladder: GemmLadder | ConvLadder, flag: str, text: str, known: Iterable[Any], replacing: Replacing
 ) -> int:
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
-    from importlib import import_module
-
+    from edgeconv.bench.record import to_json
+    from edgeconv.bench.watch import Watch
+    from edgeconv.core.timing import Budget
     from edgeconv.errors import UnavailableError, UsageError
+    from edgeconv.export.rows import every_row
     from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+    from edgeconv.hardware.devices import get_device
     from edgeconv.io.outputs import Outputs
     from edgeconv.io.resize import parse_sizes
 
@@ -195,29 +195,16 @@ def _climb(
     words = [word.strip() for word in text.split(",")]
     if not set(words) <= set(of_word):
         raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
+    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
     with Outputs(overwrite=replacing.overwrite) as outputs:
         output = outputs.reserve(ladder.output)
-        reason = cuda_unavailable_reason()
-        if reason is not None:
-            raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
-        from edgeconv.bench.record import to_json
-        from edgeconv.bench.watch import Watch
-        from edgeconv.core.timing import Budget
-        from edgeconv.export.rows import every_row
-        from edgeconv.hardware.devices import get_device
-
-        steps = import_module(f"edgeconv.bench.ladders.{name}")
-        budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
+        if (reason := cuda_unavailable_reason()) is not None:
+            raise UnavailableError(f"'edgeconv {steps.KIND}' needs an NVIDIA GPU: {reason}.")
         with Progress("cases") as line:
-            device, watch = get_device("cuda"), Watch("cuda")
-            others, told = [of_word[word] for word in words], partial(_told, line, len(sizes) * len(words))
-            record = steps.measure(sizes, others, ladder.blocks, budget, device, watch, told)
+            device, others = get_device("cuda"), [of_word[word] for word in words]
+            record = steps.measure(sizes, others, ladder.blocks, budget, device, Watch("cuda"), line.update)
         outputs.add(output, to_json(record))
         outputs.put()
     _say_table(every_row(record))
     say(output)
     return EXIT_OK if all(row.right for row in record.rows) else EXIT_DIFFERENT
-
-
-def _told(line: Progress, total: int, done: int, note: str) -> None:
-    line.update(done, total, note)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -116,12 +117,12 @@ class LadderTable:
         budget: Budget,
         device: Device,
         watch: Watch,
-        progress: Callable[[int, str], None] = lambda done, note: None,
+        progress: Callable[[int, int, str], None] = lambda done, total, note: None,
     ) -> Any:
         """The record: a row per step, thread block, size, and each of `others`."""
-        roof, rows = device.roof(), []
-        for index, (other, size) in enumerate((other, size) for other in others for size in sizes):
-            progress(index, f"{size}, {other}")
+        roof, rows, cases = device.roof(), [], list(product(others, sizes))
+        for done, (other, size) in enumerate(cases):
+            progress(done, len(cases), f"{size}, {other}")
             timed = self._time(size, other, blocks, budget, device, watch)
             rows += [self.make_row(**fields_of(row), **self.beside(row, timed, other, roof)) for row in timed]
         machine = DeviceFacts(**device.describe())
