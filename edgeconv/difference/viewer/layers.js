@@ -1,4 +1,4 @@
-// Layers: a tile of a picture or of a map as a canvas.
+// Layers: a tile of a picture or of a map, ready to be drawn.
 
 const layer = (kind, picture) => ({ kind, picture });
 
@@ -14,7 +14,7 @@ async function paintTile({ kind, picture }, level, row, column) {
   surface.fillRect(0, 0, width, height); // until then it reads as transparent
   if (kind !== "heat") await paintView(surface, kind === "overlay" ? 0 : picture, level, row, column);
   if (kind !== "view") await paintMap(surface, kind, picture, level, row, column);
-  return surface.canvas;
+  return createImageBitmap(surface.canvas); // which may stay where it is drawn from, other than what is read
 }
 
 async function paintView(surface, picture, level, row, column) {
@@ -57,7 +57,7 @@ async function paintMap(surface, kind, picture, level, row, column) {
   surface.putImageData(image, 0, 0);
 }
 
-// The class of each pixel's largest difference, as tiles.py stores it for the smaller levels; null where all is the same.
+// The class of each pixel's largest difference, as tiles.py stores it for smaller levels; null where all is the same.
 async function tileClasses(picture, level, row, column) {
   if (level > 0) return inflate(blockId(picture, level, row, column, "k"));
   const [reference, other] = await Promise.all([0, picture].map((each) => tileValues(each, row, column)));

@@ -8,7 +8,7 @@ const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixel
 const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
 const FINGER_PIXELS = 24; // the same for a finger
 const RING_PIXELS = 9; // radius of the ring that is drawn around regions as small as this on the screen
-const CACHED_TILES = 600; // tiles of each kind that are held; about 150 MiB of canvases
+const CACHED_TILES = 600; // tiles of each kind that are held; about 150 MiB of bitmaps
 const BLINK_MILLISECONDS = 500;
 
 const MODES = [

@@ -20,7 +20,7 @@ class Cache {
 }
 
 let valueTiles = new Cache(); // one typed array a channel
-let drawnTiles = new Cache(); // canvases
+let drawnTiles = new Cache(); // bitmaps
 
 const levelSize = (level) => ({
   width: Math.ceil(state.set.width / 2 ** level),
@@ -94,7 +94,7 @@ function readsExactly() {
 const tileValues = (picture, row, column) =>
   valueTiles.get(blockId(picture, row, column), () => decodeValues(picture, row, column)).promise;
 
-// Of an input what is stored is the difference from the reference, byte by byte; of planes of a reference, from the row above.
+// Of an input the difference from the reference is stored, byte by byte; of planes of a reference, from the row above.
 async function decodeValues(picture, row, column) {
   const { channels, dtype } = state.set;
   const { width, height } = tileSize(0, row, column);
