@@ -8,7 +8,7 @@ from edgeconv.cli.printing import say
 def doctor() -> None:
     """Show what works on this machine, and why not.
 
-    Which methods run here, why the others do not, what auto takes by which profile, libraries and devices.
+    Which methods run here, why the others do not, what auto takes, libraries and devices.
     """
     from edgeconv.api import doctor as checkup
 

@@ -115,7 +115,7 @@ def _given(context: typer.Context) -> set[str]:
 def _argument(hint: Any) -> Any:
     (declared,) = (extra for extra in get_args(hint) if isinstance(extra, Positional))
     offers = declared.suggestions if declared.words else None
-    return typer.Argument(help=declared.help, metavar=declared.metavar, autocompletion=offers)
+    return typer.Argument(help=declared.help, autocompletion=offers)
 
 
 def _option(row: Option) -> inspect.Parameter:

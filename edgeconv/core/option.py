@@ -46,7 +46,6 @@ class Positional:
     """What a command says of a parameter without a flag: `Annotated[str, Positional("A picture.")]`."""
 
     help: str
-    metavar: str | None = None
     words: tuple[str, ...] = ()
     """What a shell offers in its place."""
 

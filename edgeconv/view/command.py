@@ -17,7 +17,7 @@ def view(
     method: MethodOptions,
     reading: Reading,
     given: Given,
-    pictures: Annotated[list[str] | None, Positional("Pictures to open; the first is shown.", "[IMAGE]...")] = None,
+    pictures: Annotated[list[str] | None, Positional("Pictures to open; the first is shown.")] = None,
 ) -> None:
     """Open a window with controls, edges and speed.
 
