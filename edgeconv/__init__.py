@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "FILTERS": "edgeconv.core.filters",
     "EdgeconvError": "edgeconv.errors",
-    "Options": "edgeconv.methods.base",
+    "Options": "edgeconv.methods.options",
     "ReadRules": "edgeconv.io.read_limits",
     "ConvolutionPlan": "edgeconv.api.plan",
     "canny": "edgeconv.api.convolve",
@@ -40,20 +40,7 @@ _HOMES = {
     "write_image": "edgeconv.io.encoding",
 }
 
-__all__ = [
-    "FILTERS",
-    "ConvolutionPlan",
-    "EdgeconvError",
-    "Options",
-    "ReadRules",
-    "__version__",
-    "canny",
-    "chain",
-    "convolve",
-    "plan",
-    "read_image",
-    "write_image",
-]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

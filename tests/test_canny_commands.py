@@ -103,14 +103,6 @@ def test_the_report_says_what_is_counted_and_gives_no_gflops(folder: Path) -> No
     assert "GFLOPS" not in " ".join(rows.values())
 
 
-def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder: Path) -> None:
-    words = ("run", "photo.png", "--filter", "canny", "--samples", 0, "-o", "edges.png")
-    assert edgeconv(*words, "--thresholds", "50,150").code == 0
-    assert edgeconv(*words, "--thresholds", "50,150").code == 0
-    again = edgeconv(*words, "--thresholds", "50,151")
-    assert (again.code, "other settings" in again.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("stages", "mode"),
     [("gaussian", None), ("sobel,direction", None), ("sobel", "abs"), ("gaussian5,scharr,thin", "raw")],

@@ -18,6 +18,7 @@ from meet import join, run_program
 from problems import random_image
 from selection import few_then_slow
 
+from edgeconv.api import doctor
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
 from edgeconv.io.encoding import write_image
@@ -199,16 +200,29 @@ def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, wor
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
 
 
-def test_a_closed_connection_is_no_closed_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edgeconv.api import doctor
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (
+            BrokenPipeError(32, "Broken pipe"),
+            2,
+            "should not have happened",
+        ),  # a connection
+        (MemoryError(), 5, "Out of memory: use a smaller picture, or lower --workspace-limit."),
+        (ValueError("a\nb"), 2, "should not have happened (ValueError: a b). Set EDGECONV_DEBUG=1"),
+    ],
+    ids=repr,
+)
+def test_an_error_that_no_command_expects_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, says: str
+) -> None:
+    def fail() -> str:
+        raise error
 
-    def break_connection() -> str:
-        raise BrokenPipeError(32, "Broken pipe")
-
-    monkeypatch.setattr(doctor, "text", break_connection)
+    monkeypatch.setattr(doctor, "text", fail)
     done = edgeconv("doctor")
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "should not have happened" in done.err
+    assert (done.code, len(done.error_lines)) == (code, 1)
+    assert says in done.err
 
 
 def test_edgeconv_in_a_process_of_its_own_and_here_say_the_same(folder: Path) -> None:

@@ -49,29 +49,6 @@ def bank(picture: np.ndarray, filters: Any = BANK, **rules: Any) -> np.ndarray:
     return found
 
 
-# --- as a new user would write it -------------------------------------------------------------------------------------
-
-
-def test_a_grey_picture_and_a_bank_need_nothing_else(folder: Path) -> None:
-    """By whatever method `auto` takes on this machine: the outputs are exact, so they are the oracle's."""
-    write_image(random_image(HEIGHT, WIDTH, "uint8", 7)[:, :, :1], "grey.png")
-    done = edgeconv("run", "grey.png", "--samples", "1")
-    assert (done.code, done.err) == (0, "")
-    (path,) = folder.glob("grey_laplacian8_*_s1.png")
-    assert np.array_equal(read_image(path).pixels, bank(read_image("grey.png").pixels, "laplacian8"))
-    done = edgeconv("run", "photo.png", "--filters", ",".join(BANK), "--samples", "1")
-    assert (done.code, done.err) == (0, "")
-    expected = bank(read_image("photo.png").pixels)
-    for number, name in enumerate(BANK):
-        (path,) = folder.glob(f"photo_{name}_*_s1.png")
-        assert np.array_equal(read_image(path).pixels[:, :, 0], expected[:, :, number])
-    done = edgeconv("compare", "grey.png", "--json")
-    assert (done.code, done.err) == (0, "")
-    found = json.loads(done.text)
-    assert len(found["methods"]) > 1
-    assert found["input"]["channels"] == 1
-
-
 # --- grey -----------------------------------------------------------------------------------------------------------
 
 
@@ -183,9 +160,6 @@ def test_a_kernel_of_256_filters_says_its_largest_bound(folder: Path) -> None:
     done = run("photo.png", "--kernel-file", "many.npy", "-o", "c/")
     assert "256 files: c/photo_k000_reference_s1.png" in done.text
     assert len(there(folder / "c")) == 257
-
-
-# --- what is kept ---------------------------------------------------------------------------------------------------
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

@@ -93,6 +93,14 @@ FOREIGN = ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}
     [
         ((), nothing, ("a.png", "--stride", 2), "holds a result with other settings"),
         ((), nothing, ("a.png", "--border", "reflect"), "holds a result with other settings"),
+        (("-t", 40), nothing, ("a.png", "-t", 41), "holds a result with other settings"),
+        (("-t", 40), nothing, ("a.png",), "holds a result with other settings"),
+        (
+            ("--filter", "canny", "--thresholds", "50,150"),
+            nothing,
+            ("a.png", "--filter", "canny", "--thresholds", "50,151"),
+            "holds a result with other settings",
+        ),
         ((), nothing, ("x/a.png",), "holds the result of another picture, a.png"),
         (
             (),

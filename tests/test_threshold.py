@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tifffile
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
@@ -210,16 +209,6 @@ def test_an_output_without_a_threshold_is_described_as_ever(folder: Path) -> Non
     assert record["timing"]["leaves_out"] is None
 
 
-def test_another_threshold_is_another_result(folder: Path) -> None:
-    words = ("run", "photo.png", "-m", "opencv", "-o", "mask.png", "-t")
-    assert edgeconv(*words, 40, cwd=folder).code == 0
-    assert edgeconv(*words, "40.0", cwd=folder).code == 0, "the same settings"
-    refused = edgeconv(*words, 41, cwd=folder)
-    assert refused.code == 2
-    assert "other settings" in refused.err
-    assert edgeconv("run", "photo.png", "-m", "opencv", "-o", "mask.png", cwd=folder).code == 2
-
-
 def test_a_batch_with_another_threshold_is_other_work(folder: Path) -> None:
     common = ("batch", "photo.png", "deep.png", "-o", "out", "-m", "opencv", "--name", "{stem}{ext}", "--json")
     assert edgeconv(*common, "-t", 40, cwd=folder).code == 0
@@ -240,27 +229,6 @@ def test_a_batch_fails_the_picture_whose_type_a_threshold_is_beyond(folder: Path
     assert done.code == 1
     assert "300 is above 255" in done.err
     assert [path.name for path in (folder / "out").glob("*.png")] == ["deep_laplacian8_t300_sliding_s1.png"]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "mode", "limit"),
-    [("uint8", "abs", 90), ("uint8", "normalize", 90), ("uint8", "raw", 90), ("float32", "normalize", 0.5)],
-)
-def test_tiles_give_the_mask_of_the_whole(tmp_path: Path, dtype: str, mode: str, limit: float) -> None:
-    tifffile.imwrite(tmp_path / "photo.tif", random_image(141, 103, dtype), photometric="rgb", tile=(48, 64))
-    common = ("run", "photo.tif", "-f", "sobel", "-m", "im2col", "--device", "cpu", "--output-mode", mode, "-t", limit)
-    assert edgeconv(*common, "-o", "whole.tif", cwd=tmp_path).code == 0
-    done = edgeconv(*common, "--tile", 32, "-o", "tiles.tif", "--json", cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
-    whole, tiles = (read_image(tmp_path / name).pixels for name in ("whole.tif", "tiles.tif"))
-    assert np.array_equal(whole, tiles)
-    assert sorted(np.unique(whole).tolist()) == [0, WHITE[whole.dtype.name]]
-    record = json.loads(done.text)
-    Draft202012Validator(schema("run")).validate(record)
-    assert record["check"]["passed"]
-    assert record["phases_seconds"]["threshold"] > 0
-    assert record["timing"]["leaves_out"] == ("normalize and threshold" if mode == "normalize" else "threshold")
-    assert (record["speed"] is None) == (mode == "normalize")
 
 
 @pytest.mark.gpu

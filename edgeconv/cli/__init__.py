@@ -10,8 +10,7 @@ from edgeconv.cli.commands import COMMANDS
 from edgeconv.cli.ending import leave
 from edgeconv.cli.parser import SETTINGS, Commands, explained
 from edgeconv.cli.printing import say
-from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
-from edgeconv.hardware.cuda.probe import cuda_failure
+from edgeconv.errors import EXIT_OK, UsageError
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -48,19 +47,13 @@ def _run() -> int:
     arguments = sys.argv[1:] or ["--help"]
     try:
         return app(arguments, prog_name="edgeconv", standalone_mode=False) or EXIT_OK
-    except EdgeconvError:
-        raise
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # Typer takes any for a reader that has gone away
             raise error.__context__ from None
         raise
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except MemoryError:
-        raise MemoryLimitError("Out of memory: use a smaller picture, or lower --workspace-limit.") from None
     except Exception as error:
         if hasattr(error, "format_message"):
             raise UsageError(explained(error, arguments)) from None
-        if (failure := cuda_failure(error)) is not None:
-            raise failure from error
         raise

@@ -1,6 +1,7 @@
 """How the process ends: every error is one line and its exit code, whatever comes in between.
 
 an EdgeconvError           its message                            2 to 5
+memory, a GPU that fails   what to do about it                    5, 4
 a signal                   "stopped by SIGINT."                   128 and its number
 nobody reads any more      nothing: the shell's custom            141 (128 and the number of SIGPIPE)
 standard output is full    that it cannot be written              2
@@ -20,7 +21,15 @@ from typing import Any, NoReturn, TextIO
 
 from edgeconv.cli.printing import error_text
 from edgeconv.core.safe_text import visible_lines
-from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ImageWriteError, ReaderGoneError, one_line_with_class
+from edgeconv.errors import (
+    EXIT_SIGNAL_BASE,
+    EdgeconvError,
+    ImageWriteError,
+    MemoryLimitError,
+    ReaderGoneError,
+    one_line_with_class,
+)
+from edgeconv.hardware.cuda.probe import cuda_failure
 from edgeconv.signals import Received, SignalReceived, end_at_once, raise_on_signals
 
 DEBUG = "EDGECONV_DEBUG"
@@ -95,6 +104,10 @@ def _code_of(error: BaseException) -> int:
     """Say what was the matter, where there is anything to say; the exit code."""
     if isinstance(error, ReaderGoneError):
         return error.exit_code
+    if isinstance(error, MemoryError):
+        error = MemoryLimitError("Out of memory: use a smaller picture, or lower --workspace-limit.")
+    elif (failure := cuda_failure(error)) is not None:
+        error = failure
     if isinstance(error, EdgeconvError):
         return _say(str(error), error.exit_code)
     if isinstance(error, KeyboardInterrupt):

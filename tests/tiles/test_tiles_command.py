@@ -84,7 +84,7 @@ CASES = [
     *(("--output-mode", mode, source) for source, mode in product(
         ["photo.tif", "deep.tif", "field.tif", "grey.tif"], ["abs", "clip", "normalize", "raw"]
     )),
-    ("--threshold", "90", "photo.tif"),
+    *(("--threshold", "90", "--output-mode", mode, "photo.tif") for mode in ("abs", "normalize", "raw")),
     ("--rgb", "grey.tif"),
     *((*words.split(), "photo.tif") for words in (
         "--chain gaussian,sobel,thin", "--chain gaussian5,sobel --output-mode raw", "--chain sobel,thin --threshold 90",
@@ -109,6 +109,9 @@ def test_every_mode_type_and_chain_is_that_of_the_whole_picture(folder: Path, wo
     record = checked((folder / "tiles.json").read_text())
     assert record["check"]["passed"]
     assert (record["speed"] is None) == ("--chain" in words or "normalize" in words)
+    behind = [name for name, word in (("normalize", "normalize"), ("threshold", "--threshold")) if word in words]
+    assert record["timing"]["leaves_out"] == (" and ".join(behind) or None)
+    assert ("threshold" in record["phases_seconds"]) == ("--threshold" in words)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
