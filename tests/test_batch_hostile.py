@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from batch_folders import SUFFIX, contents, run_here, settings_for
 from command import edgeconv
+from picture_files import resize_file
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -24,7 +25,6 @@ from edgeconv.difference import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
 from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.encoding import write_image
-from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture
 

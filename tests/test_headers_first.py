@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damaged import AVIF, JPEG, JPEG_2000
-from picture_files import Piped, noisy, png_head, saved, tiff
+from picture_files import Piped, noisy, png_head, resize_file, saved, tiff
 
 from edgeconv.batch.stores import store_of
 from edgeconv.core.request import make_request
@@ -24,7 +24,6 @@ from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats import FORMATS, format_of
 from edgeconv.io.reading import longest_side, read_image, read_pages
-from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture
 

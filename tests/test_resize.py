@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import PROJECT, edgeconv, script
-from picture_files import noisy, smooth_image
+from picture_files import noisy, resize_file, smooth_image
 from problems import random_image
 
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
-from edgeconv.io.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize, resize_file
+from edgeconv.io.resize import find_pictures, parse_sizes, resize
 
 
 def names(folder: Path) -> list[str]:
@@ -29,7 +29,7 @@ def names(folder: Path) -> list[str]:
         ("128:1024", (128, 256, 512, 1024)),
         ("100:300", (100, 200)),
         ("64:128,128,32", (64, 128, 32)),
-        (DEFAULT_SIZES, (128, 256, 512, 1024, 2048, 4096)),
+        ("128:4096", (128, 256, 512, 1024, 2048, 4096)),
     ],
 )
 def test_sizes(text: str, sizes: tuple[int, ...]) -> None:

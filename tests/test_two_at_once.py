@@ -18,6 +18,7 @@ import typer
 from batch_folders import RULES, SUFFIX, contents, run_here
 from command import edgeconv
 from meet import Meeting, wait_until
+from picture_files import resize_file
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -225,7 +226,7 @@ def test_two_resizes_into_one_folder(
 ) -> None:
     meeting(monkeypatch, resize, "encode_image", 2)
     sources = (one, one if same else other)
-    ended = at_once(*(partial(resize.resize_file, photos / "00.png", (3,), folder=out) for photos in sources))
+    ended = at_once(*(partial(resize_file, photos / "00.png", (3,), folder=out) for photos in sources))
     assert {type(end) for end in ended} == {resize.Resized} | (set() if same else {ImageWriteError})
     winner = sources[0 if isinstance(ended[0], resize.Resized) else 1]
     expected = resize.resize(read_image(winner / "00.png").pixels, 3)

@@ -26,8 +26,6 @@ from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import MAX_SIDE, Picture, longest_side, read_image
 
-DEFAULT_SIZES = "128:4096"
-
 _SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
 """What `resize_files` may have named. `IMG_0001` is not: sizes have no leading zeros."""
 
@@ -129,14 +127,6 @@ def resize_files(
             except EdgeconvError as error:
                 outputs.discard()
                 yield source, error
-
-
-def resize_file(source: Path, sizes: Iterable[int], **options: Any) -> Resized:
-    """One picture by `resize_files`. Raises ImageReadError, ImageWriteError, UsageError, MemoryLimitError."""
-    ((_, resized),) = resize_files([source], sizes, **options)
-    if isinstance(resized, EdgeconvError):
-        raise resized
-    return resized
 
 
 def _targets(
