@@ -36,7 +36,7 @@ from edgeconv.bench.ladders import conv
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.flat_rows import TILES as FLAT_TILES
-from edgeconv.methods.cuda.sliding_arithmetic import strips_of
+from edgeconv.methods.cuda.sliding_choice import choose_strips
 from edgeconv.methods.cuda.sliding_tiles import StripTile, tile_for
 from edgeconv.methods.options import Options
 
@@ -198,7 +198,7 @@ SUMS = (
 
 def tile_of_strips(problem: Problem) -> StripTile:
     """The tile of a problem that strips compute, where rows start on 16 bytes."""
-    strips = strips_of(problem)
+    strips = choose_strips(problem)
     assert strips is not None
     return tile_for(strips)
 
@@ -209,7 +209,7 @@ def place_of_window(problem: Problem, tile: StripTile) -> int:
     Of rows that start on 16 bytes; others have a lead of their own each. The tensor cores read single words.
     """
     lead = -(problem.padding * problem.in_channels * problem.dtype.itemsize) % 128
-    strips = strips_of(problem)
+    strips = choose_strips(problem)
     assert strips is not None
     if strips.sums == "mma":
         return lead % 4

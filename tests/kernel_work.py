@@ -26,7 +26,7 @@ from edgeconv.hardware.cuda.limits import ONE_WORD_EACH
 from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.flat_rows import FlatPlan, FlatTile, flat_filter
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
-from edgeconv.methods.cuda.sliding_arithmetic import strips_of
+from edgeconv.methods.cuda.sliding_choice import choose_strips
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.methods.options import Options
 
@@ -104,12 +104,12 @@ def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -
 
 def large_sliding(problem: Problem, options: Options) -> Plan:
     """What `sliding` prepares where the picture is large enough for strips, for any picture, as a maker."""
-    return plan_for_large(problem, strips_of(problem))
+    return plan_for_large(problem, choose_strips(problem))
 
 
 def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
     """The strips of `sliding`, cut in a given way, as a maker."""
-    found = strips_of(problem)
+    found = choose_strips(problem)
     assert found is not None, "it is not for strips"
     return StripPlan(problem, strips=found, tile=tile)
 
@@ -118,7 +118,7 @@ def flat_rows(problem: Problem, options: Options, tile: FlatTile) -> Plan:
     """The flat rows of `sliding`, shared out in a given way, as a maker."""
     found = flat_filter(problem)
     assert found is not None, "it is not flat rows"
-    return FlatPlan(problem, filter=found, elsewhere=lambda: plan_for_large(problem, strips_of(problem)), tile=tile)
+    return FlatPlan(problem, filter=found, elsewhere=lambda: plan_for_large(problem, choose_strips(problem)), tile=tile)
 
 
 def make_plan(work: Work, problem: Problem) -> Plan:

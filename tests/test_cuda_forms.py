@@ -17,8 +17,7 @@ from problems import assert_right, run_on_gpu
 from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, named_filter
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods.cuda.flat_rows import FlatFilter, flat_filter
-from edgeconv.methods.cuda.sliding_arithmetic import strips_of
-from edgeconv.methods.cuda.sliding_forms import plane_filter
+from edgeconv.methods.cuda.sliding_choice import choose_strips, plane_form
 from edgeconv.methods.options import Options
 
 WHITE = 255
@@ -45,7 +44,7 @@ def test_which_form_a_problem_takes(
     name: str, channels: str, dtype: str, arithmetic: str | None, names: tuple[str, ...] | None
 ) -> None:
     problem = Case(name, channels, dtype, "abs").problem()
-    strips = strips_of(problem)
+    strips = choose_strips(problem)
     assert (None if strips is None else strips.sums) == arithmetic
     form = None if strips is None else strips.form
     assert (None if form is None else form.names) == names
@@ -53,18 +52,18 @@ def test_which_form_a_problem_takes(
 
 @pytest.mark.parametrize("change", [{"stride": 9}, {"dtype": "float64", "filter": "sobel"}], ids=str)
 def test_what_takes_no_form(change: dict[str, Any]) -> None:
-    strips = strips_of(replace(Case("kirsch", "each", "uint8", "abs"), **change).problem())
+    strips = choose_strips(replace(Case("kirsch", "each", "uint8", "abs"), **change).problem())
     assert strips is None or strips.form is None
 
 
 def test_one_output_that_differs_is_not_one_filter_for_every_plane() -> None:
     for channels in ("mix", "each"):
         problem = Case("sobel", channels, "uint16", "abs").problem()
-        assert plane_filter(problem) is not None
+        assert plane_form(problem) is not None
         weights = problem.weights.copy()
         weights[0, 2, 0, 0, 0] += 1
         other = make_problem((9, 9, 3), "uint16", WeightSet(weights, problem.groups, "magnitude"), output_mode="abs")
-        assert plane_filter(other) is None
+        assert plane_form(other) is None
 
 
 # --- halves -------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from edgeconv.methods.cuda import (
     kernel_args,
     libcudnn,
     sliding,
-    sliding_arithmetic,
+    sliding_choice,
     textbook,
 )
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType
@@ -243,7 +243,7 @@ def of_sum(total: int, dtype: str, directions: int = 1) -> Problem:
 
 
 def sums_of_strips(problem: Problem) -> str | None:
-    strips = sliding_arithmetic.strips_of(problem)
+    strips = sliding_choice.choose_strips(problem)
     return None if strips is None else strips.sums
 
 
@@ -331,8 +331,8 @@ def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(fa
     problem = make_problem((300, 500, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
     assert sums_of_strips(problem) == expected
     small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
-    strips = sliding_arithmetic.strips_of(small)
-    assert sliding_arithmetic.is_small(small, strips) == (expected == "fma"), "a tile stores other bytes than the whole"
+    strips = sliding_choice.choose_strips(small)
+    assert sliding_choice.is_small(small, strips) == (expected == "fma"), "a tile stores other bytes than the whole"
 
 
 def test_every_plan_is_of_its_problem() -> None:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from kernel_table import tile_of_strips
 
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.cuda.sliding_arithmetic import (
+from edgeconv.methods.cuda.sliding_choice import (
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
     SHORT_LARGEST,
+    choose_strips,
     has_short_sums,
-    strips_of,
 )
 from edgeconv.methods.cuda.sliding_tiles import strip_height, tile_for
 
@@ -61,7 +61,7 @@ def test_every_work_has_a_tile_of_whole_words(dtype):
     """And pairs of rows for the tensor cores."""
     for work in (*WORKS, *OTHERS):
         problem = work.problem()
-        strips = strips_of(problem)
+        strips = choose_strips(problem)
         if work.dtype != dtype or strips is None:
             continue
         tile = tile_for(strips)
@@ -94,8 +94,8 @@ def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, 
 def test_windows_far_apart_are_not_for_strips(dtype):
     last = LARGEST_STRIP_STRIDE
     near, apart = (Case(RANDOM, "mix", dtype, "raw", stride=stride).problem() for stride in (last, last + 1))
-    assert strips_of(near) is not None
-    assert strips_of(apart) is None
+    assert choose_strips(near) is not None
+    assert choose_strips(apart) is None
 
 
 def test_short_sums_are_those_whose_squares_stay_whole_floats():

@@ -17,7 +17,7 @@ from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, WeightSet, custom_
 from edgeconv.core.lowering import ROOT_OPERATIONS, lower, operation_bytes_per_pixel
 from edgeconv.core.problem import make_problem
 from edgeconv.methods import require
-from edgeconv.methods.cuda.sliding_arithmetic import strips_of
+from edgeconv.methods.cuda.sliding_choice import choose_strips
 from edgeconv.methods.options import Options
 
 SLIDING, IM2COL = require("sliding", "cpu"), require("im2col", "cpu")
@@ -73,7 +73,7 @@ def test_every_form_stands_in_the_table_once_and_a_plan_explains_those_that_it_t
     assert len(set(names)) == len(names)
     rows = [(row, dtype) for row in ("sobel", "kirsch", "robinson") for dtype in ("uint8", "float32")]
     everything = {name for row, dtype in rows for c in CHANNELS for name in taken(row, c, dtype)}
-    on_a_gpu = strips_of(make_problem((8, 8, 3), "uint16", weight_set(named_filter("sobel"), "each")))
+    on_a_gpu = choose_strips(make_problem((8, 8, 3), "uint16", weight_set(named_filter("sobel"), "each")))
     assert on_a_gpu is not None
     assert on_a_gpu.form is not None
     assert everything | set(on_a_gpu.form.names) == set(names)

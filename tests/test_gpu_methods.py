@@ -31,7 +31,7 @@ from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.im2col import BAND_STEP, cublas_plan
 from edgeconv.methods.cuda.kernel_args import depth_of
 from edgeconv.methods.cuda.sliding import plan_for_large
-from edgeconv.methods.cuda.sliding_arithmetic import strips_of
+from edgeconv.methods.cuda.sliding_choice import choose_strips
 from edgeconv.methods.options import BLOCKS, MATHS, Gemm, Options
 
 pytestmark = pytest.mark.gpu
@@ -69,7 +69,7 @@ def in_bands(problem: Problem, options: Options) -> Plan:
 WAYS = {
     "sliding": Way("sliding"),
     "sliding of large pictures": Way(
-        "sliding", made=lambda problem, options: plan_for_large(problem, strips_of(problem))
+        "sliding", made=lambda problem, options: plan_for_large(problem, choose_strips(problem))
     ),
     **{f"textbook by {block}": Way("textbook", Options(block=block)) for block in BLOCKS},
     **{f"im2col by {gemm}": Way("im2col", Options(gemm=gemm)) for gemm in GEMMS},
@@ -155,7 +155,7 @@ def test_a_batch_in_one_launch_is_what_its_pictures_are_one_by_one(filters: int,
     assert batch.pictures == 3
     together = cupy.empty((3, *problem.output_shape), problem.output_dtype)
     batch.run(cupy.asarray(images), together)
-    alone = plan_for_large(problem, strips_of(problem))
+    alone = plan_for_large(problem, choose_strips(problem))
     for image, found in zip(images, together, strict=True):
         ran = run_on_gpu(alone, image, problem)
         assert_right(ran)

@@ -139,9 +139,9 @@ def _prepare(case: FuzzCase, problem: Problem) -> Plan:
     options = Options(**case.options)
     if case.method == "strips":
         from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan
-        from edgeconv.methods.cuda.sliding_arithmetic import strips_of
+        from edgeconv.methods.cuda.sliding_choice import choose_strips
 
-        strips = strips_of(problem)
+        strips = choose_strips(problem)
         return DirectPlan(problem) if strips is None else StripPlan(problem, strips=strips)
     return prepare(case.method, case.device, problem, options)  # type: ignore[arg-type]
 

@@ -13,10 +13,9 @@ products an instruction, or on the tensor cores; filters that are the same for e
 there are some to save; all else is FMA, in float32 or in float64 (exactness.py). Weights go in as kernel parameters, so
 that a new filter of the same structure compiles nothing.
 
-    sliding_arithmetic.py   which kernel and which arithmetic a problem takes, decided once for a plan
-    sliding_forms.py        which form, of those of core/forms.py
-    sliding_tiles.py        how strips are cut: a rule of a few tiles
-    sliding_packing.py      weights as the kernels take them
+    sliding_choice.py    which kernel, arithmetic and form of core/forms.py a problem takes, decided once for a plan
+    sliding_tiles.py     how strips are cut: a rule of a few tiles
+    sliding_packing.py   weights as the kernels take them
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ from edgeconv.methods.cuda.kernel_args import (
     picture_geometry,
     problem_defines,
 )
-from edgeconv.methods.cuda.sliding_arithmetic import ARITHMETIC_NAMES, Strips, is_small, overlaps, strips_of
 from edgeconv.methods.cuda.sliding_bank import BankPlan
+from edgeconv.methods.cuda.sliding_choice import ARITHMETIC_NAMES, Strips, choose_strips, is_small, overlaps
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
@@ -232,7 +231,7 @@ def plan_for(problem: Problem, pictures: int = 1) -> AddressPlan:
     """Flat rows where they do it, else the kernel for pictures of that size; a batch is never small."""
 
     def other() -> AddressPlan:
-        strips = strips_of(problem)
+        strips = choose_strips(problem)
         is_direct = pictures == 1 and is_small(problem, strips)
         return DirectPlan(problem) if is_direct else plan_for_large(problem, strips, pictures)
 

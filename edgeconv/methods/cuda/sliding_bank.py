@@ -1,7 +1,7 @@
 """CUDA `sliding` for filter banks: which shape of sliding_bank.cu suits a bank, its weights, and its plan.
 
 For windows that overlap or touch (strides 1 to 3), one or two directions, and sums in float32, of float64 pictures in
-float64. Which banks sliding.cu takes in one pass instead is said in sliding_arithmetic.py.
+float64. Which banks sliding.cu takes in one pass instead is said in sliding_choice.py.
 """
 
 from __future__ import annotations

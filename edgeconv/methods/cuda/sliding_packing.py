@@ -3,7 +3,7 @@
 fma     the weights themselves: (directions, out, in group, 3, 3) float32; fma64: float64
 dp4a    signed bytes, four to a 32-bit word, in each position within a word that a window can start at
 mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them, and a scale
-planes, planes64    one filter: sliding_forms.py
+planes, planes64    shares of the channels, and one filter or the two weights of its form
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP
-from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, Strips, scaled_halves, sum_scale
-from edgeconv.methods.cuda.sliding_forms import form_weights
+from edgeconv.methods.cuda.sliding_choice import MOST_KERNELS, StripArithmetic, Strips, scaled_halves, sum_scale
 from edgeconv.methods.cuda.sliding_tiles import LINE_BYTES
 
 MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
@@ -39,7 +38,7 @@ def packed_weights(strips: Strips, aligned: bool) -> NDArray[Any]:
     return _PACKERS[strips.sums](strips, aligned)
 
 
-def dp4a_weights(strips: Strips, aligned: bool = True) -> NDArray[np.int32]:
+def dp4a_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_sums.cuh under WHOLE_WEIGHTS: signed bytes, four to a word."""
     weights = strips.problem.weights.astype(np.int8)
     directions, out_channels, in_group = weights.shape[:3]
@@ -88,10 +87,18 @@ def mma_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
     return np.concatenate([held, np.array([scale, np.iinfo(np.uint8).max / scale], np.float32).view(np.int32)])
 
 
-def plane_weights(strips: Strips, aligned: bool = True) -> NDArray[np.uint32]:
-    """The struct `Weights` of sliding_forms.cuh."""
-    assert strips.form is not None
-    return form_weights(strips.form)
+def plane_weights(strips: Strips, aligned: bool) -> NDArray[np.uint32]:
+    """The struct `Weights` of sliding_forms.cuh, as 32-bit words."""
+    form = strips.form
+    assert form is not None
+    real = form.kernels.dtype
+    shares = (*form.shares, 0.0, 0.0, 0.0)[:RGB_CHANNELS]
+    pair = np.array((form.near, form.far), real)
+    kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), real)
+    kernels[: len(form.kernels)] = form.kernels
+    scaled = np.ldexp(np.array(shares, real), form.share_exponent)
+    floats = np.concatenate([scaled, pair]).view(np.uint32)
+    return np.concatenate([floats, kernels.reshape(-1).view(np.uint32)])
 
 
 _PACKERS: dict[StripArithmetic, Callable[[Strips, bool], NDArray[Any]]] = {

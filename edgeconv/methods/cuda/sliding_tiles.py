@@ -12,7 +12,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import round_up
-from edgeconv.methods.cuda.sliding_arithmetic import Strips
+from edgeconv.methods.cuda.sliding_choice import Strips
 
 LINE_BYTES = 128
 """A cache line: see sliding_rows.cuh."""

@@ -1,13 +1,17 @@
-"""Which kernel of CUDA `sliding` takes a problem, and how strips sum it: decided once for a plan (`strips_of`).
+"""Which kernel of CUDA `sliding` takes a problem, and how strips sum it: decided once for a plan (`choose_strips`).
 
     fma       float32 multiply-adds: everything that float32 holds
     fma64     the same in float64: float64 pictures, and sums that float32 does not hold (exactness.py)
     dp4a      exact integers, four products an instruction: 8-bit pictures with whole weights from -127 to 127
     mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
               float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
-    planes    one filter for every plane by a form of core/forms.py, float32 (sliding_forms.py): the largest of eight
-              directions, magnitudes of 16 bits, and channels that are added before they are filtered
+    planes    one filter for every plane by a form of core/forms.py, float32: the largest of eight directions,
+              magnitudes of 16 bits, and channels that are added before they are filtered
     planes64  the same in float64, of float64 pictures
+
+A plane is what a lane holds one sample of: a channel, the sum of a pixel's channels, or their luma. Float pictures take
+forms too: where a form's sums overflow, or an infinity less itself is no number, the output is not finite and is
+computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is decided here.
 
 The maximum of eight directions that are not one filter for every plane, or of whole numbers whose sums float32 does not
 hold, is not for strips: the direct kernel computes it.
@@ -15,7 +19,7 @@ hold, is not for strips: the direct kernel computes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -31,11 +35,14 @@ from edgeconv.core.exactness import (
     own_arithmetic,
     sums_for,
 )
-from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.filters import RGB_CHANNELS, Weights
+from edgeconv.core.forms import FormName, Ring, gradient
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import Problem
-from edgeconv.methods.cuda.sliding_forms import PlaneFilter, plane_filter
 
+FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
+"""The values of the macro FORM."""
 StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "planes64"]
 ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "fma": "float32 FMA",
@@ -66,6 +73,13 @@ MOST_STRIP_OUTPUTS = 8
 """Outputs whose sums of all rows under way a thread can hold; a bank of more, and some of so many, are for
 sliding_bank.cu."""
 
+LEAST_WEIGHT = 2.0**-30
+"""Of forms with shares: see `_keeps_scale`."""
+SHARE_EXPONENT = 126
+"""What shares are scaled by, as sliding_forms.cuh takes the bits of a whole number for a float."""
+MOST_KERNELS = 8
+"""Of a filter without a ring: compass directions."""
+
 DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
 """Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
 strides 1, 2."""
@@ -78,12 +92,50 @@ to float32 banks of 3 to 256 filters at strides 1 to 3."""
 
 
 @dataclass(frozen=True, eq=False)
+class PlaneForm:
+    """One filter for every plane, and by which form it is computed."""
+
+    form: FormMacro
+    shares: tuple[float, ...]
+    """Of each channel in the one plane; all 1 for their plain sum. Empty: the channels are the planes."""
+    kernels: Weights
+    """(directions, 3, 3) of taps; else empty."""
+    near: float
+    """Of a ring as in core.forms.Ring; of a gradient the weight beside the middle one."""
+    far: float
+    """Of a ring as in core.forms.Ring; of a gradient the middle weight."""
+    names: tuple[FormName, ...]
+    """The lines of the table in core/forms.py that are taken."""
+    by_size: bool = False
+    """Of the largest of several responses: whether their sizes are meant, each of which stands for two."""
+    share_exponent: int = SHARE_EXPONENT
+    """What shares are scaled by, as powers of two."""
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether the plane is a weighted sum of the channels, and not a plain one."""
+        return bool(set(self.shares) - {1.0})
+
+    @property
+    def macros(self) -> tuple[tuple[str, str | int], ...]:
+        """What sliding.cu is compiled with."""
+        of_sum = 0 if not self.shares else 2 if self.has_shares else 1
+        one_beside = self.form == "gradient" and self.near == 1
+        return (
+            ("FORM", self.form),
+            *((("CHANNEL_SUM", of_sum),) if of_sum else ()),
+            *((("ONE_BESIDE", 1),) if one_beside else ()),
+            *((("BY_SIZE", 1),) if self.by_size else ()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Strips:
     """How strips sum a problem."""
 
     problem: Problem
     sums: StripArithmetic
-    form: PlaneFilter | None
+    form: PlaneForm | None
     """The form that is taken; None where other arithmetic is as fast or faster."""
     whole_bytes: bool
     """Whether an 8-bit picture and its weights allow exact integer sums."""
@@ -119,7 +171,7 @@ class Strips:
         return flags if self.form is None else (*flags, *self.form.macros)
 
 
-def strips_of(problem: Problem) -> Strips | None:
+def choose_strips(problem: Problem) -> Strips | None:
     """How sliding.cu sums a problem; None where another kernel computes it.
 
     It takes windows that are not far apart, two directions or a ring, and few outputs.
@@ -189,7 +241,7 @@ def _has_half_weights(problem: Problem) -> bool:
     return kept and (problem.dtype == np.float16 or float(bound(problem, TWOFOLD_HALF).max()) <= MOST_LEVELS_OFF)
 
 
-def _sums(problem: Problem, form: PlaneFilter | None, whole_bytes: bool) -> StripArithmetic:
+def _sums(problem: Problem, form: PlaneForm | None, whole_bytes: bool) -> StripArithmetic:
     """The arithmetic of strips, with the form that they take."""
     if sums_for(problem) == "float64":
         return "fma64" if form is None else "planes64"
@@ -221,7 +273,7 @@ def _sums_as_wide_as_samples(problem: Problem) -> bool:
     return problem.dtype == np.float64 or sums_for(problem) == "float32"
 
 
-def _form_for(problem: Problem, whole_bytes: bool) -> PlaneFilter | None:
+def _form_for(problem: Problem, whole_bytes: bool) -> PlaneForm | None:
     """The form that strips take; None where other arithmetic is as fast or faster."""
     if not _sums_as_wide_as_samples(problem):
         return None
@@ -231,7 +283,70 @@ def _form_for(problem: Problem, whole_bytes: bool) -> PlaneFilter | None:
         return None
     if problem.dtype.kind == "f" and problem.combine != "maximum" and not _saves_of_floats(problem):
         return None
-    return plane_filter(problem)
+    return plane_form(problem)
+
+
+def plane_form(problem: Problem) -> PlaneForm | None:
+    """The problem as one filter for every plane, where it is that and a form is taken; else None."""
+    left, floats = lower(problem, recomputes=True, banks=False), problem.dtype.kind == "f"
+    if len(left.results) > 1 or not (left.flat or left.collapsed) or problem.output_channels > RGB_CHANNELS:
+        return None
+    if left.shares and not _keeps_scale(problem.weights):
+        return None
+    shares = left.shares or ((1.0,) * problem.in_channels if left.collapsed else ())
+    names = tuple(name for name in left.forms if name != "equal taps")  # which these kernels do not take
+    form: FormMacro = "taps"
+    kernels, near, far = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), problem.weights.dtype), 0.0, 0.0
+    (result,) = left.results
+    if isinstance(result, Ring):
+        form = "ring_of_differences" if result.of_differences else "ring_of_three"
+        near, far = result.near, result.far
+    else:
+        taps = left.kernels_of(result)[:, 0].astype(problem.weights.dtype)
+        pair = gradient(taps, left.roundings_left, inexact_samples=floats or bool(left.shares))
+        if pair is not None and problem.combine != "maximum":
+            form, (near, far), names = "gradient", pair, (*names, "gradient")
+            if left.shares and not floats:
+                shares, (near, far) = _shares_of_unit(problem.weights, shares, near, far)
+        elif 1 < len(taps) <= MOST_KERNELS if problem.combine == "maximum" else left.collapsed:
+            kernels = taps
+        else:
+            return None
+    found = PlaneForm(form, shares, kernels, near, far, names, left.by_size)
+    return _of_floats(found) if floats else found
+
+
+def _of_floats(form: PlaneForm) -> PlaneForm:
+    """The filter with shares that make its weights less than 1 in size.
+
+    The kernel then makes no larger what denormal numbers lose in the sum of the channels. Shares may overflow for that.
+    """
+    if not form.has_shares:
+        return form
+    largest = max(abs(form.near), abs(form.far), float(np.abs(form.kernels).max(initial=0)))
+    exponent = max(0, int(np.frexp(largest)[1]))
+    near, far = (float(np.ldexp(weight, -exponent)) for weight in (form.near, form.far))
+    kernels = np.ldexp(form.kernels, -exponent)
+    return replace(form, near=near, far=far, kernels=kernels, share_exponent=exponent)
+
+
+def _keeps_scale(weights: Weights) -> bool:
+    """Whether values times VALUE_SCALE of sliding_forms.cuh, and their squares, neither overflow nor vanish."""
+    sizes = np.abs(weights[weights != 0])
+    return bool(sizes.min() >= LEAST_WEIGHT and sizes.max() <= 1 / LEAST_WEIGHT)
+
+
+def _shares_of_unit(
+    weights: Weights, shares: tuple[float, ...], beside: float, middle: float
+) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """Shares that make the weight beside the middle one 1, where they give all weights exactly; else as they are."""
+    corners = weights[0, 0, :, 0, 2].astype(np.float64)
+    ratio = float(np.float32(middle / beside))
+    across = np.outer((1, ratio, 1), (-1, 0, 1))
+    exact = np.stack([across, across.T])[:, np.newaxis, np.newaxis] * corners[:, np.newaxis, np.newaxis]
+    if (exact == weights).all() and np.abs(corners).max() <= 1:
+        return tuple(map(float, corners)), (1.0, ratio)
+    return shares, (beside, middle)
 
 
 def _suits_bank(problem: Problem) -> bool:
