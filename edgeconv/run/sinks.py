@@ -1,4 +1,4 @@
-"""Outputs that are written in pieces, under a temporary name: a tiled TIFF, or an OME-Zarr. One table of kinds.
+"""Outputs that are written in pieces, under a temporary name: a tiled TIFF, or an OME-Zarr. One table of them.
 
 TIFF   deflated tiles, as they come; tifffile writes the directory first, with every tile left out, and where they came
        to lie is filled in at the end. Rectangles come in a fixed order, so the same job gives the same bytes. BigTIFF
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import product
@@ -57,6 +56,14 @@ class OutputShape:
 class Sink(ABC):
     """An output that takes rectangles in any order; it is complete after `finish`. All raise OSError."""
 
+    name: str
+    suffixes: tuple[str, ...]
+    """The first is that of an output which is not named."""
+    dtypes: tuple[str, ...]
+    """Sample types that it can hold without conversion."""
+    copies: int
+    """Copies of a rectangle in memory while it is written."""
+
     def __init__(self, path: Path, shape: OutputShape, piece: int) -> None:
         self.path, self.shape, self.piece = path, shape, piece
 
@@ -73,6 +80,9 @@ class Sink(ABC):
 
 class TiffSink(Sink):
     """See the module."""
+
+    name, suffixes, copies = "TIFF", (".tiff", ".tif"), 0
+    dtypes = ("uint8", "uint16", "float32", "float64")
 
     def __init__(self, path: Path, shape: OutputShape, piece: int) -> None:
         import tifffile
@@ -143,6 +153,9 @@ class TiffSink(Sink):
 class ZarrSink(Sink):
     """See the module. Zarr itself spreads the chunks of a rectangle over its threads."""
 
+    name, suffixes, copies = "Zarr", (".zarr",), 2
+    dtypes = ("uint8", "uint16", "float16", "float32", "float64")
+
     def __init__(self, path: Path, shape: OutputShape, piece: int) -> None:
         import zarr
 
@@ -165,34 +178,17 @@ class ZarrSink(Sink):
         self._array[:, rows, columns] = np.moveaxis(pixels, 2, 0)
 
 
-@dataclass(frozen=True)
-class SinkKind:
-    """One line of the table."""
-
-    name: str
-    suffixes: tuple[str, ...]
-    """The first is that of an output which is not named."""
-    dtypes: tuple[str, ...]
-    """Sample types that it can hold without conversion."""
-    copies: int
-    """Copies of a rectangle in memory while it is written."""
-    make: Callable[[Path, OutputShape, int], Sink]
+SINKS: tuple[type[Sink], ...] = (TiffSink, ZarrSink)
 
 
-KINDS = (
-    SinkKind("TIFF", (".tiff", ".tif"), ("uint8", "uint16", "float32", "float64"), 0, TiffSink),
-    SinkKind("Zarr", (".zarr",), ("uint8", "uint16", "float16", "float32", "float64"), 2, ZarrSink),
-)
-
-
-def kind_for(path: Path, dtype: str) -> SinkKind:
-    """The kind for the suffix of `path` and samples of `dtype`. Raises ImageWriteError."""
-    kind = next((kind for kind in KINDS if path.suffix.lower() in kind.suffixes), None)
-    able = [other.suffixes[0] for other in KINDS if dtype in other.dtypes]
-    if kind is None:
+def sink_for(path: Path, dtype: str) -> type[Sink]:
+    """The sink for the suffix of `path` and samples of `dtype`. Raises ImageWriteError."""
+    sink = next((sink for sink in SINKS if path.suffix.lower() in sink.suffixes), None)
+    able = [other.suffixes[0] for other in SINKS if dtype in other.dtypes]
+    if sink is None:
         raise ImageWriteError(
             f"{path}: '{path.suffix}' is not a format that can be written by tiles: use {' or '.join(able)}."
         )
-    if dtype not in kind.dtypes:
-        raise ImageWriteError(f"{path}: {kind.name} cannot hold {dtype} samples: use {' or '.join(able)}.")
-    return kind
+    if dtype not in sink.dtypes:
+        raise ImageWriteError(f"{path}: {sink.name} cannot hold {dtype} samples: use {' or '.join(able)}.")
+    return sink

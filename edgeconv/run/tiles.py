@@ -51,7 +51,7 @@ from edgeconv.run.job import Job
 from edgeconv.run.naming import output_path
 from edgeconv.run.ownership import Made, report_path, reserve
 from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, Tile, cut_chosen, cut_given, spans
-from edgeconv.run.sinks import OutputShape, kind_for
+from edgeconv.run.sinks import OutputShape, sink_for
 from edgeconv.run.sources import open_source
 from edgeconv.run.sources.base import Reader, TileSource, in_order
 from edgeconv.run.sources.zarr import is_zarr
@@ -137,7 +137,7 @@ def run_by_tiles(
         fits_tiff = source.format == "TIFF" and finished_dtype != np.float16
         target = output_path(job, choice.method, "tiff" if fits_tiff else "zarr", (".zarr",))
         assert target is not None  # standard output was refused
-        kind = kind_for(target, finished_dtype.name)
+        sink_type = sink_for(target, finished_dtype.name)
 
         stop = threading.Event()
         hashing = resources.enter_context(ThreadPoolExecutor(1))
@@ -160,7 +160,7 @@ def run_by_tiles(
             device=choice.device,
             threads=threads,
             resident_bytes=resident_bytes(),
-            copies=kind.copies,
+            copies=sink_type.copies,
         )
         limit = job.limit_bytes or (DEFAULT_LIMIT_BYTES if job.tile is None else None)
         cut = cut_given(demand, job.tile, limit) if job.tile else cut_chosen(demand, limit or DEFAULT_LIMIT_BYTES)
@@ -186,7 +186,7 @@ def run_by_tiles(
         shape = OutputShape(*problem.output_shape, dtype=finished_dtype, pictures=pictures)
         place = outputs.begin(target)
         with reporting_errors(target):
-            sink = kind.make(place, shape, cut.piece)
+            sink = sink_type(place, shape, cut.piece)
             resources.callback(sink.close)
             pass_permissions_on(target, place)
             found = _write_tiles(
