@@ -21,16 +21,16 @@ EXIT_DIFFERENT = 1
 EXIT_SIGNAL_BASE = 128
 
 
-LONGEST_WORDS = 200
+MAX_QUOTED_LETTERS = 200
 """Letters of another library's message that one of ours quotes."""
 
 
-def one_line(error: object, most: int = LONGEST_WORDS) -> str:
+def one_line(error: object, most: int = MAX_QUOTED_LETTERS) -> str:
     """What an error of another library says, on one line and shortened; its class where it says nothing."""
     return " ".join(str(error).split())[:most] or type(error).__name__
 
 
-def one_line_with_class(error: object, most: int = LONGEST_WORDS) -> str:
+def one_line_with_class(error: object, most: int = MAX_QUOTED_LETTERS) -> str:
     """The same after the name of its class: of errors that nobody expects, whose words may say little.
 
     Its notes follow, such as the package that it comes from.

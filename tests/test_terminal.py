@@ -18,7 +18,7 @@ from edgeconv.core.text_rows import TextRow, broken
 from edgeconv.io.encoding import write_image
 from edgeconv.io.files import read_text
 from edgeconv.io.reading import read_image
-from edgeconv.run.job import MOST_SAMPLING_SECONDS, sampling_seconds
+from edgeconv.run.job import MAX_SAMPLING_SECONDS, sampling_seconds
 
 ONCE = ("-m", "opencv", "--samples", 0)
 """What keeps a run short where its times are not looked at."""
@@ -102,7 +102,7 @@ def test_verbose_prints_the_whole_report(folder: Path) -> None:
 
 def test_timed_runs_take_no_more_than_half_of_what_the_picture_took() -> None:
     assert sampling_seconds(0.1) == 0.05
-    assert sampling_seconds(60.0) == MOST_SAMPLING_SECONDS
+    assert sampling_seconds(60.0) == MAX_SAMPLING_SECONDS
 
 
 def test_a_few_pictures_go_to_a_folder_and_one_that_fails_stops_no_other(folder: Path) -> None:

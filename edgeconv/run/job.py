@@ -11,14 +11,14 @@ from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.options import Options
 
-MOST_SAMPLING_SECONDS = 0.15
+MAX_SAMPLING_SECONDS = 0.15
 TILE_STEP = 16
 """Sides of a TIFF's tiles are multiples of it."""
 
 
 def sampling_seconds(job_seconds: float) -> float:
     """How long timed runs may take unless a user says so: with the roof and the check no longer than the job did."""
-    return min(MOST_SAMPLING_SECONDS, job_seconds / 2)
+    return min(MAX_SAMPLING_SECONDS, job_seconds / 2)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from edgeconv.io.files import STANDARD_STREAM, is_device, parse_json
 from edgeconv.io.outputs import Outputs
 from edgeconv.run.job import Job
 
-MOST_REPORT_BYTES = 2**26
+MAX_REPORT_BYTES = 2**26
 """Of a file that may be the report of an earlier run: thousands of times what one takes."""
 
 
@@ -130,7 +130,7 @@ def read_report(path: Path) -> Any:
     """
     try:
         with open_regular(path) as stream:
-            return parse_json(stream.read(MOST_REPORT_BYTES).decode("utf-8"))
+            return parse_json(stream.read(MAX_REPORT_BYTES).decode("utf-8"))
     except (RecursionError, ForeignFileError) as error:
         raise ValueError(str(error)) from None
 

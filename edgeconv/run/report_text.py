@@ -16,9 +16,9 @@ from edgeconv.run.report import InputPart, OutputPart, RunReport
 
 NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
 NOTHING_TO_CHECK = "nothing to check: every output reaches a pixel that is not a finite number"
-MOST_NAMES = 4
+MAX_NAMES = 4
 """Files of a bank that are named in a line."""
-MOST_BOUNDS = 6
+MAX_BOUNDS = 6
 """Output channels whose bounds are named in a line."""
 
 Measured = RunReport | RunFigures
@@ -93,7 +93,7 @@ def _files_text(result: OutputPart) -> str:
     names = [each.file for each in result.files]
     if not names:
         return result.file
-    shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "…", names[-1]]
+    shown = names if len(names) <= MAX_NAMES else [*names[: MAX_NAMES - 1], "…", names[-1]]
     return f"{len(names)} files: {', '.join(shown)}"
 
 
@@ -247,7 +247,7 @@ def exactness_text(check: Check, rounds: bool) -> str:
         return f"exact ({check.arithmetic}): every sample must be equal to the rounded oracle"
     bounds = [f"{bound:.2g}" if bound is not None else "none" for bound in check.bound_by_channel]
     of = f"of each output channel in this picture before it is stored ({check.arithmetic})"
-    if len(bounds) > MOST_BOUNDS:
+    if len(bounds) > MAX_BOUNDS:
         known = [bound for bound in check.bound_by_channel if bound is not None]
         largest = f"{max(known):.2g}" if len(known) == len(bounds) else "none"
         return f"largest error bound {of}: {largest}; all {len(bounds)} are in the report"
