@@ -193,6 +193,8 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("photo.tif", "--tile", 8192, "--memory-limit", "300MiB"), 0, ""),  # the picture is smaller than the tile
         (("photo.tif", "--tile", 64, "--max-pixels", "3071"), 2, "a tile of 3,072 pixels"),
         (("photo.tif", "--tile", 64, "--max-pixels", "3072"), 0, ""),
+        (("thin.tif", "--tile", 64, "--max-pixels", 4 * WIDTH - 1), 2, "a strip of 812 pixels"),
+        (("thin.tif", "--tile", 64, "--max-pixels", 4 * WIDTH), 0, ""),  # strips are read in groups
         (("field.tif", "--tile", 64, "--method", "opencv"), 2, "use --method sliding"),
         (("none.tif", "--tile", 64), 2, "there is no such file"),
         (("photo.bmp", "--tile", 64), 2, "convert it to TIFF, or leave the tile options out"),
@@ -204,6 +206,8 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words: tuple, code: int, says: str) -> None:
     (folder / "photo.bmp").write_bytes(saved(smooth_image(40, 60), "BMP"))
+    thin = random_image(HEIGHT, WIDTH, "uint8")
+    tifffile.imwrite(folder / "thin.tif", thin, photometric="rgb", rowsperstrip=4, compression="lzw")
     (folder / "kern.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]")
     for name in ("made.json", "photos.zarr"):
         (folder / name).mkdir()

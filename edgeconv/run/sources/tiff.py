@@ -119,10 +119,11 @@ class TiffSource(TileSource):
         self._apart = page.samplesperpixel > 1 and page.planarconfig == SEPARATE_PLANES
         self._palette = _palette(path, page) if photometric == PALETTE else None
         self._by_rows = _is_plain(page)
+        if page.is_tiled:
+            check_decoded(path, FORMAT, page.tilelength * page.tilewidth, rules, "a tile")
+        elif not self._by_rows:
+            check_decoded(path, FORMAT, min(page.rowsperstrip, self.height) * self.width, rules, "a strip")
         self.chunk = self._chunk()
-        rows, columns = self.chunk
-        if not self._by_rows:
-            check_decoded(path, FORMAT, rows * columns, rules, "a tile" if page.is_tiled else "a strip")
         left_out = self._count_left_out()
         notes = {
             FRAMES_NOTE: another,
