@@ -91,7 +91,7 @@ def a_row(name: str, digest: str = "y", **fields: Any) -> LedgerRow:
 @contextmanager
 def opened_ledger(folder: Path, share: tuple[int, int] = ALL) -> Iterator[ledger.Ledger]:
     """A ledger to append to, as a batch opens it."""
-    with closing(ledger.Ledger(ledger.file_of(str(folder), share), ledger.read(folder).rows)) as book:
+    with closing(ledger.Ledger(folder, share, ledger.read(folder).rows)) as book:
         yield book
         book.refuse_if_moved()
 

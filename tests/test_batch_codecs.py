@@ -5,6 +5,7 @@ What a GPU makes of it is in test_gpu_jpeg.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from picture_files import exif, png, saved, smooth_image
 
 from edgeconv.batch import codecs
 from edgeconv.batch.engines.cluster_worker import Terms, check, maker_here
+from edgeconv.batch.settings import Settings
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
@@ -64,54 +66,47 @@ class FakeGpu:
 
 
 @pytest.fixture
-def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> codecs.Codecs:
+def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
     monkeypatch.setattr(codecs, "the_gpu", FakeGpu)
-    return codecs.Codecs(settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu"))
+    return settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu")
 
 
-def test_the_gpu_decodes_jpeg_and_the_host_the_rest(by_gpu: codecs.Codecs) -> None:
-    picture = by_gpu.decode(saved(PIXELS, "JPEG", exif=exif(6)), "a.png")
-    assert (picture.pixels == 7).all()
-    assert picture.notes == ("orientation 6 applied", "the contents are JPEG, not PNG as the name says")
-    for data in (png(PIXELS), saved(PIXELS, "JPEG", "CMYK")):
-        picture, expected = by_gpu.decode(data, "b.jpg"), decode_image(data, "b.jpg")
-        assert np.array_equal(picture.pixels, expected.pixels)
-        assert picture.notes == expected.notes
+@pytest.mark.parametrize(
+    ("data", "on_gpu", "notes"),
+    [
+        (saved(PIXELS, "JPEG", exif=exif(6)), True, ("orientation 6 applied",)),
+        (saved(PIXELS, "JPEG", "L"), True, ()),
+        (saved(PIXELS, "JPEG", "CMYK"), False, ()),
+        (saved(PIXELS[:, :7], "JPEG"), False, ("JPEG decoded by the host, not by the GPU",)),
+        (png(PIXELS), False, ()),
+    ],
+    ids=["turned", "grey", "CMYK", "refused by the GPU", "PNG"],
+)
+def test_the_gpu_decodes_jpeg_and_the_host_the_rest(
+    by_gpu: Settings, data: bytes, on_gpu: bool, notes: tuple[str, ...]
+) -> None:
+    """What the GPU refuses is said. It decodes all JPEG to three channels; only --rgb leaves those of grey."""
+    for settings in (by_gpu, replace(by_gpu, rules=ReadRules(rgb=True))):
+        picture, expected = codecs.decode(data, "a.jpg", settings), decode_image(data, "a.jpg", settings.rules)
+        pixels = np.full_like(expected.pixels, 7) if on_gpu else expected.pixels
+        assert np.array_equal(picture.pixels, pixels)
+        assert set(picture.notes) == {*expected.notes, *notes}
 
 
-def test_grey_from_the_gpu_is_one_channel(by_gpu: codecs.Codecs, tmp_path: Path) -> None:
-    """It decodes all JPEG to three; --rgb leaves them."""
-    data = saved(PIXELS, "JPEG", "L")
-    assert by_gpu.decode(data, "a.jpg").pixels.shape == (40, 56, 1)
-    settings = settings_for(tmp_path, format="jpg", jpeg_codec="gpu", rules=ReadRules(rgb=True))
-    assert codecs.Codecs(settings).decode(data, "a.jpg").pixels.shape == (40, 56, 3)
-
-
-def test_what_the_gpu_refuses_is_the_hosts_and_that_is_said(by_gpu: codecs.Codecs) -> None:
-    data = saved(PIXELS[:, :7], "JPEG")
-    picture, expected = by_gpu.decode(data, "a.jpg"), decode_image(data, "a.jpg")
-    assert np.array_equal(picture.pixels, expected.pixels)
-    assert picture.notes == (*expected.notes, "JPEG decoded by the host, not by the GPU")
-
-
-def test_a_file_is_looked_through_before_the_gpu_gets_it(by_gpu: codecs.Codecs) -> None:
+def test_a_file_is_looked_through_before_the_gpu_gets_it(by_gpu: Settings) -> None:
     with pytest.raises(ImageReadError, match="cut short"):
-        by_gpu.decode(saved(PIXELS, "JPEG")[:-40], "a.jpg")
+        codecs.decode(saved(PIXELS, "JPEG")[:-40], "a.jpg", by_gpu)
 
 
-def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: codecs.Codecs, tmp_path: Path) -> None:
-    assert by_gpu.encode(PIXELS, "a.jpg") == b"(40, 56, 3) at 50"
-    assert bytes(by_gpu.encode(PIXELS[..., :1], "a.jpg")).startswith(jpeg.SIGNATURE)
-    assert not by_gpu.encodes_on_gpu((70_000, 8, 3), np.dtype("uint8"))
-    assert not by_gpu.encodes_on_gpu((8, 8, 3), np.dtype("uint16"))
-    for others in ({"format": "png"}, {"format": None}, {"format": "jpg", "jpeg_codec": "host"}):
-        settings = settings_for(tmp_path, **{"jpeg_codec": "gpu", **others})
-        assert not codecs.Codecs(settings).encodes_on_gpu((8, 8, 3), np.dtype("uint8"))
-
-
-def test_what_the_gpu_cannot_encode_is_an_error_of_that_picture(by_gpu: codecs.Codecs) -> None:
+def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: Settings) -> None:
+    assert codecs.encode(PIXELS, "a.jpg", by_gpu) == b"(40, 56, 3) at 50"
+    assert bytes(codecs.encode(PIXELS[..., :1], "a.jpg", by_gpu)).startswith(jpeg.SIGNATURE)
+    assert not codecs.encodes_on_gpu((70_000, 8, 3), np.dtype("uint8"), by_gpu)
+    assert not codecs.encodes_on_gpu((8, 8, 3), np.dtype("uint16"), by_gpu)
+    for others in ({"format": "png"}, {"format": None}, {"jpeg_codec": "host"}):
+        assert not codecs.encodes_on_gpu((8, 8, 3), np.dtype("uint8"), replace(by_gpu, **others))
     with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded on the GPU \(no room\)"):
-        by_gpu.encode(np.zeros_like(PIXELS), "a.jpg")
+        codecs.encode(np.zeros_like(PIXELS), "a.jpg", by_gpu)
 
 
 def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:

@@ -40,46 +40,39 @@ def require_jpeg_codec(settings: Settings, device: str, why: str) -> None:
         )
 
 
-class Codecs:
-    """For any number of threads at once."""
+def decode(data: bytes, name: str, settings: Settings) -> Picture:
+    """A picture from a file's bytes, with its pixels on the GPU if it was decoded there. Raises ImageReadError."""
+    if settings.jpeg_codec == "host":
+        return decode_image(data, name, settings.rules)
+    refused = False
 
-    def __init__(self, settings: Settings) -> None:
-        """`settings.options.threads` is how many threads may encode one picture."""
-        self._settings = settings
+    def by_gpu(data: bytes, header: Header) -> Any:
+        nonlocal refused
+        pixels = the_gpu().decode(data, header)
+        refused = pixels is None and header.gpu_jpeg
+        return pixels
 
-    def decode(self, data: bytes, name: str) -> Picture:
-        """A picture from a file's bytes, with its pixels on the GPU if it was decoded there. Raises ImageReadError."""
-        rules = self._settings.rules
-        if self._settings.jpeg_codec == "host":
-            return decode_image(data, name, rules)
-        refused = False
+    picture = decode_image(data, name, settings.rules, decoder=by_gpu)
+    return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
 
-        def by_gpu(data: bytes, header: Header) -> Any:
-            nonlocal refused
-            pixels = the_gpu().decode(data, header)
-            refused = pixels is None and header.gpu_jpeg
-            return pixels
 
-        picture = decode_image(data, name, rules, decoder=by_gpu)
-        return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
+def encodes_on_gpu(shape: tuple[int, ...], dtype: Any, settings: Settings) -> bool:
+    """Whether `encode` takes an output of this shape from GPU memory."""
+    entry: Format | None = WRITTEN.get(f".{settings.format}")
+    if settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
+        return False
+    return dtype.name in entry.writes and shape[2:] == (RGB_CHANNELS,) and max(shape[:2]) <= entry.max_side
 
-    def encodes_on_gpu(self, shape: tuple[int, ...], dtype: Any) -> bool:
-        """Whether `encode` takes an output of this shape from GPU memory."""
-        entry: Format | None = WRITTEN.get(f".{self._settings.format}")
-        if self._settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
-            return False
-        return dtype.name in entry.writes and shape[2:] == (RGB_CHANNELS,) and max(shape[:2]) <= entry.max_side
 
-    def encode(self, output: Any, target: str) -> bytes | memoryview:
-        """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
-        settings = self._settings
-        chosen = settings.request.filter
-        if chosen.labels:
-            return encode_bank(output, chosen.filters, target)
-        if self.encodes_on_gpu(output.shape, output.dtype):
-            try:
-                return the_gpu().encode(output, settings.quality)
-            except RuntimeError as error:
-                raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
-        threads, quality, png_level = settings.options.threads, settings.quality, settings.png_level
-        return encode_image(output, target, threads=threads, quality=quality, png_level=png_level)
+def encode(output: Any, target: str, settings: Settings) -> bytes | memoryview:
+    """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
+    chosen = settings.request.filter
+    if chosen.labels:
+        return encode_bank(output, chosen.filters, target)
+    if encodes_on_gpu(output.shape, output.dtype, settings):
+        try:
+            return the_gpu().encode(output, settings.quality)
+        except RuntimeError as error:
+            raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
+    threads, quality, png_level = settings.options.threads, settings.quality, settings.png_level
+    return encode_image(output, target, threads=threads, quality=quality, png_level=png_level)

@@ -99,11 +99,6 @@ def ledger_folder(output: str, named: str | None = None) -> str:
     return os.path.join(top, "edgeconv", "ledgers", f"{shown}-{sha256_of(os.fsencode(identity))[:8]}")
 
 
-def file_of(folder: str, share: tuple[int, int] = ALL) -> Path:
-    """The file to which a batch, or a share of it, adds its rows."""
-    return Path(folder, LEDGER_NAME if share == ALL else "edgeconv-ledger.{}-of-{}.jsonl".format(*share))
-
-
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
@@ -244,16 +239,16 @@ class PreviousResults:
 
 
 class Ledger:
-    """Appends rows to a file of a ledger; thread-safe, for the one process that has locked the folder."""
+    """Appends the rows of a batch, or of a share of it, to its file; thread-safe, for the one process with the lock."""
 
-    def __init__(self, path: Path, rows: Collection[LedgerRow] = ()) -> None:
+    def __init__(self, folder: Path | str, share: tuple[int, int] = ALL, rows: Collection[LedgerRow] = ()) -> None:
         """`rows` are those of the whole ledger so far. Raises ImageWriteError."""
-        self.path = path
+        self.path = Path(folder, LEDGER_NAME if share == ALL else "edgeconv-ledger.{}-of-{}.jsonl".format(*share))
         self._run = min(1 + max((row.run for row in rows), default=0), MAX_RUNS - 1)
         self._lock = Lock()
         self._failure: ImageWriteError | None = None
         try:
-            self._descriptor = regular_descriptor(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            self._descriptor = regular_descriptor(str(self.path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
         except (OSError, ForeignFileError) as error:
             raise self._unwritable(error) from None
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 
 from edgeconv.api.auto import Choice
 from edgeconv.api.workspaces import PreparedFilter
-from edgeconv.batch.codecs import Codecs
+from edgeconv.batch import codecs
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
 from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.settings import Settings
@@ -69,11 +69,8 @@ class PictureWork:
     def stage(self, name: Stage | None = None) -> Iterator[None]:
         """Keep the time of a stage, where it has a name, and its error: one picture must not stop all the others."""
         try:
-            if name is None:
+            with nullcontext() if name is None else self.watch.phase(name):
                 yield
-            else:
-                with self.watch.phase(name):
-                    yield
         except EdgeconvError as error:
             self.error = str(error)
         except MemoryError:
@@ -93,11 +90,9 @@ class PictureProcessor:
     def __init__(self, settings: Settings, names: Names, inputs: frozenset[str], previous: PreviousResults) -> None:
         """`inputs` are the identities of all input files of all shares, which no output may ever replace."""
         self.settings, self._names, self._inputs, self._previous = settings, names, inputs, previous
-        self._options = settings.options
         self._parameters = settings.parameters_sha256()
         self.device: DeviceName = "cuda" if settings.device == "cuda" else "cpu"
         self._on = get_device(self.device)
-        self._codecs = Codecs(settings)
         self._store = store_of(settings.output)
         self._names_taken: dict[str, Task] = {}
         self._thread = threading.local()
@@ -112,7 +107,7 @@ class PictureProcessor:
         works = [PictureWork(task) for task in tasks]
         self.read(works)
         if _open(works):
-            with self._on.own_stream(self._options.threads):
+            with self._on.own_stream(self.settings.options.threads):
                 self.decode(works)
                 self.filter(works)
                 self.encode(works)
@@ -140,7 +135,7 @@ class PictureProcessor:
         """Pixels, on the host or on the GPU that decoded them."""
         for work in _open(works):
             with work.stage("decode"):
-                work.picture = self._codecs.decode(work.data, work.task.source)
+                work.picture = codecs.decode(work.data, work.task.source, self.settings)
                 work.facts["notes"] = work.picture.notes
 
     def filter(self, works: list[PictureWork]) -> None:
@@ -164,7 +159,7 @@ class PictureProcessor:
                 name = self._names.name(work.task, suffix, width, height)
                 refuse_device_name(name)
                 work.name = (work.task.folder / name).as_posix()
-                work.encoded = self._codecs.encode(work.output, join(settings.output, work.name))
+                work.encoded = codecs.encode(work.output, join(settings.output, work.name), settings)
 
     def put(self, works: list[PictureWork]) -> None:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
@@ -179,10 +174,11 @@ class PictureProcessor:
     def _filtered(self, pixels: Any, watch: Stopwatch) -> Any:
         """The finished output of a picture (HWC) on the host or the GPU; it stays on the GPU if it is encoded there."""
         with watch.phase("set_up"):
-            request = self.settings.request.settled(pixels, _arrays_of(pixels))
+            given = np if isinstance(pixels, np.ndarray) else import_module("cupy")  # decoded on the GPU
+            request = self.settings.request.settled(pixels, given)
             plan = self._plan(request.unfinished, pixels)
         arrays: Any = np
-        if self._codecs.encodes_on_gpu(plan.problem.output_shape, request.output_dtype(pixels.dtype)):
+        if codecs.encodes_on_gpu(plan.problem.output_shape, request.output_dtype(pixels.dtype), self.settings):
             arrays = import_module("cupy")
             out = plan.run(pixels, watch=watch, stay=True)
         else:
@@ -205,7 +201,7 @@ class PictureProcessor:
             self._thread.key = None
             choice = Choice(self.settings.method, self.device, "the method of the batch")
             with self._set_up:
-                plan = PreparedFilter(request, pixels.shape, pixels.dtype, choice, self._options)
+                plan = PreparedFilter(request, pixels.shape, pixels.dtype, choice, self.settings.options)
             self._thread.plan = plan
             self._thread.result = np.empty(plan.problem.output_shape, plan.problem.output_dtype)
             self._thread.key = key
@@ -259,11 +255,6 @@ class PictureProcessor:
             **work.facts,
         )
         return PictureResult(source, row.status, row.error, taken, row.notes, row)
-
-
-def _arrays_of(pixels: Any) -> Any:
-    """NumPy, or CuPy of a picture that was decoded on the GPU."""
-    return np if isinstance(pixels, np.ndarray) else import_module("cupy")
 
 
 def held_bytes(device: DeviceName) -> dict[str, int | None]:

@@ -6,18 +6,18 @@ Only this process writes the ledger, whatever the engine: rows are appended in t
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from edgeconv.api.auto import Choice
 from edgeconv.batch import tasks as finding
 from edgeconv.batch.codecs import require_jpeg_codec
 from edgeconv.batch.engines import Engine, Threads
-from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, file_of, ledger_folder, read
+from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, ledger_folder, read
 from edgeconv.batch.names import LATE_FIELDS, Names, refuse_collisions, split_off_outputs
 from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import ALL, Settings
@@ -51,8 +51,8 @@ class Batch:
         self.tasks, self.summary = tasks, summary
         self._processor, self._engine, self._ledger = processor, engine, ledger
         self._stop_reason: str | None = None
-        self._failures = 0
-        self._failures_lock = threading.Lock()
+        self._failures = count(1)
+        """Each is taken in one step, whichever thread has it."""
 
     def stop(self, reason: str) -> None:
         """Start no more pictures."""
@@ -84,11 +84,9 @@ class Batch:
         if result.row is None:
             return
         if result.row.status == "failed":
-            limit = self._processor.settings.max_failures
-            with self._failures_lock:
-                self._failures += 1
-                if limit is not None and self._failures >= limit and self._stop_reason is None:
-                    self.stop(f"{self._failures} failed")
+            failed = next(self._failures)
+            if failed == self._processor.settings.max_failures and self._stop_reason is None:
+                self.stop(f"{failed} failed")
         try:
             self._ledger.append(result.row)
         except ImageWriteError:
@@ -114,7 +112,7 @@ def open_batch(
     with ExitStack() as held:
         is_new = not os.path.isdir(ledger_at)
         if not is_new:
-            held.enter_context(_locked(settings, ledger_at))
+            _lock(held, settings, ledger_at)
         rows = [] if is_new else read(ledger_at).rows
         found = finding.find(inputs, settings.output, rows)
         if found.links:
@@ -138,12 +136,12 @@ def open_batch(
             make_folder(settled.output)
         if is_new:
             make_folder(ledger_at)
-            held.enter_context(_locked(settings, ledger_at))
+            _lock(held, settings, ledger_at)
             rows = read(ledger_at).rows  # of a batch that has come and gone meanwhile
         kernel = settled.request.filter.file
         kept = {*(task.identity for task in found.tasks), *([] if kernel is None else [os.path.realpath(kernel)])}
         processor = PictureProcessor(settled, names, frozenset(kept), PreviousResults(rows, settled))
-        ledger = Ledger(file_of(ledger_at, settled.share), rows)
+        ledger = Ledger(ledger_at, settled.share, rows)
         held.callback(ledger.close)
         tasks = finding.shard(tasks, *settled.share)
         summary = BatchSummary(
@@ -193,16 +191,13 @@ def _remove_left_overs(folders: Iterable[str]) -> list[str]:
     return [str(path) for folder in here for path in temporary_files.remove_left_over_in(Path(folder))]
 
 
-@contextmanager
-def _locked(settings: Settings, ledger_at: str) -> Iterator[None]:
+def _lock(held: ExitStack, settings: Settings, ledger_at: str) -> None:
     """Keep other batches out of the output folder and the ledger; shares of one job array work side by side."""
-    share = settings.share
-    array = None if share == ALL else f"{settings.parameters_sha256()} of {share[1]}"
-    with ExitStack() as held:
-        for folder in sorted({ledger_at, *([] if is_remote(settings.output) else [settings.output])}):
-            if os.path.isdir(folder):
-                held.enter_context(one_batch_in(folder, array, share[0]))
-        yield
+    number, shares = settings.share
+    array = None if settings.share == ALL else f"{settings.parameters_sha256()} of {shares}"
+    for folder in sorted({ledger_at, *([] if is_remote(settings.output) else [settings.output])}):
+        if os.path.isdir(folder):
+            held.enter_context(one_batch_in(folder, array, number))
 
 
 def _refuse_late_names(settings: Settings) -> None:

@@ -40,10 +40,9 @@ def verify(
     else:
         say(f"There is nothing to verify: {failed or 'the ledger names no picture'}, and no output was written.")
     if found.damaged:
-        rows = "1 row" if len(found.damaged) == 1 else f"{len(found.damaged)} rows"
         say(
-            f"edgeconv: {rows} of the ledger cannot be read, and outputs may be missing from this count: "
-            "'edgeconv batch --resume' makes sure of them; then remove what cannot be read.",
+            f"edgeconv: {counted(len(found.damaged), 'row')} of the ledger cannot be read, and outputs may be missing "
+            "from this count: 'edgeconv batch --resume' makes sure of them; then remove what cannot be read.",
             err=True,
         )
     if any(finding.state == "foreign" for finding in wrong):

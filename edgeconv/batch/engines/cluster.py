@@ -105,69 +105,60 @@ class Cluster(Engine):
         Raises UnavailableError where a worker, or one that joins later, does not see the output folder, and where
         there is none for too long.
         """
-        with _token_for(processor.settings) as terms:
-            self._look(terms, processor.settings.method, processor.device, None)
-            yield from self._results(terms, processor, iter(tasks), stopped, record)
-
-    def _results(
-        self,
-        terms: cluster_worker.Terms,
-        processor: PictureProcessor,
-        waiting: Iterator[Task],
-        stopped: Callable[[], bool],
-        record: Record,
-    ) -> Generator[PictureResult, None, None]:
-        calls: dict[Any, list[Task]] = {}
+        waiting, calls = iter(tasks), dict[Any, list[Task]]()
         suspects: list[Task] = []
         pictures_per_call = 1
         pickled = pickle.dumps(processor)
 
         def carry() -> Any:
             """The processor, as the result of a call: so Dask makes it again where the worker that held it dies."""
-            with self._connection():
-                return self.client.submit(bytes, pickled, pure=False)
+            return self.client.submit(bytes, pickled, pure=False)
 
         def submit(tasks: list[Task]) -> None:
             sent = [replace(task, source=from_the_root(task.source)) for task in tasks]
             arguments = pickle.dumps((terms, sent, self.threads_each))
-            with self._connection():
-                calls[self.client.submit(CALL, "run_tasks", arguments, carried, pure=False)] = tasks
+            calls[self.client.submit(CALL, "run_tasks", arguments, carried, pure=False)] = tasks
 
-        carried = carry()
-        try:
+        with _token_for(processor.settings) as terms, self._connection(), self._cancelling(calls):
+            self._look(terms, processor.settings.method, processor.device, None)
+            carried = carry()
             while True:
                 while not stopped() and len(calls) < CALLS_PER_THREAD * max(1, self._threads()):
-                    tasks = list(islice(waiting, pictures_per_call))
-                    if not tasks:
+                    taken = list(islice(waiting, pictures_per_call))
+                    if not taken:
                         break
-                    submit(tasks)
+                    submit(taken)
                 alone = not calls and bool(suspects) and not stopped()
                 if alone:
                     carried = carry()  # the one before may have been given up too
                     submit([suspects.pop()])
-                if not calls:
-                    return
-                over = self._first_over(calls, stopped)
+                over = self._first_over(calls, stopped) if calls else {}
                 if not over:
                     return
                 for call, (error, reply) in over.items():
-                    tasks = calls.pop(call)
+                    done = calls.pop(call)
                     if error is None:
                         self._peaks[reply.worker] = reply.peak_bytes
-                        fitting = CALL_SECONDS * len(tasks) / max(reply.seconds, 1e-6)
+                        fitting = CALL_SECONDS * len(done) / max(reply.seconds, 1e-6)
                         pictures_per_call = max(1, min(MAX_PICTURES, int(fitting)))
                         results = reply.results
                     elif isinstance(error, EdgeconvError | ImportError | AttributeError):  # no picture is to blame
                         raise _unusable("of the cluster", error) from None
                     elif not alone:
-                        suspects += tasks
+                        suspects += done
                         continue
                     else:
-                        what = f"{tasks[0].source}: every worker that had this picture terminated"
-                        results = [processor.lost(tasks[0], f"{what} ({type(error).__name__}).")]
+                        what = f"{done[0].source}: every worker that had this picture terminated"
+                        results = [processor.lost(done[0], f"{what} ({type(error).__name__}).")]
                     for result in results:
                         record(result)
                         yield result
+
+    @contextmanager
+    def _cancelling(self, calls: dict[Any, list[Task]]) -> Iterator[None]:
+        """Cancel, when the block ends, the calls that are left then."""
+        try:
+            yield
         finally:
             with suppress(EdgeconvError, TimeoutError), self._connection():
                 self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
@@ -205,7 +196,7 @@ class Cluster(Engine):
         since, told = time.monotonic(), False
         over: dict[Any, tuple[Any, Any]] = {}
         while True:
-            with suppress(TimeoutError), self._connection():
+            with suppress(TimeoutError):
                 for call in wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done:
                     with suppress(TimeoutError):
                         error = call.exception(ANSWER_SECONDS)
