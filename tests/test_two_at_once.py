@@ -116,6 +116,14 @@ def test_shares_of_one_array_work_together_and_others_do_not(one: Path, other: P
     assert not list(out.glob("*.lock"))
 
 
+def test_a_new_folder_is_locked_where_its_ledger_is_in_another_that_is_there(one: Path, other: Path, out: Path) -> None:
+    records = out.parent / "records"
+    records.mkdir()
+    with in_the_middle(one, out, ledger=str(records)), pytest.raises(ImageWriteError, match="another batch"):
+        run_here([other], out, overwrite=True)
+    assert run_here([one], out, ledger=f"{out}/.").failed == 0, "a folder by two names is locked once"
+
+
 def test_a_lock_that_a_killed_batch_left_keeps_nobody_out(one: Path, out: Path) -> None:
     out.mkdir()
     for name in (folder_lock.LOCK_NAME, "edgeconv-ledger-0123456789abcdef-01234567.lock"):

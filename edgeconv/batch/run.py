@@ -110,10 +110,11 @@ def open_batch(
     Names(settings)  # refuses a bad template before anything is looked for
     ledger_at = ledger_folder(settings.output, settings.ledger)
     with ExitStack() as held:
-        is_new = not os.path.isdir(ledger_at)
-        if not is_new:
-            _lock(held, settings, ledger_at)
-        rows = [] if is_new else read(ledger_at).rows
+        places = [ledger_at] if is_remote(settings.output) else [settings.output, ledger_at]
+        folders = {os.path.realpath(place): place for place in places}.values()  # one where both are the same
+        new = [folder for folder in folders if not os.path.isdir(folder)]
+        _lock(held, settings, [folder for folder in folders if folder not in new])
+        rows = [] if ledger_at in new else read(ledger_at).rows
         found = finding.find(inputs, settings.output, rows)
         if found.links:
             tell(links_note(found.links))
@@ -132,11 +133,10 @@ def open_batch(
         refuse_collisions(tasks, settled, names)
         if settled.overwrite and not (isinstance(engine, Threads) and settled.share == ALL):
             _refuse_late_names(settled)
-        if not is_remote(settled.output):  # no bucket is ever made for a mistyped name
-            make_folder(settled.output)
-        if is_new:
-            make_folder(ledger_at)
-            _lock(held, settings, ledger_at)
+        for folder in new:  # no bucket is ever made for a mistyped name
+            make_folder(folder)
+        _lock(held, settings, new)
+        if ledger_at in new:
             rows = read(ledger_at).rows  # of a batch that has come and gone meanwhile
         kernel = settled.request.filter.file
         kept = {*(task.identity for task in found.tasks), *([] if kernel is None else [os.path.realpath(kernel)])}
@@ -191,13 +191,12 @@ def _remove_left_overs(folders: Iterable[str]) -> list[str]:
     return [str(path) for folder in here for path in temporary_files.remove_left_over_in(Path(folder))]
 
 
-def _lock(held: ExitStack, settings: Settings, ledger_at: str) -> None:
-    """Keep other batches out of the output folder and the ledger; shares of one job array work side by side."""
+def _lock(held: ExitStack, settings: Settings, folders: Iterable[str]) -> None:
+    """Keep other batches out of folders (output and ledger); shares of one job array work side by side."""
     number, shares = settings.share
     array = None if settings.share == ALL else f"{settings.parameters_sha256()} of {shares}"
-    for folder in sorted({ledger_at, *([] if is_remote(settings.output) else [settings.output])}):
-        if os.path.isdir(folder):
-            held.enter_context(one_batch_in(folder, array, number))
+    for folder in folders:
+        held.enter_context(one_batch_in(folder, array, number))
 
 
 def _refuse_late_names(settings: Settings) -> None:
