@@ -94,6 +94,16 @@ def test_the_whole_swipe_line_can_be_grabbed_and_the_cursor_says_so(shown: Shown
         assert shown.colour_at(0.8, 0.4) == pytest.approx(picture[y, x], abs=3)
 
 
+def test_from_afar_an_input_is_seen_where_it_differs(shown: Shown) -> None:
+    """Of a smaller level only the part that differs is stored."""
+    shown.keys("]", "s", *[","] * 20, "n", *["-"] * 8, *["ArrowLeft"] * 60)
+    assert zoom(shown) == 50
+    y, x = SPOT[0] + 10, SPOT[1] + 15
+    assert shown.colour_at(0.5, 0.5) == pytest.approx(shown.others[1][y, x], abs=6)
+    beside = shown.colour_at(0.5 + 20 / shown.stage()[2], 0.5)
+    assert beside == pytest.approx(shown.reference[y, x + 40], abs=6)
+
+
 @pytest.mark.slow
 def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
     shown.keys("]", "v", "n", "1")
