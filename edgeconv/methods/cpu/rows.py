@@ -44,10 +44,6 @@ COPY_CHUNKS_BYTES = (64, 16, 1)
 
 PART_BYTES, VECTOR_BYTES_OF_WIDE_SHUFFLES, BYTES_OF_WIDE_SHUFFLES = 16, 64, 8
 """AVX2 and smaller shuffle bytes within parts of a register, and only doubles across them; AVX-512 shuffles any."""
-MAX_LANES_TO_MERGE = 16
-"""AVX-512 merges two registers in any order by one instruction for elements of 32 bits and more, and by three for
-shorter ones: those are joined where they are, and put in order by one. That pays where there are more vectors than
-results to take apart, at strides above 1; three channels at stride 1 took as long either way."""
 
 
 def write(layout: RowLayout) -> str:
@@ -81,11 +77,15 @@ def loaded_in_parts(first: Array, vectors: int, lanes: int, part: int) -> list[V
 
 
 def every(vectors: list[Value], first: int, step: int, part: int) -> list[Value]:
-    """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors."""
+    """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors.
+
+    Where there are more vectors than results to take apart, at strides above 1, it is cheaper to join elements where
+    they are and to put them in order once.
+    """
     if step == 1:
         return vectors
     lanes, total = vectors[0].lanes, len(vectors)
-    merges = part == lanes and (part <= MAX_LANES_TO_MERGE or total == step)
+    merges = part == lanes and total == step
     wanted = []
     for start in range(0, len(vectors) // step * part, part):
         places = [(start + lane) * step + first for lane in range(part)]
