@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from batch_folders import SUFFIX, contents, run_here, settings_for
 from command import edgeconv
-from picture_files import resize_file
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -195,23 +194,6 @@ def test_no_row_whatever_it_holds_ends_anything_with_an_internal_error(out: Path
         pytest.fail(f"rows alone stop nothing: {error}")
 
 
-def test_a_resize_writes_through_no_link_that_leads_nowhere(tmp_path: Path) -> None:
-    write_image(random_image(20, 30, "uint8"), tmp_path / "a.png")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a_10.png").symlink_to("../new.png")
-    for overwrite in (False, True):
-        with pytest.raises(ImageWriteError, match="leads nowhere"):
-            resize_file(tmp_path / "a.png", (10,), folder=tmp_path / "out", overwrite=overwrite)
-    assert not (tmp_path / "new.png").exists()
-
-
-def test_a_resize_waits_for_no_pipe(tmp_path: Path) -> None:
-    write_image(random_image(20, 30, "uint8"), tmp_path / "a.png")
-    os.mkfifo(tmp_path / "a_10.png")
-    with pytest.raises(ImageWriteError, match="not a plain file"):
-        resize_file(tmp_path / "a.png", (10,))
-
-
 @pytest.mark.parametrize("kind", ["pipe", "deep"])
 def test_a_run_waits_for_no_pipe_where_its_report_goes(tmp_path: Path, kind: str) -> None:
     write_image(random_image(20, 30, "uint8"), tmp_path / "a.png")
@@ -235,12 +217,3 @@ def test_a_baseline_is_not_updated_through_a_link_that_leads_out(tmp_path: Path)
     with pytest.raises(ImageWriteError, match="leads out"):
         folders.accept(baseline, new, [folders.Pair("deep/a.png", "new")])
     assert (elsewhere / "a.png").read_bytes() == before
-
-
-def test_a_diff_writes_no_page_through_a_link_that_leads_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "page.html").symlink_to("elsewhere.html")
-    for name in ("a.png", "b.png"):
-        write_image(random_image(9, 9, "uint8"), tmp_path / name)
-    done = edgeconv("diff", "a.png", "b.png", "--html", "page.html", cwd=tmp_path)
-    assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    assert not (tmp_path / "elsewhere.html").exists()
