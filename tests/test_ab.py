@@ -75,7 +75,7 @@ def test_a_ratio_is_over_pairs_of_processes_and_in_a_pair_over_turns_that_follow
     assert (row.verdict(0.04), row.verdict(0.05)) == ("slower", "no verdict")
     assert row_of("row", *[[1.07]] * 4).verdict(0.04) == "no verdict", "too few pairs"
     assert AbRow("row", [], [], "A: no").verdict(0.04) == "cannot run"
-    slowed = AbRow("row", [[1.0, 1.0, 2.0, 2.0, 2.0]], [[1.1, 2.2, 2.2, 2.2, 2.2]])
+    slowed = AbRow("row", [[1.0, 1.0, 1.0, 2.0, 2.0]], [[1.1, 1.1, 2.2, 2.2, 2.2]])
     assert slowed.ratios == pytest.approx([1.1]), "half as fast between two turns, and then for both"
     mean = record_of(row_of("1", [1.21], [1.21], [0.1]), row_of("2", [1.0], [1.0]), AbRow("3", [], [], "B: no")).mean
     assert mean is not None

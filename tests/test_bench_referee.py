@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain, product, repeat
@@ -16,6 +17,7 @@ from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.referee import draw_patch
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
+from edgeconv.hardware.device import L2State
 from edgeconv.methods import reference
 
 
@@ -219,8 +221,13 @@ def test_patches_reach_every_window_that_lies_inside() -> None:
     assert not seen[[0, -1]].any()
 
 
-@pytest.mark.parametrize(("of_file", "is_short"), [(False, False), (True, False), (False, True)])
-def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: bool, is_short: bool) -> None:
+@pytest.mark.parametrize(
+    ("state", "of_file", "is_short"),
+    [("cold", False, False), ("warm", False, False), ("warm", True, False), ("cold", False, True)],
+)
+def test_what_is_timed_was_never_seen_before(
+    monkeypatch, tmp_path, state: L2State, of_file: bool, is_short: bool
+) -> None:
     """Each sample has pixels of its own, an output that holds no result, and by turns another place."""
     shown: list[tuple[tuple[int, int], Any, bool]] = []
 
@@ -233,14 +240,18 @@ def test_what_is_timed_was_never_seen_before(monkeypatch, tmp_path, of_file: boo
     monkeypatch.setattr(FakeDevice, "free_bytes", lambda self: 1 if is_short else None)
     path = tmp_path / "p.npy"
     np.save(path, np.random.default_rng(4).random((40, 30, 3), np.float32))
-    plan = runner.BenchRun(grid(40), FEW, pictures=(str(path),) if of_file else ())
+    turns = 8 if state == "warm" else 1  # a warm cache has one place a turn, an empty one another for each sample
+    rules = replace(FEW, l2_states=(state,), budget=replace(FEW.budget, min_samples=8, max_samples=8, turns=turns))
+    plan = runner.BenchRun(grid(40), rules, pictures=(str(path),) if of_file else ())
     assert row_of(runner.run(plan), "witness").status == "measured"
     (first_place, checked, _), *later = shown
     assert len({place for place, _, _ in shown}) == (1 if is_short else 2)
     assert len({address for place, _, _ in shown for address in place}) == (2 if is_short else 4)
     assert first_place in {place for place, _, _ in later}
     assert min(np.mean(image != checked) for _, image, _ in later) > 0.9
-    assert len({image.tobytes() for _, image, _ in later}) >= FEW.budget.max_samples * len(FEW.l2_states)
-    assert sum(holds_no_result for _, _, holds_no_result in later) >= FEW.budget.max_samples * len(FEW.l2_states)
+    assert len({image.tobytes() for _, image, _ in later}) >= rules.budget.max_samples
+    assert sum(holds_no_result for _, _, holds_no_result in later) >= rules.budget.max_samples
+    timed = Counter(place for place, _, holds_no_result in later if holds_no_result)
+    assert (len(timed), min(timed.values()) >= 3) == (1 if is_short else 2, True), "by turns, also while it is timed"
     if of_file:
         assert np.array_equal(np.sort(later[0][1], axis=None), np.sort(checked, axis=None)), "turned, not drawn anew"

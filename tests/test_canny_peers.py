@@ -65,6 +65,7 @@ def test_what_is_not_here_says_why() -> None:
         names = {peer.name for peer in here} | left_out.keys()
         assert names == {peer.name for peer in CANNY_PEERS if peer.device == device}
         assert all(left_out.values())
+        assert not any(peer.unavailable_reason() for peer in here)
 
 
 def test_npp_is_called_with_fifteen_arguments() -> None:
