@@ -223,11 +223,6 @@ def batch_speed(**machines: str) -> str:
 TWO_CORES, H200 = "two cores of an AMD EPYC", "one NVIDIA H200, 16 cores"
 
 
-def in_small(name: str, text: str) -> str:
-    """A link of a page below docs/ to a record that lies among others."""
-    return f"[{text} (`{name}`)](results/{SMALL})"
-
-
 CANNY_PEERS = {"canny_peers_h200": "one NVIDIA H200", "canny_peers_two_cores": TWO_CORES}
 OF_EDGECONV = ("copy", "edgeconv", "edgeconv, end to end")
 """Candidates of scripts/benchmark_canny_peers.py that are no peers."""
@@ -246,7 +241,8 @@ def canny_peers() -> str:
             [case, str(size), *(peer_cell(found, candidate) for candidate in candidates)]
             for (case, size), found in cases.items()
         )
-        blocks.append(f"{in_small(name, machine)}:\n\n{lines_of(('picture', 'side', *candidates), cells)}")
+        link = f"[{machine} (`{name}`)](results/{SMALL})"
+        blocks.append(f"{link}:\n\n{lines_of(('picture', 'side', *candidates), cells)}")
     return "\n".join(blocks)
 
 

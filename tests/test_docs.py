@@ -34,15 +34,11 @@ def named_paths(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
-    links = LINK.findall(text_of(page)) + re.findall(r'(?:src|srcset)="([^"]+)"', text_of(page))
+def test_links_lead_somewhere_and_every_path_that_a_page_names_exists(page: str) -> None:
+    text = text_of(page)
+    links = LINK.findall(text) + re.findall(r'(?:src|srcset)="([^"]+)"', text)
     assert [link for link in links if not ((PROJECT / page).parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_path_that_a_page_names_exists(page: str) -> None:
-    missing = [path for path in sorted(named_paths(text_of(page)) - MADE_LATER) if not list(PROJECT.glob(path))]
-    assert missing == []
+    assert [path for path in sorted(named_paths(text) - MADE_LATER) if not list(PROJECT.glob(path))] == []
 
 
 def test_the_readme_is_short_and_shows_a_picture_first() -> None:
