@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from edgeconv.core.exactness import FLOAT32, FLOAT64, WHOLE, Arithmetic, is_whole, needs_exact_root, sums_for
+from edgeconv.core.exactness import ARITHMETIC_OF_SUMS, WHOLE, Arithmetic, is_whole, needs_exact_root, sums_for
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.forms import FormName, Ring, equal_taps, fewer_directions, one_channel, roundings_allowed
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -30,12 +30,6 @@ from edgeconv.core.problem import Problem, StoredMode
 
 SampleType = Literal["uint8", "uint16", "float16", "float32", "float64"]
 SumType = Literal["int16", "int32", "float32", "float64"]
-ARITHMETIC_OF_SUM: dict[SumType, Arithmetic] = {
-    "int16": WHOLE,
-    "int32": WHOLE,
-    "float32": FLOAT32,
-    "float64": FLOAT64,
-}
 
 BANK_OUTPUTS = 8
 """Different outputs of a group from which they lie in registers side by side: measured, docs/cpu-engine.md."""
@@ -108,7 +102,7 @@ class Lowering:
     @property
     def arithmetic(self) -> Arithmetic:
         """What sums lose."""
-        return ARITHMETIC_OF_SUM[self.sums]
+        return WHOLE if self.sums == "int16" or self.sums == "int32" else ARITHMETIC_OF_SUMS[self.sums]
 
     @property
     def collapsed(self) -> bool:
@@ -147,8 +141,7 @@ class Lowering:
         """Whether no joined value is below zero, so that modes need not look at its sign."""
         rings = self.rings
         above = all(ring.near * KERNEL_SIZE + ring.far * len(COMPASS_RING) >= 0 for ring in rings)
-        is_exact = self.sums in ("int16", "int32")
-        return self.combine == "magnitude" or self.by_size or (bool(rings) and above and is_exact)
+        return self.combine == "magnitude" or self.by_size or (bool(rings) and above and self.arithmetic is WHOLE)
 
     @property
     def taps_per_response(self) -> int:

@@ -143,12 +143,6 @@ class Request:
             output_mode=stored,
         )
 
-    def second_pass(self, dtype: Any) -> SecondPass | None:
-        """What is left to do with the raw values of a picture of `dtype`: see `finish`; None but for `normalize`."""
-        if self.mode_for(dtype) != "normalize":
-            return None
-        return lambda raw, image, xp: self.finish(raw, dtype, xp, image)
-
     @property
     def unfinished(self) -> Request:
         """The request for what a method itself gives: raw values in the place of `normalize`, and no mask."""
@@ -156,9 +150,9 @@ class Request:
         return replace(self, output_mode=mode, threshold=None)
 
     def last_passes(self, dtype: Any) -> SecondPass | None:
-        """The second pass and the threshold, where there is one of them, for outputs that stay on their device."""
-        if self.threshold is None:
-            return self.second_pass(dtype)
+        """`finish`, then `mask`, where one of them does something, for outputs that stay on their device."""
+        if self.mode_for(dtype) != "normalize" and self.threshold is None:
+            return None
         return lambda raw, image, xp: self.mask(self.finish(raw, dtype, xp, image), xp)
 
     def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
