@@ -22,8 +22,8 @@ from edgeconv.core.canny import BLURS, CannySettings
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
-from edgeconv.methods.base import AddressPlan, check_workspace
-from edgeconv.methods.cuda.kernel_args import WARP, Defines
+from edgeconv.methods.base import check_workspace
+from edgeconv.methods.cuda.kernel_args import WARP, CudaPlan, Defines
 from edgeconv.methods.options import Options
 
 # --- kernels ----------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def chain_reason(problem: ChainProblem) -> str | None:
     return None if problem.chain.canny_settings() is not None else "it has kernels for canny, not for these stages"
 
 
-class CannyPlan(AddressPlan):
+class CannyPlan(CudaPlan):
     """Four launches: one pass over the picture, three over the map of its edge pixels.
 
     Of a batch all pictures in one run, one behind another.
@@ -156,9 +156,6 @@ class CannyPlan(AddressPlan):
         self._first = Launches(self._strips if by_strips else lambda aligned: self._by_tiles())
         self._aligned_rows = by_strips and width % THIN_PIXELS == 0, width % 16 == 0
         self._launches(0, 0)
-
-    def run(self, image: Any, out: Any) -> None:
-        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         for launch, source, target in self._launches(image_address, out_address):

@@ -27,7 +27,7 @@ from edgeconv.core.lowering import lower
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import AddressPlan
-from edgeconv.methods.cuda.kernel_args import batch_defines, launch_of, picture_geometry, problem_defines
+from edgeconv.methods.cuda.kernel_args import CudaPlan, batch_defines, launch_of, picture_geometry, problem_defines
 
 Kind = Literal["any", "sum", "difference", "beside"]
 """How three numbers are joined: weighted; plainly; the last less the first; the outer two and a weighted middle one."""
@@ -269,13 +269,12 @@ def flat_variant(problem: Problem, filter_: FlatFilter, tile: FlatTile, batch: b
 
 
 @dataclass
-class FlatPlan(AddressPlan):
+class FlatPlan(CudaPlan):
     """One launch of flat_rows.cu, for one picture or a batch."""
 
     filter: FlatFilter = field(kw_only=True)
     elsewhere: Callable[[], AddressPlan] = field(kw_only=True)
     """Makes the plan for arrays that do not start on 16 bytes; their first run costs another compile."""
-    pictures: int = 1
     tile: FlatTile | None = None
     """One that is asked for; else that of `tile_of`."""
 
@@ -305,10 +304,6 @@ class FlatPlan(AddressPlan):
             "arithmetic": "whole numbers, two halves per register" if self.filter.has_pairs else self.arithmetic.name,
             "forms": ", ".join(self.filter.names) or "plain sums",
         }
-
-    def run(self, image: Any, out: Any) -> None:
-        """See Plan.run."""
-        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         if (image_address | out_address) % VECTOR_BYTES == 0:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import needs_exact_root, sums_for
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import AddressPlan
 
 if TYPE_CHECKING:
     from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
@@ -28,6 +29,14 @@ MOST_WEIGHT_BYTES = 4000
 """Arguments of a kernel are at most 4,096 bytes on every GPU: CUDA C++ Programming Guide, kernel parameters."""
 MOST_RESPONSES = 24
 """Responses of a pixel that a GEMM of the project holds in registers: compass filters on three channels."""
+
+
+class CudaPlan(AddressPlan):
+    """A plan that computes from addresses of the GPU's memory."""
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run. The first arrays that do not start on 16 bytes may cost another compile."""
+        self.run_at(image.data.ptr, out.data.ptr)
 
 
 def problem_defines(problem: Problem, *kinds: np.dtype[Any], pitches: Pitches | None = None) -> Defines:

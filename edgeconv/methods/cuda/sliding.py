@@ -37,6 +37,7 @@ from edgeconv.methods.cuda.flat_rows import FlatPlan, flat_filter
 from edgeconv.methods.cuda.kernel_args import (
     WARP,
     BankPart,
+    CudaPlan,
     Defines,
     Pitches,
     batch_defines,
@@ -107,10 +108,8 @@ def row_bytes(problem: Problem) -> tuple[int, int]:
 
 
 @dataclass
-class DirectPlan(AddressPlan):
+class DirectPlan(CudaPlan):
     """One thread per output pixel."""
-
-    pictures: int = 1
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -124,9 +123,6 @@ class DirectPlan(AddressPlan):
         self.launches = sum(launch.launches for launch, _, _ in self._launches)
         self.arithmetic = own_arithmetic(problem)
         self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name, "forms": "plain sums"}
-
-    def run(self, image: Any, out: Any) -> None:
-        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         for launch, image_offset, out_offset in self._launches:
@@ -144,13 +140,12 @@ class Cut:
 
 
 @dataclass
-class StripPlan(AddressPlan):
+class StripPlan(CudaPlan):
     """Blocks that walk down strips."""
 
     strips: Strips = field(kw_only=True)
     tile: StripTile | None = None
     """One that is asked for; else the fastest for how the rows start."""
-    pictures: int = 1
 
     def __post_init__(self) -> None:
         import cupy
@@ -180,10 +175,6 @@ class StripPlan(AddressPlan):
             "arithmetic": ARITHMETIC_NAMES[strips.sums].format(*kinds),
             "forms": ", ".join(() if strips.form is None else strips.form.names) or "plain sums",
         }
-
-    def run(self, image: Any, out: Any) -> None:
-        """See Plan.run. The first arrays that do not start on 16 bytes cost another compile."""
-        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         launch = self._usual

@@ -16,9 +16,9 @@ from edgeconv.core.exactness import own_arithmetic
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.methods.base import AddressPlan
 from edgeconv.methods.cuda.kernel_args import (
     WARP,
+    CudaPlan,
     batch_defines,
     depth_of,
     launch_of,
@@ -173,12 +173,11 @@ def bank_weights(problem: Problem, shape: BankShape) -> NDArray[Any]:
 
 
 @dataclass
-class BankPlan(AddressPlan):
+class BankPlan(CudaPlan):
     """All filters of a bank in one launch, of one pass or several."""
 
     problem: Problem
     shape: BankShape | None = None
-    pictures: int = 1
 
     def __post_init__(self) -> None:
         import cupy
@@ -214,9 +213,6 @@ class BankPlan(AddressPlan):
         problem = self.problem
         assert self.shape is not None
         return passes * self.shape.outputs(1) * depth_of(problem) // problem.groups
-
-    def run(self, image: Any, out: Any) -> None:
-        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         self._launch.at(image_address, out_address, stream)
