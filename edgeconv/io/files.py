@@ -17,7 +17,6 @@ import re
 import secrets
 import stat
 import sys
-import time
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -48,9 +47,6 @@ MOST_BYTES_A_WRITE = 2**30
 
 WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 """Errors of file systems without hard links (FAT, some network shares)."""
-
-REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
-"""Threads of Zarr may create a chunk's folder once more after another chunk could not be written."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -385,12 +381,8 @@ class NewFile:
 
     def discard(self) -> None:
         """Remove it unless it was put; harmless after `put`."""
-        for pause in REMOVAL_PAUSES:
-            with suppress(OSError):
-                temporary_files.remove(self.path)
-            if not os.path.lexists(self.path):
-                break
-            time.sleep(pause)
+        with suppress(OSError):
+            temporary_files.remove(self.path)
         temporary_files.end(self.path)
 
 

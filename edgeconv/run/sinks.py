@@ -12,9 +12,12 @@ which ISA-L's were not once in some thousand pieces. No predictor: edges gain li
 
 from __future__ import annotations
 
+import asyncio
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -150,6 +153,22 @@ class TiffSink(Sink):
         self._stream.close()
 
 
+@contextmanager
+def _zarr_at_rest() -> Iterator[None]:
+    """An error leaves the block when Zarr has ended its other writes: late ones would make removed folders again."""
+    from zarr.core.sync import sync
+
+    async def others_have_ended() -> None:
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+
+    try:
+        yield
+    except BaseException:
+        sync(others_have_ended())
+        raise
+
+
 class ZarrSink(Sink):
     """See the module. Zarr itself spreads the chunks of a rectangle over its threads."""
 
@@ -160,22 +179,28 @@ class ZarrSink(Sink):
         import zarr
 
         super().__init__(path, shape, piece)
-        group = zarr.open_group(str(path), mode="w-", zarr_format=3)
-        self._array = group.create_array(
-            LEVEL_NAME,
-            shape=(shape.channels, shape.height, shape.width),
-            chunks=(shape.channels if shape.pictures == 1 else 1, piece, piece),
-            dtype=shape.dtype,
-            dimension_names=("c", "y", "x"),
-        )
-        axes: Any = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
-        scale = {"type": "scale", "scale": [1.0] * len(axes)}
-        datasets: Any = [{"path": LEVEL_NAME, "coordinateTransformations": [scale]}]
-        group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}
+        with _zarr_at_rest():
+            group = zarr.open_group(str(path), mode="w-", zarr_format=3)
+            self._array = group.create_array(
+                LEVEL_NAME,
+                shape=(shape.channels, shape.height, shape.width),
+                chunks=(shape.channels if shape.pictures == 1 else 1, piece, piece),
+                dtype=shape.dtype,
+                dimension_names=("c", "y", "x"),
+            )
+            axes: Any = [
+                {"name": "c", "type": "channel"},
+                {"name": "y", "type": "space"},
+                {"name": "x", "type": "space"},
+            ]
+            scale = {"type": "scale", "scale": [1.0] * len(axes)}
+            datasets: Any = [{"path": LEVEL_NAME, "coordinateTransformations": [scale]}]
+            group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}
 
     def write(self, rectangle: Rectangle, pixels: NDArray[Any], pool: Executor, threads: int) -> None:
         rows, columns = (slice(span.start, span.stop) for span in rectangle)
-        self._array[:, rows, columns] = np.moveaxis(pixels, 2, 0)
+        with _zarr_at_rest():
+            self._array[:, rows, columns] = np.moveaxis(pixels, 2, 0)
 
 
 SINKS: tuple[type[Sink], ...] = (TiffSink, ZarrSink)
