@@ -6,6 +6,7 @@ import io
 import sys
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from command import edgeconv, shell
@@ -14,7 +15,6 @@ from picture_files import Piped, noisy, saved, tiff
 from PIL import Image
 
 from edgeconv.errors import ImageReadError
-from edgeconv.io import decoding
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image, longest_side, read_image
 
@@ -82,7 +82,7 @@ def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path:
 
 def test_pixels_of_a_type_that_opencv_cannot_convert(monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged TIFF may say one type to us and another to OpenCV."""
-    monkeypatch.setattr(decoding, "_imdecode", lambda data, flags: noisy().astype(np.int32))
+    monkeypatch.setattr(cv2, "imdecode", lambda data, flags: noisy().astype(np.int32))
     with pytest.raises(ImageReadError, match=r"a\.tif: TIFF: it cannot be decoded \(OpenCV"):
         decode_image(tiff(noisy()), "a.tif")
 

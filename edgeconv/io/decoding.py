@@ -51,14 +51,19 @@ def decode(data: bytes, entry: Format, header: Header) -> tuple[NDArray[Any], tu
     Samples have the full range of their type. Raises BadPicture, MemoryError.
     """
     try:
-        pixels, said = LISTENER.during(partial(_decode, data, entry, header))
+        with LISTENER.turn(alone=False) as turn:
+            pixels = _decode(data, entry, header)
+        if turn.must_be_repeated:
+            del pixels  # two at once would be twice the memory
+            with LISTENER.turn(alone=True) as turn:
+                pixels = _decode(data, entry, header)
     except BadPicture:
         if header.rare_compression is None:
             raise
         reason = f"its compression ({header.rare_compression}) is not supported here, or its contents are damaged"
         raise BadPicture(reason, tiff.BY_TILES if entry.name == "TIFF" else f"{AGAIN}, or convert it to PNG") from None
     pixels = _stretched(pixels, header.largest)
-    return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis], said
+    return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis], turn.lines
 
 
 def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
@@ -68,7 +73,8 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     with failures("decoded", AGAIN) as cv2:
         if header.decoder == "pillow":
             if entry.name == "JPEG":
-                _imdecode(data, cv2.IMREAD_REDUCED_GRAYSCALE_8)  # for libjpeg's warnings, which Pillow hides
+                # for libjpeg's warnings, which Pillow hides
+                _decoded(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_8))
             return _turn_upright(_by_pillow(data, entry, header), header.orientation)
         if entry.name == "TIFF":  # OpenCV turns it, even when asked not to
             return _as_stored(tiff.for_opencv(data))
@@ -76,8 +82,8 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
         if entry.name == "AVIF":
             return _turn_upright(_as_stored(data), header.orientation)
         colours = cv2.IMREAD_GRAYSCALE if header.grey else cv2.IMREAD_COLOR_RGB
-        pixels = _imdecode(data, colours | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
-        return _turn_upright(pixels, header.orientation)
+        flags = colours | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION
+        return _turn_upright(_decoded(cv2.imdecode(np.frombuffer(data, np.uint8), flags)), header.orientation)
 
 
 def opencv() -> Any:
@@ -111,9 +117,8 @@ def swap_red_and_blue(pixels: NDArray[Any]) -> NDArray[Any]:
     return swapped
 
 
-def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
-    """`cv2.imdecode` that raises BadPicture for damage."""
-    pixels: NDArray[Any] | None = opencv().imdecode(np.frombuffer(data, np.uint8), flags)
+def _decoded(pixels: NDArray[Any] | None) -> NDArray[Any]:
+    """What `cv2.imdecode` gave; raises BadPicture for damage."""
     if pixels is None:
         raise BadPicture("it cannot be decoded, so its contents are damaged")
     return pixels
@@ -121,7 +126,8 @@ def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
 
 def _as_stored(data: bytes) -> NDArray[Any]:
     """Decode with OpenCV to RGB, channels swapped here: its own conversion corrupts 16-bit TIFF and AVIF with alpha."""
-    pixels = _imdecode(data, opencv().IMREAD_UNCHANGED)
+    cv2 = opencv()
+    pixels = _decoded(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED))
     if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
         return pixels
     return swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])

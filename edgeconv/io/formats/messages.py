@@ -15,12 +15,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
-
-Result = TypeVar("Result")
 
 DESCRIPTOR_PLACE = 14 * ctypes.sizeof(ctypes.c_void_p)
 """Of the descriptor in a stream, in bytes: `_fileno` in <bits/types/struct_FILE.h>, part of the binary interface."""
@@ -31,13 +28,26 @@ PIPE_BYTES = 2**16
 
 
 @dataclass(eq=False)
-class _Turn:
-    """One call of `decode`."""
+class Turn:
+    """A picture that is decoded."""
 
     was_alone: bool = True
     disturbed: bool = False
     """Whether anything was printed meanwhile, by whichever thread."""
     printed: bytes = b""
+
+    @property
+    def must_be_repeated(self) -> bool:
+        """Whether only a turn alone can tell whose the warnings were."""
+        return self.disturbed and not self.was_alone
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The first distinct lines that were printed, and how many more there were."""
+        lines = [" ".join(line.split())[:MOST_LETTERS] for line in self.printed.decode(errors="replace").splitlines()]
+        distinct = list(dict.fromkeys(filter(None, lines)))
+        more = len(distinct) - MOST_LINES
+        return (*distinct[:MOST_LINES], *([f"and {more:,} more"] if more > 0 else []))
 
 
 class DecoderMessages:
@@ -45,25 +55,15 @@ class DecoderMessages:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._decoding: set[_Turn] = set()
+        self._decoding: set[Turn] = set()
         self._alone_or_about_to_be = 0
         self._stream: _CStream | None = None
         self._tried = False
 
-    def during(self, decode: Callable[[], Result]) -> tuple[Result, tuple[str, ...]]:
-        """What `decode` returns, and the lines that were printed. It may be called twice, and must not wait for
-        another thread's `during`."""
-        with self._turn(alone=False) as turn:
-            result = decode()
-        if turn.disturbed and not turn.was_alone:
-            del result  # two at once would be twice the memory
-            with self._turn(alone=True) as turn:
-                result = decode()
-        return result, _shown(turn.printed)
-
     @contextmanager
-    def _turn(self, alone: bool) -> Iterator[_Turn]:
-        turn = _Turn()
+    def turn(self, alone: bool) -> Iterator[Turn]:
+        """The block decodes a picture, `alone` or beside others; it must not wait for another thread's turn."""
+        turn = Turn()
         with self._changed:
             self._alone_or_about_to_be += alone
             self._changed.wait_for(lambda: not (self._decoding if alone else self._alone_or_about_to_be))
@@ -141,14 +141,6 @@ class _CStream:
             return os.read(self._reading_end, PIPE_BYTES)
         except BlockingIOError:
             return b""
-
-
-def _shown(printed: bytes) -> tuple[str, ...]:
-    """The first distinct lines, and how many more there were."""
-    lines = [" ".join(line.split())[:MOST_LETTERS] for line in printed.decode(errors="replace").splitlines()]
-    distinct = list(dict.fromkeys(filter(None, lines)))
-    more = len(distinct) - MOST_LINES
-    return (*distinct[:MOST_LINES], *([f"and {more:,} more"] if more > 0 else []))
 
 
 LISTENER = DecoderMessages()
