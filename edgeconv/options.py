@@ -474,7 +474,6 @@ class Timing:
     time_limit: float = option(0.12, "Seconds of sampling per candidate, case and L2 state.")
     samples: int = option(100, "Most samples per candidate, case and L2 state.")
     check: Literal["sample", "full"] = option("sample", "Compare with the float64 oracle before timing: {choices}.")
-    around: bool = option(True, "Also time both ways over the bus of a GPU.")
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def test_noise_fills_its_range(dtype, low, high) -> None:
 
 
 def test_rules_come_from_the_options() -> None:
-    rules = parse_rules(Timing("warm", "5%", 0.5, 4, "full", around=False), Filtering())
+    rules = parse_rules(Timing("warm", "5%", 0.5, 4, "full"), Filtering())
     assert (rules.l2_states, rules.budget.noise_target, rules.budget.min_samples) == (("warm",), 0.05, 4)
     assert parse_rules(Timing(noise="0.5"), Filtering()).budget.noise_target == 0.5
 

@@ -83,7 +83,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float
         3, 5, sizes=(20, 60), dtypes=("uint8",), filters=("laplacian8",), channels=("each",), strides=(1,),
         devices=("cpu",), peers=(),
     )  # fmt: skip
-    rules = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0), around=False)
+    rules = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
     return runner.run(runner.BenchRun(grid, rules))
 
 

@@ -22,7 +22,7 @@ from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
 from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.gemm import GemmRecord
-from edgeconv.bench.record import BenchRecord, BusPart, LeftOut, Train
+from edgeconv.bench.record import BenchRecord, LeftOut, Train
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
 from edgeconv.export.markdown import as_text
@@ -72,8 +72,6 @@ def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
     changed(on_gpu, set_up_seconds=7.5, cold_seconds=6.25)
     changed(on_gpu.check, max_abs_error=0.125, checked_share=0.75)
     changed(on_gpu.counts, nominal_flops=11, useful_flops=7, fewest_bytes=3)
-    on_gpu.bus = BusPart(host_to_device_seconds=1e-5, device_to_host_seconds=2e-5)
-    on_gpu.end_to_end = changed(copy.copy(on_gpu.timings["warm"]), median_seconds=5.5e-3)
     changed(made, rows=[*made.rows, on_gpu], complete=False, wall_seconds=12.6, created_utc="2001-02-03T04:05:06+00:00")
     made.machine["cuda"] = DeviceFacts(name="made-up GPU", compute_capability="9.0")
     made.roofs = {"cpu": Roof(2.5e10, 3.5e12, "made <up>"), "cuda": Roof(4.5e12, 6e13, "made up too")}
@@ -126,7 +124,7 @@ def ladder_row(step: str, block: str | None, microseconds: float | None, **rest:
     if microseconds is not None:
         seconds = microseconds * 1e-6
         timing |= {"median_seconds": seconds, "stopped_because": "sample limit", "samples_seconds": [seconds] * 7}
-    clocks = {"sm_clock_min_mhz": None, "sm_clock_max_mhz": None, "last_card_reading": None}
+    clocks = {"sm_clock_min_mhz": None, "sm_clock_max_mhz": None}
     return {
         "step": step,
         "idea": "",

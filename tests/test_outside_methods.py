@@ -272,7 +272,7 @@ def test_compare_goes_on_without_the_methods_that_fail(faulty: Installed) -> Non
 
 def test_bench_goes_on_without_the_methods_that_fail(faulty: Installed) -> None:
     """Whether a time is believed depends on the machine, and is not asked."""
-    words = "bench --sizes 32 --strides 1 --devices cpu --samples 3 --methods all --no-around --formats json -o ."
+    words = "bench --sizes 32 --strides 1 --devices cpu --samples 3 --methods all --formats json -o ."
     done = faulty.edgeconv(*words.split())
     assert done.returncode in (0, 1), done.stderr
     rows = {row.candidate: row for row in read_record(faulty.folder / "bench.json").rows}

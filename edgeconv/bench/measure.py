@@ -25,7 +25,7 @@ from edgeconv.api.figures import sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, Kind, Status, Train, metrics_of
+from edgeconv.bench.record import BenchRow, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
@@ -36,7 +36,7 @@ from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
-from edgeconv.core.timing import Budget, Series, collect
+from edgeconv.core.timing import Budget, Series
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.device import L2State, Roof
 from edgeconv.io.resize import resize
@@ -48,8 +48,6 @@ RETAKES = 3
 TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
-FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
-"""For each way over the bus."""
 LONGEST_REASON = 500
 """Characters of a library's own message that are stored."""
 
@@ -130,8 +128,7 @@ def measure_case(
     pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]), case.picture is None)
     watch.begin()
     outcomes, series = compete(candidates, pictures, rules, limit, watch)
-    bus = time_bus(bench) if rules.around and bench.device.moves_data else None
-    return rows_of(outcomes, series, describe_case(case, bench), bench, roof, watch.report(), bus)
+    return rows_of(outcomes, series, describe_case(case, bench), bench, roof, watch.report())
 
 
 def compete(
@@ -291,20 +288,6 @@ def retake(
     return wrong or {own: series[own], least: series[least]}
 
 
-def time_bus(bench: Bench) -> BusPart:
-    """Medians of both ways over the bus with page-locked host arrays."""
-    device, problem = bench.device, bench.problem
-    host_in = device.host_empty(problem.input_shape, problem.dtype)
-    np.copyto(host_in, bench.image_host)
-    host_out = device.host_empty(problem.output_shape, problem.output_dtype)
-    into = partial(_seconds, device.copy_in, host_in, bench.image)
-    back = partial(_seconds, device.copy_out, bench.out, host_out)
-    return BusPart(
-        host_to_device_seconds=_median(collect(into, FEW)),
-        device_to_host_seconds=_median(collect(back, FEW)),
-    )
-
-
 def rows_of(
     outcomes: Outcomes,
     series: dict[L2State, SeriesOf],
@@ -312,7 +295,6 @@ def rows_of(
     bench: Bench,
     roof: Roof,
     machine: Watched,
-    bus: BusPart | None,
 ) -> list[BenchRow]:
     """The records of all candidates at a case."""
     counts = count(bench.problem)
@@ -348,7 +330,6 @@ def rows_of(
                 choice=ready.choice,
                 set_up_seconds=outcome.set_up_seconds,
                 cold_seconds=outcome.cold_seconds,
-                clock="CUDA events" if bench.device.moves_data and ready.synchronize is None else "monotonic",
                 lead_l2_state=bench.device.l2_state if bench.device.l2_state in own else next(iter(own)),
                 timings=own,
                 metrics={
@@ -357,7 +338,6 @@ def rows_of(
                 },
                 launch=launch,
                 launch_bound=launch.enqueue_seconds >= _median(own["warm"]) if launch and "warm" in own else None,
-                bus=bus,
             )
         )
     return rows

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype
 from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.watch import OLDER, Watched
+from edgeconv.bench.watch import Watched
 from edgeconv.core.choices import Channels, DeviceName
 from edgeconv.core.cost import Counts
 from edgeconv.core.records import (
@@ -110,13 +110,6 @@ class LeftOut(Part):
     reason: str
 
 
-class BusPart(Part):
-    """Medians of both ways over the bus."""
-
-    host_to_device_seconds: Amount
-    device_to_host_seconds: Amount
-
-
 @dataclass(frozen=True)
 class Train:
     """What one call costs when many are put on a GPU back to back."""
@@ -147,7 +140,6 @@ class BenchRow(Part, kw_only=True):
     counts: Counts
     set_up_seconds: Amount | None = None
     cold_seconds: Amount | None = None
-    clock: Literal["CUDA events", "monotonic"] | None = None
     lead_l2_state: L2State | None = None
     timings: Annotated[dict[L2State, Series], keyed_by(L2_STATES)] = field(default_factory=dict)
     metrics: Annotated[
@@ -157,15 +149,12 @@ class BenchRow(Part, kw_only=True):
     ] = field(name="accounts", default_factory=dict)
     launch: Train | None = None
     launch_bound: bool | None = None
-    bus: BusPart | None = None
     machine: Watched
     fault: Annotated[str | None, Meta(description="what the referee found, where it did: see docs/bench.md")] = None
-    end_to_end: Annotated[Series | None, OLDER] = None
-    restored: Annotated[list[str], OLDER] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Only what was right has times, and each state of the L2 that has a time has its metrics."""
-        if bool(self.timings) != (self.status == "measured") or (self.end_to_end and not self.timings):
+        if bool(self.timings) != (self.status == "measured"):
             raise ValueError(f"status '{self.status}' with {len(self.timings)} timings")
         if self.timings.keys() != self.metrics.keys() or self.lead_l2_state not in {None, *self.timings}:
             raise ValueError("timings and accounts are of other states of the L2")
@@ -205,7 +194,6 @@ class BenchRecord(RecordHead):
     warnings: list[str]
     left_out: list[LeftOut]
     rows: list[BenchRow]
-    files: Annotated[list[dict[str, Any]], OLDER] = field(default_factory=list)
     seed: Annotated[
         Natural | None,
         Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),

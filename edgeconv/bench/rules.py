@@ -25,8 +25,6 @@ class TimingRules:
     check: str = "sample"
     """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
     check_samples: int = 300_000
-    around: bool = True
-    """Also time both ways over the bus of a GPU."""
 
 
 def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:
@@ -47,7 +45,6 @@ def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:
         border=filtering.border,
         output_mode=filtering.output_mode,
         check=timing.check,
-        around=timing.around,
     )
 
 

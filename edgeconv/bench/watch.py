@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
 
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.records import Amount, Meta, Part
+from edgeconv.core.records import Amount, Part
 from edgeconv.core.units import share_text
 from edgeconv.hardware.clocks import GpuReading, read_gpu
 from edgeconv.hardware.system_files import read_system_file
@@ -22,7 +21,6 @@ from edgeconv.hardware.system_files import read_system_file
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
 """Shares by which a clock may move, and of the cores that others may keep busy."""
-OLDER = Meta(description="only in records from before December 2026")
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,6 @@ class Watched(Part):
     sm_clock_max_mhz: int | None
     others_busy_share: Amount | None
     flags: list[str]
-    last_card_reading: Annotated[dict[str, Any] | None, OLDER] = None
 
 
 class Watch:

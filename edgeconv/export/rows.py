@@ -41,7 +41,7 @@ HEADER = (
     *("nominal_flops", "useful_flops", "fewest_bytes", "intensity_flops_per_byte"),
     *("moved_bytes", "workspace_bytes", "launches", "set_up_seconds", "cold_seconds"),
     *("max_abs_error", "relative_error", "checked_share", "enqueue_seconds", "stream_seconds"),
-    *("host_to_device_seconds", "device_to_host_seconds", "end_to_end_seconds", "flags"),
+    *("end_to_end_seconds", "flags"),
     *("end_to_end_gflops", "whole_run_seconds", "gain", "share_of_vendor", "share_of_peak"),
 )
 """Of a spreadsheet."""
@@ -114,13 +114,12 @@ def lines_of(record: AnyRecord) -> Iterator[Line]:
 def _bench_line(record: BenchRecord, row: BenchRow, state: Any) -> Line:
     parts = (row.timings[state], row.metrics[state]) if state else ()
     return _line(
-        *(row.case, row, row.check, row.launch, row.bus, *parts, row.counts),
+        *(row.case, row, row.check, row.launch, *parts, row.counts),
         created_utc=record.created_utc,
         machine=getattr(record.machine.get(row.device), "name", ""),
         entrant=row.candidate,
         l2_state=state,
         series=parts[0] if parts else None,
-        end_to_end_seconds=getattr(row.end_to_end, "median_seconds", None),
         flags="; ".join(row.machine.flags),
     )
 
