@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.api.figures import speed, throughput
-from edgeconv.bench.lines import fetched_bytes
+from edgeconv.bench.candidates import fetched_bytes
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import BORDERS, Border, Channels
 from edgeconv.core.cost import Counts, count, touched_bytes, useful_flops_per_pixel

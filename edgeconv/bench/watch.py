@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from edgeconv.core.choices import DeviceName
@@ -23,19 +22,8 @@ OTHERS_TOLERANCE = 0.10
 """Shares by which a clock may move, and of the cores that others may keep busy."""
 
 
-@dataclass(frozen=True)
-class CpuUse:
-    """Core-seconds since some start: of everybody, of this process and its own, and how many cores and seconds."""
-
-    busy_seconds: float
-    own_seconds: float
-    wall_seconds: float
-    cores: int
-
-    def others_share(self, later: CpuUse) -> float:
-        """Share of the cores that other processes used until a later reading."""
-        others = later.busy_seconds - self.busy_seconds - (later.own_seconds - self.own_seconds)
-        return min(1.0, max(0.0, others / ((later.wall_seconds - self.wall_seconds) * self.cores)))
+CpuUse = tuple[float, float]
+"""Core-seconds since some start: those that others were busy for, and those that all cores have."""
 
 
 def read_cpu_use() -> CpuUse | None:
@@ -47,7 +35,7 @@ def read_cpu_use() -> CpuUse | None:
         return None
     ticks = user + nice + system + irq + softirq + steal
     own = sum(os.times()[:4])  # with children that were waited for, as a peer that is a command is
-    return CpuUse(ticks / os.sysconf("SC_CLK_TCK"), own, time.perf_counter(), os.cpu_count() or 1)
+    return ticks / os.sysconf("SC_CLK_TCK") - own, time.perf_counter() * (os.cpu_count() or 1)
 
 
 def gpu_reader(device: DeviceName) -> Callable[[], GpuReading | None]:
@@ -95,8 +83,9 @@ class Watch:
         """What was seen since `begin`."""
         clocks = [reading.sm_clock_mhz for reading in self._readings if reading.sm_clock_mhz]
         slowdowns = sorted({words for reading in self._readings for words in reading.slowdowns})
-        after = self._read_cpu()
-        others = self._before.others_share(after) if self._before and after else None
+        before, after, others = self._before, self._read_cpu(), None
+        if before and after:
+            others = min(1.0, max(0.0, (after[0] - before[0]) / (after[1] - before[1])))
         flags = []
         if slowdowns:
             flags.append(f"throttled: {', '.join(slowdowns)}")
