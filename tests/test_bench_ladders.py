@@ -12,12 +12,13 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from bench_records import ROOF, FakeDevice
+from bench_records import FakeDevice
 from command import edgeconv
 
 from edgeconv.bench.ladders import conv, gemm
-from edgeconv.bench.ladders.conv import COPY, ConvRow
-from edgeconv.bench.ladders.gemm import VENDOR, GemmRow
+from edgeconv.bench.ladders.base import LadderRow
+from edgeconv.bench.ladders.conv import COPY
+from edgeconv.bench.ladders.gemm import VENDOR
 from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
@@ -45,7 +46,7 @@ class Clock(FakeDevice):
         return lambda: self.take(1e-4)
 
 
-def convolutions(monkeypatch, seconds, wrong: str = "", sizes=(16,), strides=(2,), blocks="usual") -> list[ConvRow]:
+def convolutions(monkeypatch, seconds, wrong: str = "", sizes=(16,), strides=(2,), blocks="usual") -> list[LadderRow]:
     """Rows of `bench conv` on a made-up device; the step `wrong` leaves a sample unwritten."""
     device = Clock()
 
@@ -61,13 +62,13 @@ def convolutions(monkeypatch, seconds, wrong: str = "", sizes=(16,), strides=(2,
         return SimpleNamespace(run=run)
 
     monkeypatch.setattr(conv, "prepare", prepare)
-    record = conv.measure(sizes, strides, blocks, BUDGET, device, Watch("cpu"))
+    record = conv.LADDER.measure(sizes, strides, blocks, BUDGET, device, Watch("cpu"))
     jsonschema.validate(plain(record), schema("ladder"))
     as_text(every_row(record))
     return record.rows
 
 
-def products(monkeypatch, seconds, wrong: str = "", by: float = 0.0, dtype="float32") -> dict[str, GemmRow]:
+def products(monkeypatch, seconds, wrong: str = "", by: float = 0.0) -> dict[str, LadderRow]:
     """Rows of `bench gemm` at 32; the step `wrong` is off by so much in one element of the result."""
     device = Clock()
 
@@ -80,7 +81,7 @@ def products(monkeypatch, seconds, wrong: str = "", by: float = 0.0, dtype="floa
         return run
 
     monkeypatch.setattr(gemm, "prepare", prepare)
-    record = gemm.measure((32,), (dtype,), "usual", BUDGET, device, Watch("cpu"))
+    record = gemm.LADDER.measure((32,), ("float32",), "usual", BUDGET, device, Watch("cpu"))
     jsonschema.validate(plain(record), schema("ladder"))
     return {row.step: row for row in record.rows}
 
@@ -92,13 +93,12 @@ def test_figures_of_convolutions_are_those_of_the_formulas(monkeypatch) -> None:
     rows = convolutions(monkeypatch, seconds, blocks="all")
     copy, first, other, *_ = rows
     second = next(row for row in rows if row.step == "pixel")
-    assert (copy.step, copy.share_of_floor, copy.gflops, copy.gain) == (COPY, 1.0, None, None)
+    assert (copy.step, copy.share, copy.gflops, copy.gain) == (COPY, 1.0, None, None)
     assert (first.step, first.block, other.step, other.block) == ("textbook", "16×16", "textbook", "8×8")
     assert first.gflops == pytest.approx(2 * 81 * 8 * 8 / 8e-4 / 1e9)
-    assert (first.share_of_floor, first.gain) == (pytest.approx(0.125), None)
-    assert other.share_of_floor == pytest.approx(0.1)
-    assert (second.share_of_floor, second.gain) == (pytest.approx(0.5), pytest.approx(4.0))  # over the usual blocks
-    assert {row.l2_state for row in rows} == {"cold"}
+    assert (first.share, first.gain) == (pytest.approx(0.125), None)
+    assert other.share == pytest.approx(0.1)
+    assert (second.share, second.gain) == (pytest.approx(0.5), pytest.approx(4.0))  # over the usual blocks
 
 
 def test_a_wrong_step_gets_no_time_and_the_next_no_gain(monkeypatch) -> None:
@@ -127,11 +127,9 @@ def test_figures_of_products_are_those_of_the_formulas(monkeypatch) -> None:
     assert list(found) == [step.name for step in gemm.STEPS]
     first = found["plain"]
     assert first.gflops == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
-    assert (first.share_of_vendor, found[VENDOR].share_of_vendor) == (pytest.approx(0.5), 1.0)
-    assert first.share_of_peak == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
+    assert (first.share, found[VENDOR].share) == (pytest.approx(0.5), 1.0)
+    assert [found[step].gain for step in ("plain", "shared", VENDOR)] == [None, 1.0, 2.0]
     assert (first.timing.n, first.relative_error < first.allowed_error) == (3, True)
-    doubles = products(monkeypatch, seconds, dtype="float64")
-    assert doubles["plain"].share_of_peak is None, "that peak is measured in float32"
     for by in (np.nan, 1e-2):
         found = products(monkeypatch, seconds, wrong="shared", by=by)
         assert {step for step, row in found.items() if not row.right} == {"shared"}

@@ -20,8 +20,7 @@ from run_reports import run_report
 from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench import goals
 from edgeconv.bench.goals import Goal
-from edgeconv.bench.ladders.conv import ConvRecord
-from edgeconv.bench.ladders.gemm import GemmRecord
+from edgeconv.bench.ladders.base import LadderRecord
 from edgeconv.bench.record import BenchRecord, LeftOut, Train
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
@@ -127,11 +126,9 @@ def ladder_row(step: str, block: str | None, microseconds: float | None, **rest:
     clocks = {"sm_clock_min_mhz": None, "sm_clock_max_mhz": None}
     return {
         "step": step,
-        "idea": "",
         "block": block,
         "right": microseconds is not None,
         "relative_error": 3e-7,
-        "l2_state": "cold",
         "timing": None if microseconds is None else timing,
         "allowed_error": 1e-6,
         "machine": {**clocks, "others_busy_share": None, "flags": []},
@@ -139,29 +136,27 @@ def ladder_row(step: str, block: str | None, microseconds: float | None, **rest:
     }
 
 
-def ladder() -> ConvRecord:
-    figures = {"size": 4096, "stride": 1, "gflops": 1234.5, "share_of_floor": 0.25, "gain": None}
+def ladder() -> LadderRecord:
+    figures = {"size": 4096, "dtype": "float32", "stride": 1, "gflops": 1234.5, "share": 0.25, "gain": None}
     rows = [
-        ladder_row("copy", None, 10.0, **{**figures, "gflops": None, "share_of_floor": 1.0}),
+        ladder_row("copy", None, 10.0, **{**figures, "gflops": None, "share": 1.0}),
         ladder_row("textbook", "16×16", 40.0, **figures),
-        ladder_row("textbook", "8×8", 50.0, **{**figures, "gflops": 999.5, "share_of_floor": 0.2}),
-        ladder_row("sliding", None, 20.0, **{**figures, "gflops": 2469.0, "share_of_floor": 0.5, "gain": 2.0}),
-        ladder_row("pixel", "16×16", None, **{**figures, "size": 1024, "gflops": None, "share_of_floor": None}),
+        ladder_row("textbook", "8×8", 50.0, **{**figures, "gflops": 999.5, "share": 0.2}),
+        ladder_row("sliding", None, 20.0, **{**figures, "gflops": 2469.0, "share": 0.5, "gain": 2.0}),
+        ladder_row("pixel", "16×16", None, **{**figures, "size": 1024, "gflops": None, "share": None}),
         ladder_row("waves", None, 5.0, **{**figures, "size": 1024, "stride": 2, "gflops": 77.5}),
     ]
     rows[2]["right"] = False
-    return as_type({**HEAD, "kind": "bench conv", "rows": rows}, ConvRecord)
+    return as_type({**HEAD, "kind": "bench conv", "rows": rows}, LadderRecord)
 
 
-def products() -> GemmRecord:
-    figures = {"size": 4096, "dtype": "float64", "gflops": 345.5, "share_of_vendor": 0.125, "share_of_peak": None}
+def products() -> LadderRecord:
+    figures = {"size": 4096, "dtype": "float64", "stride": None, "gflops": 345.5, "share": 0.125, "gain": None}
     rows = [
         ladder_row("naive", "64×64×8", 70.0, **figures),
-        ladder_row(
-            "cublas", None, 60.0, **{**figures, "dtype": "float32", "share_of_vendor": 1.0, "share_of_peak": 0.75}
-        ),
+        ladder_row("cublas", None, 60.0, **{**figures, "dtype": "float32", "share": 1.0, "gain": 1.25}),
     ]
-    return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
+    return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, LadderRecord)
 
 
 def shown() -> dict[str, str]:

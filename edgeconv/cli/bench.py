@@ -27,6 +27,7 @@ from edgeconv.options import (
 )
 
 if TYPE_CHECKING:
+    from edgeconv.bench.ladders.base import LadderTable
     from edgeconv.bench.record import BenchRow
     from edgeconv.page import Table
 
@@ -162,9 +163,9 @@ def gemm(ladder: GemmLadder, replacing: Replacing) -> int:
 
     From one thread per element to cuBLAS; ends with 1 where one is wrong.
     """
-    from edgeconv.bench.ladders import gemm as steps
+    from edgeconv.bench.ladders.gemm import LADDER, REALS
 
-    return _climb(steps, ladder, "--dtypes", ladder.dtypes, steps.REALS, replacing)
+    return _climb(LADDER, ladder, _chosen("--dtypes", ladder.dtypes, REALS), replacing)
 
 
 def conv(ladder: ConvLadder, replacing: Replacing) -> int:
@@ -172,37 +173,42 @@ def conv(ladder: ConvLadder, replacing: Replacing) -> int:
 
     From the textbook kernel to the method itself; ends with 1 where one is wrong.
     """
-    from edgeconv.bench.ladders import conv as steps
+    from edgeconv.bench.ladders.conv import LADDER, STRIDES
 
-    return _climb(steps, ladder, "--strides", ladder.strides, steps.STRIDES, replacing)
+    return _climb(LADDER, ladder, _chosen("--strides", ladder.strides, STRIDES), replacing)
 
 
-def _climb(
-    steps: Any, ladder: GemmLadder | ConvLadder, flag: str, text: str, known: Iterable[Any], replacing: Replacing
-) -> int:
+def _chosen(flag: str, text: str, known: Iterable[Any]) -> list[Any]:
+    """Some of what is known, by words between commas."""
+    from edgeconv.errors import UsageError
+
+    of_word, words = {str(each): each for each in known}, [word.strip() for word in text.split(",")]
+    if not set(words) <= set(of_word):
+        raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
+    return [of_word[word] for word in words]
+
+
+def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any], replacing: Replacing) -> int:
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch
     from edgeconv.core.timing import Budget
-    from edgeconv.errors import UnavailableError, UsageError
+    from edgeconv.errors import UnavailableError
     from edgeconv.export.rows import every_row
     from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
     from edgeconv.hardware.devices import get_device
     from edgeconv.io.outputs import Outputs
     from edgeconv.io.resize import parse_sizes
 
-    sizes, of_word = parse_sizes(ladder.sizes), {str(each): each for each in known}
-    words = [word.strip() for word in text.split(",")]
-    if not set(words) <= set(of_word):
-        raise UsageError(f"{flag} '{text}' are not some of {', '.join(of_word)}, with commas.")
+    sizes = parse_sizes(ladder.sizes)
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
     with Outputs(overwrite=replacing.overwrite) as outputs:
         output = outputs.reserve(ladder.output)
         if (reason := cuda_unavailable_reason()) is not None:
-            raise UnavailableError(f"'edgeconv {steps.KIND}' needs an NVIDIA GPU: {reason}.")
+            raise UnavailableError(f"'edgeconv {table.kind}' needs an NVIDIA GPU: {reason}.")
         with Progress("cases") as line:
-            device, others = get_device("cuda"), [of_word[word] for word in words]
-            record = steps.measure(sizes, others, ladder.blocks, budget, device, Watch("cuda"), line.update)
+            device, watch = get_device("cuda"), Watch("cuda")
+            record = table.measure(sizes, others, ladder.blocks, budget, device, watch, line.update)
         outputs.add(output, to_json(record))
         outputs.put()
     _say_table(every_row(record))

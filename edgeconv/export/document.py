@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgeconv.bench.ab import AbRecord
+from edgeconv.bench.ladders.base import LadderRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
 from edgeconv.core.units import counted, digits_text, local_time_text, seconds_text
 from edgeconv.export import ab, figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
-from edgeconv.export.schemas import AnyRecord, LadderRecord
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import tally
 from edgeconv.page import Table
 from edgeconv.run.report import RunReport

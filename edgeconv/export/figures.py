@@ -19,6 +19,7 @@ from functools import partial
 from statistics import geometric_mean
 
 from edgeconv.api.figures import share_of_limit
+from edgeconv.bench.ladders.base import LadderRecord
 from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
@@ -27,9 +28,8 @@ from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.banks import BankSeries, bank_series
 from edgeconv.export.colours import NAMES, colours_of
 from edgeconv.export.drawing import Bars, Curve, Drawing, Lines
-from edgeconv.export.ladders import panels, usual
+from edgeconv.export.ladders import usual
 from edgeconv.export.rows import labels
-from edgeconv.export.schemas import LadderRecord
 from edgeconv.export.tables import times
 from edgeconv.run.report import RunReport
 
@@ -156,17 +156,17 @@ def of_ladder(record: LadderRecord) -> list[Drawing]:
     kind, sizes = record.kind.replace(" ", "_"), sorted({row.size for row in record.rows})
     usually = "Every step with its usual thread blocks; "
     over_size, at_largest = f"{usually}both axes are logarithmic.", f"{usually}from the top, as they are built up."
-    for number, (title, case) in enumerate(panels(record), 1):
+    for number, case in enumerate(dict.fromkeys(row.case for row in record.rows), 1):
         rates: dict[str, dict[int, float]] = {}
         for size in sizes:
-            for step, row in usual(record.rows, size=size, **case).items():
+            for step, row in usual(record, size, case).items():
                 if row.gflops and step != COPY:
                     rates.setdefault(step, {})[size] = row.gflops
         colours = NAMES * len(rates)
         curves = [Curve(step, by_size, colour) for (step, by_size), colour in zip(rates.items(), colours, strict=False)]
         largest = {step: by_size[sizes[-1]] for step, by_size in rates.items() if sizes[-1] in by_size}
-        words = f"Each step of edgeconv {record.kind}, {sizes[-1]}×{sizes[-1]}, {title}, {record.machine.name}"
-        drawings += _lines(f"{kind}_{number}", f"GFLOPS of each step, {title}", over_size, "side", RATE, curves)
+        words = f"Each step of edgeconv {record.kind}, {sizes[-1]}×{sizes[-1]}, {case}, {record.machine.name}"
+        drawings += _lines(f"{kind}_{number}", f"GFLOPS of each step, {case}", over_size, "side", RATE, curves)
         drawings += _bars(f"{kind}_bars_{number}", words, at_largest, "GFLOPS", largest, _rate)
     return drawings[:MOST_PLOTS]
 

@@ -7,25 +7,17 @@ said a step stands with its usual thread blocks.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
-from itertools import pairwise
-from typing import Any, TypeVar
 
 from edgeconv.bench.ladders import conv, gemm
-from edgeconv.bench.ladders.base import StepRow
-from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
-from edgeconv.bench.ladders.gemm import GemmRow
-from edgeconv.export.schemas import LadderRecord
+from edgeconv.bench.ladders.base import LadderRecord, LadderRow, Step
+from edgeconv.bench.ladders.conv import COPY, ConvStep
 from edgeconv.export.tables import percent, rate, seconds, shown, times
 from edgeconv.page import NOTHING, Table
 
-SIZE, STRIDE, DTYPE = 4096, 1, "float32"
+SIZE, CASES = 4096, {"bench conv": "stride 1", "bench gemm": "float32"}
 """What predictions are made for, and what documents show."""
 WIDTH = 110
 """Letters of a line in a source's header, beside its comment mark."""
-
-L = TypeVar("L", bound=StepRow)
-
 
 # --- for documents and sources ---------------------------------------------------------------------------------------
 
@@ -33,24 +25,24 @@ L = TypeVar("L", bound=StepRow)
 def steps(record: LadderRecord) -> Table:
     """Each step at `SIZE`: its idea and what came of it; of `bench conv` beside why it should help, and how much."""
     lines: list[tuple[str, ...]] = []
-    for step, row, gain in _climbed(record):
-        name, median = f"`{step.name}`", seconds(row.median_seconds)
-        if isinstance(row, ConvRow):
+    for step, row in _climbed(record):
+        name, gain, median, share = f"`{step.name}`", _gain(row), seconds(row.median_seconds), percent(row.share)
+        if isinstance(step, ConvStep):
             predicted = shown(step.expected_gain, lambda factor: f"{factor:g} ×")
-            lines.append((name, step.idea, step.because, predicted, gain, median, percent(row.share_of_floor)))
+            lines.append((name, step.idea, step.because, predicted, gain, median, share))
         else:
-            near = (percent(row.share_of_vendor), percent(row.share_of_peak))
-            lines.append((name, step.idea, shown(row.block), gain, median, rate(row.gflops), *near))
-    if isinstance(record, ConvRecord):
+            peak = percent(row.gflops * 1e9 / record.roof.fma_flops_per_second) if row.gflops else NOTHING
+            lines.append((name, step.idea, shown(row.block), gain, median, rate(row.gflops), share, peak))
+    if record.kind == "bench conv":
         header = ("step", "idea", "why it should help", "predicted", "gain", "median", "of copy speed")
         return Table("The ladder", header, tuple(lines))
     products = ("step", "idea", "blocks", "gain", "median", "GFLOPS", "of cuBLAS", "of peak")
     return Table("The ladder of products", products, tuple(lines))
 
 
-def conv_blocks(record: ConvRecord) -> Table:
+def conv_blocks(record: LadderRecord) -> Table:
     """Medians of every thread block at 4096, stride 1."""
-    rows = [row for row in record.rows if (row.size, row.stride) == (SIZE, STRIDE) and row.block]
+    rows = [row for row in record.rows if (row.size, row.stride) == (SIZE, 1) and row.block]
     blocks = list(dict.fromkeys(shown(row.block) for row in rows))
     medians = {(row.step, row.block): seconds(row.median_seconds) for row in rows}
     named = dict.fromkeys(row.step for row in rows)
@@ -60,65 +52,51 @@ def conv_blocks(record: ConvRecord) -> Table:
 
 def source(record: LadderRecord) -> list[str]:
     """The steps as lines of a source's header: name, median, gain, and the idea, which is wrapped."""
-    climbed = [(step.name, seconds(row.median_seconds), gain, step.idea) for step, row, gain in _climbed(record)]
+    climbed = [(step.name, seconds(row.median_seconds), _gain(row), step.idea) for step, row in _climbed(record)]
     widths = [max(len(step[column]) for step in climbed) for column in range(3)]
     lines = []
     for name, median, gain, idea in climbed:
         head = f"  {name:<{widths[0]}}  {median:>{widths[1]}}  {gain:>{widths[2]}}  "
         lines += textwrap.wrap(idea, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
-    case, more = DTYPE, ""
-    if isinstance(record, ConvRecord):
-        copy = usual(record.rows, size=SIZE, stride=STRIDE)[COPY]
-        case, more = f"stride {STRIDE}", f"; a copy takes {seconds(copy.median_seconds)}"
-    where = f"{record.machine.name}, {SIZE} × {SIZE}, {case}, cold L2{more}"
+    copy = usual(record, SIZE, CASES[record.kind]).get(COPY)
+    more = "" if copy is None else f"; a copy takes {seconds(copy.median_seconds)}"
+    where = f"{record.machine.name}, {SIZE} × {SIZE}, {CASES[record.kind]}, cold L2{more}"
     return [*lines, f"Medians and gains over the step before on one {where}."]
 
 
-def _climbed(record: LadderRecord) -> list[tuple[Any, Any, str]]:
-    """Each step, its row, and its gain over the step before, at `SIZE` and the case that documents show."""
-    known: tuple[Any, ...] = conv.STEPS if isinstance(record, ConvRecord) else gemm.STEPS
-    case = {"stride": STRIDE} if isinstance(record, ConvRecord) else {"dtype": DTYPE}
-    rows: dict[str, Any] = usual(record.rows, size=SIZE, **case)
-    medians = [rows[step.name].median_seconds for step in known]
-    gains = (times(before / after) if before and after else NOTHING for before, after in pairwise(medians))
-    return [(step, rows[step.name], gain) for step, gain in zip(known, (NOTHING, *gains), strict=True)]
+def _climbed(record: LadderRecord) -> list[tuple[Step, LadderRow]]:
+    """Each step and its row, at `SIZE` and the case that documents show."""
+    rows = usual(record, SIZE, CASES[record.kind])
+    return [(step, rows[step.name]) for step in (conv.STEPS if record.kind == "bench conv" else gemm.STEPS)]
+
+
+def _gain(row: LadderRow) -> str:
+    return shown(row.gain, times)
 
 
 # --- for reports ----------------------------------------------------------------------------------------------------
-
-
-def panels(record: LadderRecord) -> list[tuple[str, dict[str, Any]]]:
-    """The cases of a ladder, and the fields of a row that belong there: strides, or types."""
-    found = dict.fromkeys(_case(row) for row in record.rows)
-    return [(words, {name: value}) for words, name, value in found]
-
-
-def _case(row: ConvRow | GemmRow) -> tuple[str, str, Any]:
-    if isinstance(row, ConvRow):
-        return f"stride {row.stride}", "stride", row.stride
-    return row.dtype, "dtype", row.dtype
 
 
 def by_size(record: LadderRecord) -> Table:
     """GFLOPS of every step over size, with its usual thread blocks; of products the share of the vendor's behind it."""
     sizes = sorted({row.size for row in record.rows})
     lines = []
-    for words, case in panels(record):
-        found = {size: usual(record.rows, size=size, **case) for size in sizes}
+    for case in dict.fromkeys(row.case for row in record.rows):
+        found = {size: usual(record, size, case) for size in sizes}
         for step in dict.fromkeys(row.step for row in record.rows if row.step != COPY):
-            lines.append((step, words, *(_rate_and_share(found[size].get(step)) for size in sizes)))
+            lines.append((step, case, *(_rate_and_share(found[size].get(step)) for size in sizes)))
     return Table("GFLOPS over the side", ("step", "case", *map(str, sizes)), tuple(lines))
 
 
-def usual(rows: Iterable[L], **case: Any) -> dict[str, L]:
+def usual(record: LadderRecord, size: int, case: str) -> dict[str, LadderRow]:
     """The first row of each step at a case, which has its usual blocks."""
-    found: dict[str, L] = {}
-    for row in rows:
-        if all(getattr(row, name) == value for name, value in case.items()):
+    found: dict[str, LadderRow] = {}
+    for row in record.rows:
+        if (row.size, row.case) == (size, case):
             found.setdefault(row.step, row)
     return found
 
 
-def _rate_and_share(row: StepRow | None) -> str:
-    share = getattr(row, "share_of_vendor", None)
+def _rate_and_share(row: LadderRow | None) -> str:
+    share = None if row is None or row.stride is not None else row.share
     return rate(getattr(row, "gflops", None)) + ("" if share is None else f" ({percent(share)})")

@@ -14,13 +14,12 @@ from typing import Any
 
 from edgeconv.api.figures import PHASES, share_of_limit
 from edgeconv.bench.ab import AbRecord
-from edgeconv.bench.ladders.conv import DTYPE, ConvRow
-from edgeconv.bench.ladders.gemm import GemmRow
+from edgeconv.bench.ladders.base import LadderRecord, LadderRow
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import competes, fastest, groups, median
 from edgeconv.core.safe_text import cell
 from edgeconv.core.units import counted, seconds_text, share_text
-from edgeconv.export.schemas import AnyRecord, LadderRecord
+from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import median_and_spread, rate, shown, times, without_empty_columns
 from edgeconv.io.files import utf8
 from edgeconv.methods.options import Options
@@ -42,7 +41,7 @@ HEADER = (
     *("moved_bytes", "workspace_bytes", "launches", "set_up_seconds", "cold_seconds"),
     *("max_abs_error", "relative_error", "checked_share", "enqueue_seconds", "stream_seconds"),
     *("end_to_end_seconds", "flags"),
-    *("end_to_end_gflops", "whole_run_seconds", "gain", "share_of_vendor", "share_of_peak"),
+    *("end_to_end_gflops", "whole_run_seconds", "gain", "share_of_vendor"),
 )
 """Of a spreadsheet."""
 
@@ -62,7 +61,6 @@ COLUMNS: Columns = {
     "why not, or what differs": ("why", str),
     "gain": ("gain", times),
     "of cuBLAS": ("share_of_vendor", share_text),
-    "of peak": ("share_of_peak", share_text),
     "of roofline": ("roofline_share", share_text),
     "bound by": ("bound_by", str),
     "end to end GFLOPS": ("end_to_end_gflops", rate),
@@ -124,7 +122,7 @@ def _bench_line(record: BenchRecord, row: BenchRow, state: Any) -> Line:
     )
 
 
-def _step_line(record: LadderRecord, row: ConvRow | GemmRow) -> Line:
+def _step_line(record: LadderRecord, row: LadderRow) -> Line:
     """A step of a ladder, as far as it has the figures."""
     return _line(
         *(row, row.timing),
@@ -136,9 +134,9 @@ def _step_line(record: LadderRecord, row: ConvRow | GemmRow) -> Line:
         status="measured" if row.right else "wrong",
         verdict="right" if row.right else "WRONG",
         series=row.timing,
-        case=f"stride {row.stride}" if isinstance(row, ConvRow) else row.dtype,
-        dtype=DTYPE if isinstance(row, ConvRow) else row.dtype,
-        floor_share=getattr(row, "share_of_floor", None),
+        case=row.case,
+        l2_state="cold",
+        **{"floor_share" if record.kind == "bench conv" else "share_of_vendor": row.share},
         flags="; ".join(row.machine.flags),
     )
 

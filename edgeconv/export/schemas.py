@@ -10,8 +10,7 @@ from typing import Any
 
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.bench.ab import AbRecord
-from edgeconv.bench.ladders.conv import ConvRecord
-from edgeconv.bench.ladders.gemm import GemmRecord
+from edgeconv.bench.ladders.base import LadderRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import Part, schema_of
 from edgeconv.difference.compare import DiffRecord
@@ -22,13 +21,12 @@ from edgeconv.errors import UsageError
 from edgeconv.io.records import read_record
 from edgeconv.run.report import RunReport
 
-LadderRecord = ConvRecord | GemmRecord
 AnyRecord = BenchRecord | LadderRecord | AbRecord | RunReport
 
 KINDS: dict[str, type[Part]] = {
     "bench": BenchRecord,
-    "bench conv": ConvRecord,
-    "bench gemm": GemmRecord,
+    "bench conv": LadderRecord,
+    "bench gemm": LadderRecord,
     "ab": AbRecord,
     "run": RunReport,
 }
@@ -37,7 +35,7 @@ KINDS: dict[str, type[Part]] = {
 SCHEMAS: dict[str, tuple[str, tuple[type[Part], ...]]] = {
     "run": ("edgeconv run report", (RunReport,)),
     "bench": ("edgeconv bench record", (BenchRecord,)),
-    "ladder": ("record of edgeconv bench gemm or bench conv", (GemmRecord, ConvRecord)),
+    "ladder": ("record of edgeconv bench gemm or bench conv", (LadderRecord,)),
     "ab": ("record of edgeconv bench ab", (AbRecord,)),
     "diff": ("What edgeconv diff and edgeconv compare print with --json", (DiffRecord, CompareRecord, FoldersRecord)),
     "ignored": ("What edgeconv diff --ignore reads", (IgnoredRegions,)),

@@ -1,9 +1,14 @@
 """What `bench gemm` and `bench conv` share: steps that are timed by turns once they are right, and a record of them.
 
 A ladder is a table of steps, each with one idea more than the step before. gemm.py and conv.py say how a step is made
-ready for a case, how its result is judged, and what a row is compared with; `LadderTable` does the rest. The L2 is
-emptied before each sample, and turns go round all steps of a case, so that a machine that changes changes all of them
-alike. `edgeconv report --schema ladder` is made of the classes of both records.
+ready for a case and how its result is judged; `LadderTable` does the rest. The L2 is emptied before each sample, and
+turns go round all steps of a case, so that a machine that changes changes all of them alike.
+
+    gflops   nominal FLOPs / median seconds / 1e9
+    share    median seconds of the ladder's limit, a plain copy or cuBLAS, in the same run / median seconds
+    gain     median seconds of the step before, with its usual blocks / median seconds
+
+With `all` blocks every thread-block shape of a step is a row, the usual one first.
 """
 
 from __future__ import annotations
@@ -11,40 +16,43 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.api.figures import DeviceFacts
+from edgeconv.api.figures import DeviceFacts, Dtype
 from edgeconv.bench.turns import Sampler
 from edgeconv.bench.watch import Watch, Watched
-from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, fields_of, finite, header
+from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, finite, header
 from edgeconv.core.timing import Budget, Series
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.device import Device, Roof
 from edgeconv.hardware.versions import installed_versions
 
+Kind = Literal["bench conv", "bench gemm"]
 Blocks = Literal["usual", "all"]
 """Of each step, its usual thread blocks, or every shape that it may be compiled for."""
 
 
-class StepRow(Part):
+class LadderRow(Part):
     """A step with one shape of thread blocks; one that is wrong gets no time."""
 
     step: str
-    idea: str
     block: Annotated[
         str | None, Meta(description="threads of a block, or what one makes; null where it is not ours to choose")
     ]
+    size: Annotated[Positive, Meta(description="the side")]
+    dtype: Dtype
+    stride: Annotated[Positive | None, Meta(description="null of a matrix product")]
     right: Annotated[bool, Meta(description="whether the result is the oracle's")]
     relative_error: Annotated[Amount | None, Meta(description="null where it is infinite")]
-    l2_state: Literal["cold"]
-    timing: Series | None
     allowed_error: Amount
-    size: Annotated[Positive, Meta(description="the side")]
+    timing: Annotated[Series | None, Meta(description="with a cold L2")]
     gflops: Amount | None
+    share: Annotated[Amount | None, Meta(description="time of a copy of the fewest bytes, or of cuBLAS / median")]
+    gain: Annotated[Amount | None, Meta(description="median of the step before, usual blocks / median")]
     machine: Watched
 
     @property
@@ -52,13 +60,20 @@ class StepRow(Part):
         """None without a time."""
         return None if self.timing is None else self.timing.median_seconds
 
+    @property
+    def case(self) -> str:
+        """What is measured beside the size, in a word or two."""
+        return self.dtype if self.stride is None else f"stride {self.stride}"
 
-class LadderHead(RecordHead):
-    """What the record of a ladder says before its rows."""
 
+class LadderRecord(RecordHead):
+    """What `edgeconv bench conv` or `edgeconv bench gemm` measured."""
+
+    kind: Kind
     machine: DeviceFacts
     versions: dict[str, str]
     roof: Roof
+    rows: list[LadderRow]
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,8 @@ class Step:
 class LadderCase(NamedTuple):
     """One size of a ladder: what a run of a step fills on the device, and what is made of it."""
 
+    dtype: Dtype
+    stride: int | None
     out: Any
     flops: int
     judge: Callable[[NDArray[Any]], tuple[bool, float, float]]
@@ -93,15 +110,14 @@ class LadderCase(NamedTuple):
 class LadderTable:
     """The table of steps, and what only this ladder knows; `other` is a stride or a type."""
 
+    kind: Kind
     steps: Sequence[Step]
+    limit: str
+    """The step that all are set beside."""
     variant: Callable[[Any, Any, Any, bool], KernelVariant]
     """The kernel of a step, `other` and a block; last, whether sizes are multiples of what it takes at once."""
     make_case: Callable[[int, Any, Device], LadderCase]
     """Of a size and `other`."""
-    beside: Callable[[StepRow, list[StepRow], Any, Roof], dict[str, Any]]
-    """What `make_row` takes more than a step's row: how it stands beside other rows of its case."""
-    make_row: Callable[..., StepRow]
-    make_record: Callable[..., LadderHead]
 
     def variants(self) -> tuple[KernelVariant, ...]:
         """Every kernel of the ladder's source."""
@@ -118,19 +134,18 @@ class LadderTable:
         device: Device,
         watch: Watch,
         progress: Callable[[int, int, str], None] = lambda done, total, note: None,
-    ) -> Any:
+    ) -> LadderRecord:
         """The record: a row per step, thread block, size, and each of `others`."""
-        roof, rows, cases = device.roof(), [], list(product(others, sizes))
+        roof, rows, cases = device.roof(), list[LadderRow](), list(product(others, sizes))
         for done, (other, size) in enumerate(cases):
             progress(done, len(cases), f"{size}, {other}")
-            timed = self._time(size, other, blocks, budget, device, watch)
-            rows += [self.make_row(**fields_of(row), **self.beside(row, timed, other, roof)) for row in timed]
-        machine = DeviceFacts(**device.describe())
-        return self.make_record(**header(), machine=machine, versions=installed_versions(), roof=roof, rows=rows)
+            rows += self._beside(self._time(size, other, blocks, budget, device, watch))
+        facts, versions = DeviceFacts(**device.describe()), installed_versions()
+        return LadderRecord(**header(), kind=self.kind, machine=facts, versions=versions, roof=roof, rows=rows)
 
     def _time(
         self, size: int, other: Any, blocks: Blocks, budget: Budget, device: Device, watch: Watch
-    ) -> list[StepRow]:
+    ) -> list[LadderRow]:
         """All are judged first, by what they make of a poisoned output; those that are right are timed by turns."""
         case, rungs, rows = self.make_case(size, other, device), [], []
         watch.begin()
@@ -151,24 +166,31 @@ class LadderTable:
         seen = watch.report()
         for step, block, (right, error, allowed), sampler in rungs:
             timing = sampler.series if right else None
-            row = StepRow(
+            row = LadderRow(
                 step=step.name,
-                idea=step.idea,
                 block=None if block is None else str(block),
+                size=size,
+                dtype=case.dtype,
+                stride=case.stride,
                 right=right,
                 relative_error=finite(error),
-                l2_state="cold",
-                timing=timing,
                 allowed_error=allowed,
-                size=size,
+                timing=timing,
                 gflops=case.flops / timing.median_seconds / 1e9 if step.computes and timing else None,
+                share=None,
+                gain=None,
                 machine=seen,
             )
             rows.append(row)
         return rows
 
-
-def times_as_fast(row: StepRow, rows: Sequence[StepRow], step: str | None) -> float | None:
-    """The time of another step with its usual blocks, which are its first row, over that of `row`; None without one."""
-    other = next((each.median_seconds for each in rows if each.step == step), None)
-    return other / row.median_seconds if other and row.median_seconds else None
+    def _beside(self, rows: list[LadderRow]) -> list[LadderRow]:
+        """The rows of a case, with what each is beside the limit and the step before, by their usual blocks."""
+        usual = {row.step: row.median_seconds for row in reversed(rows)}
+        before = {later.name: usual[step.name] for step, later in pairwise(self.steps) if step.computes}
+        for row in rows:
+            if own := row.median_seconds:
+                limit, earlier = usual[self.limit], before.get(row.step)
+                row.share = limit / own if limit else None
+                row.gain = earlier / own if earlier else None
+        return rows

@@ -3,12 +3,7 @@
 All steps compute the same thing: noise of size × size, random weights, float32, 3→3 channels, a zero border of one
 pixel, strides 1 to 3.
 
-    gflops            nominal FLOPs / median seconds / 1e9
-    share_of_floor    median seconds of a copy of the fewest bytes, in the same run / median seconds
-    gain              median seconds of the step before, with its usual blocks / median seconds
-
-A step whose output is not the float64 oracle's gets no time. The L2 is emptied before each sample. With `all` blocks
-every thread-block shape of a step is a row, the usual one first.
+A step whose output is not the float64 oracle's gets no time.
 
 `STEPS` is the one place where ideas and predictions are written down: the header of conv_kernels.cu and docs/kernels.md
 are made from it and from what was measured (scripts/docs.py). Predictions were made before the ladder was first
@@ -21,55 +16,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.check import SAMPLED_CHECK, check, size_of
-from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Step, StepRow, times_as_fast
+from edgeconv.bench.ladders.base import LadderCase, LadderTable, Step
 from edgeconv.bench.synthetic import bench_filter
 from edgeconv.core.cost import count
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import Problem
-from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
-from edgeconv.hardware.device import Device, Roof
+from edgeconv.hardware.device import Device
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.sliding import CudaSliding
 from edgeconv.methods.cuda.textbook import Textbook
 from edgeconv.methods.options import Options
 
-KIND: Literal["bench conv"] = "bench conv"
 COPY = "copy"
-DTYPE = "float32"
+DTYPE: Literal["float32"] = "float32"
 STRIDES = (1, 2, 3)
 VECTOR_BYTES = 16
 ROWS_OF_STRIP = 16
 METHODS = {"textbook": Textbook, "sliding": CudaSliding}
 """Steps that are methods of the table."""
-
-
-class ConvRow(StepRow):
-    """A step at a size and stride."""
-
-    stride: Annotated[int, Meta(ge=1, le=3)]
-    share_of_floor: Annotated[
-        Amount | None, Meta(description="time of a copy of the fewest bytes in the same run / median")
-    ]
-    gain: Annotated[
-        Amount | None, Meta(description="median of the step before, usual blocks / median; null for the first step")
-    ]
-
-
-class ConvRecord(LadderHead):
-    """What `edgeconv bench conv` measured."""
-
-    kind: Literal["bench conv"]
-    rows: list[ConvRow]
 
 
 class ConvBlock(NamedTuple):
@@ -246,16 +219,8 @@ def make_case(size: int, stride: int, device: Device) -> LadderCase:
             return device.floor(half, half)
         return partial(prepare(step, problem, block).run, image, out)
 
-    return LadderCase(out, counts.nominal_flops, judge, ready)
-
-
-def beside(row: StepRow, rows: list[StepRow], stride: int, roof: Roof) -> dict[str, Any]:
-    """A step beside the copy and the step before."""
-    before = next((earlier.name for earlier, step in pairwise(STEPS) if step.name == row.step), None)
-    shares = {"share_of_floor": times_as_fast(row, rows, COPY), "gain": times_as_fast(row, rows, before)}
-    return {"stride": stride, **shares}
+    return LadderCase(DTYPE, stride, out, counts.nominal_flops, judge, ready)
 
 
 FLOOR = Step(COPY, "", "a plain copy of the fewest bytes: the floor", computes=False)
-LADDER = LadderTable((FLOOR, *STEPS), variant, make_case, beside, ConvRow, partial(ConvRecord, kind=KIND))
-variants, measure = LADDER.variants, LADDER.measure
+LADDER = LadderTable("bench conv", (FLOOR, *STEPS), COPY, variant, make_case)

@@ -3,30 +3,24 @@
 C (m × n) = A (m × k) · B (k × n), row-major, of random numbers from −1 to 1, float32 (multiply-adds, no TF32 on either
 side) or float64. What is measured is square; the kernels take any sizes. gemm_kernels.cu explains the steps.
 
-    gflops            2 · n³ / median seconds / 1e9
-    share_of_vendor   median seconds of cuBLAS at the same size and type in the same run / median seconds
-    share_of_peak     gflops / measured rate of float32 multiply-adds (float32 alone)
-
 Some rows of each result are compared with the float64 product before anything is timed; a step that is wrong gets no
-time. The L2 is emptied before each sample. With `all` blocks every thread-block shape of a step is a row.
+time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import LadderCase, LadderHead, LadderTable, Step, StepRow, times_as_fast
+from edgeconv.bench.ladders.base import LadderCase, LadderTable, Step
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
-from edgeconv.core.records import Amount, Meta
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.hardware.device import Device, Roof
+from edgeconv.hardware.device import Device
 
-KIND: Literal["bench gemm"] = "bench gemm"
 VENDOR = "cublas"
 SEED = 20_261_121
 CHECKED_ROWS = 8
@@ -35,23 +29,6 @@ ERROR_STEPS = 8
 
 Real = Literal["float32", "float64"]
 REALS = {"float32": "float", "float64": "double"}
-
-
-class GemmRow(StepRow):
-    """A step at a size and type."""
-
-    dtype: Real
-    share_of_vendor: Amount | None
-    share_of_peak: Annotated[
-        Amount | None, Meta(description="of the measured rate of float32 multiply-adds; null for float64")
-    ]
-
-
-class GemmRecord(LadderHead):
-    """What `edgeconv bench gemm` measured."""
-
-    kind: Literal["bench gemm"]
-    rows: list[GemmRow]
 
 
 class GemmBlock(NamedTuple):
@@ -159,15 +136,7 @@ def make_case(size: int, dtype: Real, device: Device) -> LadderCase:
     def ready(step: Step, block: GemmBlock | None) -> Callable[[], None]:
         return partial(prepare(step, dtype, size, size, size, block), a, b, c)
 
-    return LadderCase(c, FLOPS_PER_MULTIPLY_ADD * size**3, judge, ready)
+    return LadderCase(dtype, None, c, FLOPS_PER_MULTIPLY_ADD * size**3, judge, ready)
 
 
-def beside(row: StepRow, rows: list[StepRow], dtype: Real, roof: Roof) -> dict[str, Any]:
-    """A step beside the vendor's, and beside the rate of multiply-adds."""
-    peak = roof.fma_flops_per_second / 1e9 if dtype == "float32" else None
-    share_of_peak = row.gflops / peak if row.gflops and peak else None
-    return {"dtype": dtype, "share_of_vendor": times_as_fast(row, rows, VENDOR), "share_of_peak": share_of_peak}
-
-
-LADDER = LadderTable(STEPS, variant, make_case, beside, GemmRow, partial(GemmRecord, kind=KIND))
-variants, measure = LADDER.variants, LADDER.measure
+LADDER = LadderTable("bench gemm", STEPS, VENDOR, variant, make_case)
