@@ -20,7 +20,6 @@ from edgeconv.batch.settings import Settings
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
-from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image
 
@@ -49,7 +48,7 @@ def with_adobe(transform: int) -> bytes:
     ids=["YCbCr", "grey", "progressive", "Adobe 1", "Adobe 0", "CMYK", "RGB", "arithmetic code", "lossless"],
 )
 def test_a_gpu_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool) -> None:
-    assert jpeg.read_header(ByteSource(data)).gpu_jpeg is answer
+    assert jpeg.read_header(data).gpu_jpeg is answer
 
 
 class FakeGpu:

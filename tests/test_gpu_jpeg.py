@@ -21,7 +21,6 @@ from edgeconv.core.request import make_request
 from edgeconv.io import gpu_jpeg
 from edgeconv.io.encoding import write_image
 from edgeconv.io.formats.base import Header
-from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 from edgeconv.io.read_limits import ReadRules
@@ -52,7 +51,7 @@ def jpeg(pixels: np.ndarray, sampling: str = "420", *, progressive: bool = False
 
 
 def header_of(data: bytes) -> Header:
-    return read_header(ByteSource(data))
+    return read_header(data)
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,10 @@
                   8 bits give uint8, 16 bits uint16, floats their own type
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
     read_header   size and type, before any pixel is decoded
-    longest_side  what the header of a file says, no pixel read
+    longest_side  what the header of a file says
 
-A header is read first and refused by its size before any pixel is decoded (decoding.py).
+A header is read first and refused by its size before any pixel is decoded (decoding.py). A file is read as a whole
+before that, and a pipe or a device up to its end or the limit of bytes; what does not begin like a picture is not.
 """
 
 from __future__ import annotations
@@ -31,15 +32,14 @@ from edgeconv.io.decoding import decode
 from edgeconv.io.files import empty, is_standard_stream, opened
 from edgeconv.io.formats import NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, tiff
 from edgeconv.io.formats.base import BadPicture, Header
-from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit, sides_of
 from edgeconv.io.formats.unread import name_of
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
 
-HASHED_BYTES = 2**24
-"""A file that is no larger is read before it is looked at, so that a ledger knows by its hash what was refused."""
+STEP_BYTES = 2**20
+"""Read from a stream at once."""
 
 STREAM_NAME = "standard input"
 
@@ -120,30 +120,29 @@ def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
 
 
 def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
-    """All of a picture file, or as much of a stream as belongs to the picture.
+    """All of a file that begins like a picture, or of a stream, which may have no end.
 
-    The size of a file is known and compared with the limit before it is read, and its header with that of pixels, but
-    for small files. A pipe, a device or standard input may have no end: there the format's reader requests what the
-    header states, up to the limit. Raises ImageReadError, MemoryLimitError.
+    The size of a file is known and compared with the limit before it is read, that of a stream while it is. Raises
+    ImageReadError, MemoryLimitError.
     """
     name = STREAM_NAME if is_standard_stream(source) else str(source)
     with opened(source) as (stream, size):
         begun = stream.read(SIGNATURE_BYTES)
         if not begun:
             raise empty(source)
-        entry = format_of(begun)
+        entry = _format_of(begun, name)
         try:
-            if size is None:
-                feed = StreamSource(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
-                _format_of(begun, name).read_header(feed)
-                return bytes(feed.data)
-            if size > rules.max_bytes:
-                raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
-            first = stream.seek(-len(begun), os.SEEK_CUR)
-            if size > HASHED_BYTES:
-                _check_sides(rules.max_pixels, *sides_of(_format_of(begun, name).read_header, stream, size))
-                stream.seek(first)
-            return stream.read(size)
+            if size is not None:
+                if size > rules.max_bytes:
+                    raise _above_limit(f"it has {size:,} bytes", rules.max_bytes)
+                stream.seek(-len(begun), os.SEEK_CUR)
+                return stream.read(size)
+            data = bytearray(begun)
+            while piece := stream.read(STEP_BYTES):
+                data += piece
+                if len(data) > rules.max_bytes:
+                    raise _above_limit("it has not ended", rules.max_bytes)
+            return bytes(data)
         except BadPicture as bad:
             raise _refused(name, entry, bad) from None
         except MemoryError:
@@ -159,7 +158,7 @@ def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Hea
     """
     entry = _format_of(data, name)
     try:
-        return entry.read_header(ByteSource(data, partial(_check_sides, rules.max_pixels)))
+        return entry.read_header(data, partial(_check_sides, rules.max_pixels))
     except BadPicture as bad:
         raise _refused(name, entry, bad) from None
     except MemoryError:
@@ -206,14 +205,12 @@ def decode_image(
 
 
 def longest_side(path: Path) -> int | None:
-    """The larger of height and width, from the header of a file alone; None where there is no valid header."""
+    """The larger of height and width, from the header of a file; None where there is none, or it is refused."""
     try:
-        with opened(path) as (stream, size):
-            entry = _format_of(stream.read(SIGNATURE_BYTES), str(path))
-            stream.seek(0)
-            return max(sides_of(entry.read_header, stream, size or 0))
-    except (ImageReadError, BadPicture):
+        header = read_header(read_picture_bytes(path), str(path))
+    except (ImageReadError, MemoryLimitError):
         return None
+    return max(header.width, header.height)
 
 
 def _format_of(data: bytes, name: str) -> Format:
@@ -225,9 +222,12 @@ def _format_of(data: bytes, name: str) -> Format:
     return entry
 
 
-def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
-    kind = "" if entry is None else f"{entry.name}: "
-    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
+def _above_limit(what: str, limit: int) -> BadPicture:
+    return BadPicture(f"{what}, above the limit of {limit:,} bytes", "raise --max-bytes if it really is that large")
+
+
+def _refused(name: str, entry: Format, bad: BadPicture) -> ImageReadError:
+    return ImageReadError(f"{name}: {entry.name}: {bad.reason}: {bad.remedy}.")
 
 
 def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:

@@ -14,8 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from edgeconv.io.formats import avif, by_pillow, jpeg, jpeg2000, npy, png, pnm, tiff, webp
-from edgeconv.io.formats.base import Header
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import Header, Sides
 
 UNLIMITED = 2**31 - 1
 
@@ -33,8 +32,8 @@ class Format:
     suffixes: tuple[str, ...]
     signatures: tuple[tuple[int, bytes], ...]
     """(offset, bytes): a file that has any of them at its offset is of this format."""
-    read_header: Callable[[ByteSource], Header]
-    """Reads as much as belongs to the picture, checks it and returns its header; raises BadPicture."""
+    read_header: Callable[[bytes, Sides], Header]
+    """Checks the structure of a whole file and returns its header; raises BadPicture."""
     writes: tuple[str, ...] = ()
     """Sample types that it can hold without conversion; none for a format that is only read."""
     max_side: int = UNLIMITED

@@ -6,12 +6,10 @@ boxes `mdat`; the decoder finds what they lack, and they have no checksum. Sampl
 
 from __future__ import annotations
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short
-from edgeconv.io.formats.byte_source import ByteSource, boxes
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, boxes, cut_short, require, unpack
 
 SIGNATURES = (b"ftypavif", b"ftypavis")
 META, DATA, PROPERTIES = b"meta", b"mdat", (b"iprp", b"ipco")
-NOT_COMPLETE = "it ends before its picture"
 TURNED = (
     {None: 1, 0: 4, 1: 2},
     {None: 8, 0: 5, 1: 7},
@@ -24,26 +22,26 @@ Place = tuple[int, int]
 """Where the contents of a box begin and end."""
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the properties of a whole AVIF file. Raises BadPicture."""
     found: dict[bytes, list[Place]] = {}
-    for kind, start, end in boxes(feed, 0):
+    for kind, start, end in boxes(data, 0):
         if end is None and kind != DATA:
             raise BadPicture("the length of a box is wrong")
-        stop = feed.end() if end is None else end
+        stop = len(data) if end is None else end
         found.setdefault(kind, []).append((start, stop))
         if kind == META:
-            if not feed.need(stop):
-                raise cut_short(NOT_COMPLETE)
-            width, height = _properties(feed, start, stop, found)
-        if META in found and (DATA in found or stop >= feed.most_bytes or not feed.need(stop + 8)):
+            if stop > len(data):
+                raise cut_short("it ends before its picture")
+            width, height = _properties(data, start, stop, found)
+            sides(width, height)
+        if META in found and (DATA in found or stop + 8 > len(data)):
             break
-    if not feed.need(stop):
-        raise cut_short(f"{len(feed.data):,} of {stop:,} bytes are there")
+    require(data, stop)
 
     def first(kind: bytes, place: int = 0) -> int | None:
         """A byte of the first box of a kind."""
-        return next((feed.data[start + place] for start, end in found.get(kind, []) if start + place < end), None)
+        return next((data[start + place] for start, end in found.get(kind, []) if start + place < end), None)
 
     config, turns, mirror = first(b"av1C", 2), first(b"irot"), first(b"imir")
     if config is None:
@@ -56,27 +54,26 @@ def read_header(feed: ByteSource) -> Header:
         grey=bool(config & 0x10),
         alpha=b"auxC" in found,
         orientation=TURNED[(turns or 0) & 3][None if mirror is None else mirror & 1],
-        frames=2 if bytes(feed.data[8:12]) == b"avis" else 1,
-        profile=any(bytes(feed.data[start : start + 4]) in (b"prof", b"rICC") for start, _ in found.get(b"colr", [])),
+        frames=2 if data[8:12] == b"avis" else 1,
+        profile=any(data[start : start + 4] in (b"prof", b"rICC") for start, _ in found.get(b"colr", [])),
         largest=2**bits - 1,
         rare_compression="AV1",
         file_bytes=stop,
     )
 
 
-def _properties(feed: ByteSource, start: int, stop: int, found: dict[bytes, list[Place]]) -> Place:
+def _properties(data: bytes, start: int, stop: int, found: dict[bytes, list[Place]]) -> Place:
     """Add the boxes of `meta` to `found`; width and height, which are those of the largest picture of the file."""
     waiting = [(start + 4, stop)]
     while waiting:
-        for kind, place, end in boxes(feed, *waiting.pop()):
+        for kind, place, end in boxes(data, *waiting.pop()):
             if end is None:
                 raise BadPicture("the length of a box is wrong")
             found.setdefault(kind, []).append((place, end))
             if kind in PROPERTIES:
                 waiting.append((place, end))
-    sides = [feed.unpack(">II", place + 4) for place, end in found.get(b"ispe", []) if end - place >= 12]
-    if not sides:
+    stated = [unpack(data, ">II", place + 4) for place, end in found.get(b"ispe", []) if end - place >= 12]
+    if not stated:
         raise BadPicture("it holds no picture")
-    width, height = max(sides, key=lambda both: int(both[0] * both[1]))  # beside those of alpha, thumbnails and cells
-    feed.sides(width, height)
+    width, height = max(stated, key=lambda both: int(both[0] * both[1]))  # beside those of alpha, thumbnails and cells
     return width, height

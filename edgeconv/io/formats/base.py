@@ -1,7 +1,13 @@
-"""What the header of a picture file states, and the error for a file that cannot be used."""
+"""What the header of a picture file states, the error for a file that cannot be used, and what its readers share.
+
+A reader is given the bytes of a whole file. It calls `sides` as soon as it knows width and height, so that a picture
+that is too large is refused before anything is done for each of its pixels.
+"""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +17,14 @@ from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 
 AGAIN = "export or download it again"
 """The remedy for a file that is damaged rather than of the wrong kind."""
+MOST_BOXES = 2**16
+
+Sides = Callable[[int, int], None]
+"""Called with width and height; raises BadPicture where it refuses them."""
+
+
+def any_sides(width: int, height: int) -> None:
+    """Refuse none."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +89,38 @@ def too_many(what: str, most: int) -> BadPicture:
 def cut_short(detail: str) -> BadPicture:
     """The error for a file that ends too early."""
     return BadPicture(f"the file is cut short ({detail})")
+
+
+def require(data: bytes, count: int) -> None:
+    """Raise BadPicture for a file that has fewer bytes."""
+    if len(data) < count:
+        raise cut_short(f"{len(data):,} of {count:,} bytes are there")
+
+
+def unpack(data: bytes, format: str, position: int, missing: str = "its header is not complete") -> tuple[Any, ...]:
+    """The numbers at `position`, in a format of `struct`. Raises BadPicture where they are `missing`."""
+    if position + struct.calcsize(format) > len(data):
+        raise cut_short(missing)
+    return struct.unpack_from(format, data, position)
+
+
+def boxes(data: bytes, position: int, stop: int | None = None) -> Iterator[tuple[bytes, int, int | None]]:
+    """Kind, start and end of the contents of each ISO box from `position` to `stop`; they need not be there.
+
+    The end is None for a box that goes on to the end of the file. Raises BadPicture.
+    """
+    for _ in range(MOST_BOXES):
+        if position == stop:
+            return
+        length, kind = unpack(data, ">I4s", position, "it ends before its picture")
+        start = position + 8
+        if length == 1:
+            (length,), start = unpack(data, ">Q", start, "it ends before its picture"), start + 8
+        end = position + length if length else None
+        if end is not None and (end < start or (stop is not None and end > stop)):
+            raise BadPicture("the length of a box is wrong")
+        yield kind, start, end
+        if end is None:
+            return
+        position = end
+    raise too_many("boxes", MOST_BOXES)

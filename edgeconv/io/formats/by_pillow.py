@@ -1,9 +1,8 @@
 """Headers that Pillow reads: GIF and BMP.
 
-Pillow reads no more of a source than it needs, and no more than a writer writes: of a GIF the blocks of the first frame
-and what lies between it and the second, for the format states no lengths. Whether that frame is whole shows when it is
-decoded, by Pillow too. A BMP has no grey but a palette of greys, so one whose palette holds nothing else is grey.
-Sources: GIF89a; Microsoft, BITMAPINFOHEADER and later.
+Pillow reads the blocks of a GIF's first frame and what lies between it and the second, for the format states no
+lengths. Whether that frame is whole shows when it is decoded, by Pillow too. A BMP has no grey but a palette of greys,
+so one whose palette holds nothing else is grey. Sources: GIF89a; Microsoft, BITMAPINFOHEADER and later.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from edgeconv.errors import one_line
-from edgeconv.io.formats.base import BadPicture, Header, cut_short
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, unpack
 
 HEADER_BYTES = 2**21
-"""Of comments, profiles and metadata."""
+"""Of a GIF's comments and metadata."""
 TRAILER = b";"
 """Of a GIF."""
 BYTES_PER_READ = 32
@@ -28,31 +26,22 @@ RUN_BYTES = 2
 """A run of one pixel, an end of a row and the end of the picture of a BMP take as much each."""
 
 
-class _Bytes(io.RawIOBase):
-    """The bytes of a source as a file of `most` bytes at most. Raises BadPicture where more is read."""
+class _Blocks(io.BytesIO):
+    """A GIF of which blocks of `most` bytes are read at most. Raises BadPicture where there are more."""
 
-    def __init__(self, feed: ByteSource, most: int) -> None:
-        self._feed, self._most, self._place = feed, most, 0
-        self.farthest, self.last = 0, b""
-        """How far it was read, and the last byte there."""
-        self._reads = 0
+    def __init__(self, data: bytes, most: int) -> None:
+        super().__init__(data)
+        self._most, self._reads = most, 0
+        self.farthest = 0
+        """How far it was read."""
 
-    def read(self, count: int = -1) -> bytes:
+    def read(self, count: int | None = -1) -> bytes:
         self._reads += 1
-        if count < 0 or self._place + count > self._most or self._reads * BYTES_PER_READ > self._most:
+        if self.tell() > self._most or self._reads * BYTES_PER_READ > self._most:
             raise BadPicture("its blocks take more bytes than any program writes")
-        data = self._feed.part(self._place, self._place + count)
-        self._place += len(data)
-        if self._place > self.farthest:
-            self.farthest, self.last = self._place, data[-1:]
-        return data
-
-    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
-        self._place = place + (self._place if whence == io.SEEK_CUR else 0)
-        return self._place
-
-    def tell(self) -> int:
-        return self._place
+        found = super().read(count)
+        self.farthest = max(self.farthest, self.tell())
+        return found
 
 
 def _guarded(read: Callable[[], Any]) -> Any:
@@ -65,45 +54,42 @@ def _guarded(read: Callable[[], Any]) -> Any:
         raise BadPicture(f"its header is damaged or not complete ({one_line(error)})") from None
 
 
-def read_gif(feed: ByteSource) -> Header:
+def read_gif(data: bytes, sides: Sides = any_sides) -> Header:
     """Read a GIF file up to its end, or to its second frame. Raises BadPicture."""
     from PIL.GifImagePlugin import GifImageFile
 
-    width, height = feed.unpack("<HH", 6)
-    feed.sides(width, height)
-    stream: Any = _Bytes(feed, GIF_BYTES_PER_PIXEL * width * height + HEADER_BYTES)
+    width, height = unpack(data, "<HH", 6)
+    sides(width, height)
+    stream = _Blocks(data, GIF_BYTES_PER_PIXEL * width * height + HEADER_BYTES)
     image = _guarded(lambda: GifImageFile(stream))
     if image.size != (width, height):
         raise BadPicture("its first frame does not lie inside the picture")
     alpha = "transparency" in image.info
     frames = 1 + _guarded(lambda: image.is_animated)
-    if frames == 1 and stream.last != TRAILER:
+    if frames == 1 and data[stream.farthest - 1 : stream.farthest] != TRAILER:
         raise cut_short("no trailer")
-    # The decoder would look for the end of a damaged frame in whatever follows, of which a stream has nothing.
+    # The decoder would look for the end of a damaged frame in whatever follows.
     return Header(width, height, 8, alpha=alpha, frames=frames, decoder="pillow", file_bytes=stream.farthest)
 
 
-def read_bmp(feed: ByteSource) -> Header:
+def read_bmp(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the headers of a whole BMP file. Raises BadPicture."""
     from PIL.BmpImagePlugin import BmpImageFile
 
-    stream: Any = _Bytes(feed, HEADER_BYTES)
-    image = _guarded(lambda: BmpImageFile(stream))
+    image = _guarded(lambda: BmpImageFile(io.BytesIO(data)))
     width, height = image.size
-    feed.sides(width, height)
+    sides(width, height)
     ((decoder, _, start, arguments),) = image.tile
     if decoder == "raw":
         needed = stop = start + arguments[1] * height
     else:  # the length that it states is only a hint
-        (stored,) = feed.unpack("<I", 34)
+        (stored,) = unpack(data, "<I", 34)
         needed = start + stored
         stop = max(needed, start + RUN_BYTES * (width + 1) * (height + 1))
-    if not feed.need(needed):
-        raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
-    feed.need(stop)
+    require(data, needed)
     grey = image.mode in ("1", "L")
     if image.mode == "P":
         palette, step = image.palette.palette, len(image.palette.rawmode)
         grey = palette[::step] == palette[1::step] == palette[2::step]
-    (bits,) = feed.unpack("<H", 28 if feed.unpack("<I", 14)[0] > 12 else 24)
+    (bits,) = unpack(data, "<H", 28 if unpack(data, "<I", 14)[0] > 12 else 24)
     return Header(width, height, 8, grey=grey, alpha=bits == 32, file_bytes=stop)

@@ -15,8 +15,7 @@ import struct
 
 import numpy as np
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, too_many, unpack
 from edgeconv.io.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
@@ -26,17 +25,12 @@ RESTART_FIRST, RESTART_LAST = 0xD0, 0xD7
 """These and 0x00 may follow an 0xFF inside compressed data, and another 0xFF, which fills up before a marker."""
 END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 """The first marker that is not part of compressed data."""
-FILL_BYTES = 2**12
-"""Looked at in one step, where fill bytes precede a marker."""
+FILL = re.compile(rb"\xff+")
+"""Begins a marker; all but its last byte fill up."""
 MOST_SEGMENTS = 2**14
 """A colour profile has at most 255, and a gigabyte of other data beside a picture as many as this."""
 MOST_SCANS = 100
 """Progressive files of usual encoders have about ten."""
-BYTES_A_SAMPLE = 16
-"""Compressed data of more than this for each sample of a scan is endless: a block of 64 samples takes 208 bytes at most
-(T.81, F.1.2), and twice that where each is 0xFF and needs stuffing."""
-SCAN_BYTES = 2**20
-"""Allowed beside, for fill bytes and restart markers."""
 RESTARTS = 8
 """Restart markers are counted from 0 to 7 and again from 0."""
 ALONE = (0x01, *range(RESTART_FIRST, RESTART_LAST + 1), 0xD8)
@@ -57,7 +51,7 @@ RGB_NAMES = b"RGB"
 """Names of components by which libjpeg knows colours that were not turned into YCbCr."""
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Parse the segments of a whole JPEG file and return its header. Raises BadPicture."""
     position, segments, scans = 2, 0, 0
     frame: tuple[int, int, int, int] | None = None
@@ -66,7 +60,7 @@ def read_header(feed: ByteSource) -> Header:
     blocks_frame = b""
     interval = 0
     while True:
-        position, marker = _next_marker(feed, position)
+        position, marker = _next_marker(data, position)
         if marker == END_OF_IMAGE:
             break
         segments += 1
@@ -74,20 +68,20 @@ def read_header(feed: ByteSource) -> Header:
             raise too_many("segments", MOST_SEGMENTS)
         if marker in ALONE:
             continue
-        (length,) = feed.unpack(">H", position, "a segment is not complete")
+        (length,) = unpack(data, ">H", position, "a segment is not complete")
         start, stop = position + 2, position + length
-        if length < 2 or not feed.need(stop):
+        if length < 2 or stop > len(data):
             raise cut_short("a segment is not complete")
-        kind = feed.part(start, min(stop, start + KIND_BYTES))
+        kind = data[start : min(stop, start + KIND_BYTES)]
         if marker in FRAMES and length >= 8:
             frame = struct.unpack_from(">BHHB", kind)
-            feed.sides(frame[2], frame[1])
-            blocks_frame = feed.part(start, stop) if marker in DCT_FRAMES else b""
+            sides(frame[2], frame[1])
+            blocks_frame = data[start:stop] if marker in DCT_FRAMES else b""
             as_they_come |= blocks_frame[6:15:3] == RGB_NAMES
         elif marker == RESTART_INTERVAL and length >= 4:
             (interval,) = struct.unpack_from(">H", kind)
         elif marker == APP1 and orientation is None and kind.startswith(EXIF):
-            orientation = orientation_of_exif(feed.part(start, stop))
+            orientation = orientation_of_exif(data[start:stop])
         elif marker == APP2 and kind.startswith(PROFILE):
             profile = True
         elif marker == APP14 and kind.startswith(ADOBE) and len(kind) > ADOBE_TRANSFORM:
@@ -98,12 +92,13 @@ def read_header(feed: ByteSource) -> Header:
                 raise too_many("scans", MOST_SCANS)
             if frame is None:
                 break
-            scan = feed.part(start, stop)
-            samples = frame[1] * frame[2] * frame[3]
-            position = _end_of_scan(feed, stop, BYTES_A_SAMPLE * samples + SCAN_BYTES)
+            found = END_OF_SCAN.search(data, stop)
+            if found is None:
+                raise cut_short("no end-of-image marker")
+            position = found.start()
             if interval and blocks_frame:
-                expected = max(0, -(-_units(blocks_frame, scan) // interval) - 1)
-                _check_restarts(feed.data[stop:position], expected)
+                expected = max(0, -(-_units(blocks_frame, data[start:stop]) // interval) - 1)
+                _check_restarts(data[stop:position], expected)
         else:
             position = stop
     if frame is None:
@@ -124,36 +119,18 @@ def read_header(feed: ByteSource) -> Header:
     )
 
 
-def _next_marker(feed: ByteSource, position: int) -> tuple[int, int]:
-    """The code of the marker at `position`, which fill bytes (0xFF) may precede, and the place behind it."""
-    code, step = position, 2
-    while piece := feed.part(code, code + step):
-        fill = len(piece) - len(piece.lstrip(b"\xff"))
-        code += fill
-        is_marker = piece[fill : fill + 1] != b"\0"
-        if code == position or code - position > SCAN_BYTES or not is_marker:
-            raise BadPicture(f"there is no marker at byte {position:,} where one must be")
-        if fill < len(piece):
-            return code + 1, piece[fill]
-        step = FILL_BYTES
-    raise cut_short("no end-of-image marker")
+def _next_marker(data: bytes, position: int) -> tuple[int, int]:
+    """The place behind the marker at `position`, which fill bytes (0xFF) may precede, and its code."""
+    fill = FILL.match(data, position)
+    code = position if fill is None else fill.end()
+    if code >= len(data):
+        raise cut_short("no end-of-image marker")
+    if fill is None or not data[code]:
+        raise BadPicture(f"there is no marker at byte {position:,} where one must be")
+    return code + 1, data[code]
 
 
-def _end_of_scan(feed: ByteSource, start: int, most_bytes: int) -> int:
-    """Where the compressed data that starts at `start` ends: at the first marker that is not part of it."""
-    searched = start
-    while True:
-        found = END_OF_SCAN.search(feed.data, searched)
-        if found is not None:
-            return found.start()
-        if len(feed.data) - start > most_bytes:
-            raise BadPicture(f"its compressed data does not end within {most_bytes:,} bytes")
-        searched = max(start, len(feed.data) - 1)  # the last byte may be the first half of a marker
-        if not feed.grow():
-            raise cut_short("no end-of-image marker")
-
-
-def _check_restarts(data: bytes | bytearray, expected: int) -> None:
+def _check_restarts(data: bytes, expected: int) -> None:
     """Raise BadPicture where compressed data lacks one of its restart markers. More than needed do no harm."""
     codes = np.frombuffer(data, np.uint8)
     following = codes[1:][codes[:-1] == MARKER]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.byte_source import ByteSource, boxes
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, boxes, cut_short, require, too_many, unpack
 
 FILE_SIGNATURE = b"\x00\x00\x00\x0cjP  \r\n\x87\n"
 STREAM_SIGNATURE = b"\xff\x4f\xff\x51"
@@ -24,28 +23,27 @@ CONVERT = "convert it to PNG or TIFF"
 SUPERBOX = b"jp2h"
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Find the codestream and walk it to its end. Raises BadPicture."""
-    if feed.part(0, 4) == STREAM_SIGNATURE:
-        return _codestream(feed, 0, None, {})
+    if data.startswith(STREAM_SIGNATURE):
+        return _codestream(data, sides, 0, None, {})
     facts: dict[str, int] = {}
-    for kind, start, stop in boxes(feed, 0):
+    for kind, start, stop in boxes(data, 0):
         if kind == b"jp2c":
-            return _codestream(feed, start, stop, facts)
+            return _codestream(data, sides, start, stop, facts)
         if stop is None:
             break
         if kind == SUPERBOX:
-            if not feed.need(stop):
-                raise cut_short("its header box is not complete")
-            for part, body, end in boxes(feed, start, stop):
+            require(data, stop)
+            for part, body, end in boxes(data, start, stop):
                 if part == b"pclr":
                     facts["palette"] = 1
                 elif part == b"colr" and end is not None and end - body >= 3:
-                    (method,) = feed.unpack("B", body)
+                    (method,) = unpack(data, "B", body)
                     if method == 2:
                         facts["profile"] = 1
                     elif method == 1 and end - body >= 7:
-                        facts.setdefault("space", feed.unpack(">I", body + 3)[0])
+                        facts.setdefault("space", unpack(data, ">I", body + 3)[0])
     raise BadPicture("it holds no picture")
 
 
@@ -71,26 +69,25 @@ def _boxed(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I4sQ", 1, kind, 16 + len(body)) + body
 
 
-def _codestream(feed: ByteSource, start: int, stop: int | None, facts: dict[str, int]) -> Header:
+def _codestream(data: bytes, sides: Sides, start: int, stop: int | None, facts: dict[str, int]) -> Header:
     """The header of the codestream at `start`, once all of it is there; `stop` is the end of its box, if stated."""
-    begun, right, bottom, left, top, components = feed.unpack(SIZ_FORMAT, start)
+    begun, right, bottom, left, top, components = unpack(data, SIZ_FORMAT, start)
     if begun != STREAM_SIGNATURE:
         raise BadPicture("its codestream does not begin like one")
     width, height = right - left, bottom - top
     if components not in (1, 2, 3, 4):
         raise BadPicture(f"a picture of {components} components is not supported", CONVERT)
-    kinds = {feed.unpack("3B", start + 42 + 3 * each) for each in range(components)}
+    kinds = {unpack(data, "3B", start + 42 + 3 * each) for each in range(components)}
     depth, across, down = min(kinds)
     bits = depth + 1
     if len(kinds) > 1 or (across, down) != (1, 1) or not 0 < bits <= 16:
         raise BadPicture("its layout (components of other sizes, signs or depths) is not supported", CONVERT)
-    feed.sides(max(0, width), max(0, height))
-    end = _end_of(feed, start)
+    sides(max(0, width), max(0, height))
+    end = _end_of(data, start)
     if stop is not None and end > stop:
         raise BadPicture("its codestream is longer than its box")
     whole = end if stop is None else stop
-    if not feed.need(whole):
-        raise cut_short(f"{len(feed.data):,} of {whole:,} bytes are there")
+    require(data, whole)
     has_palette = bool(facts.get("palette"))
     return Header(
         width=width,
@@ -105,27 +102,27 @@ def _codestream(feed: ByteSource, start: int, stop: int | None, facts: dict[str,
     )
 
 
-def _end_of(feed: ByteSource, start: int) -> int:
+def _end_of(data: bytes, start: int) -> int:
     """The place behind the end marker, by the lengths of main header and tile-parts."""
     position, parts = start + 2, 0
-    while (marker := _marker(feed, position)) != SOT:
+    while (marker := _marker(data, position)) != SOT:
         if not 0xFF50 <= marker <= 0xFF7F:
             raise BadPicture(f"there is no marker at byte {position}")
-        (length,) = feed.unpack(">H", position + 2)
+        (length,) = unpack(data, ">H", position + 2)
         if length < 2:
             raise BadPicture("the length of a marker segment is wrong")
         position += 2 + length
-    while (marker := _marker(feed, position)) != END:
+    while (marker := _marker(data, position)) != END:
         parts += 1
         if parts > MOST_PARTS:
             raise too_many("tile-parts", MOST_PARTS)
         if marker != SOT:
             raise BadPicture(f"there is no tile-part at byte {position}")
-        (length,) = feed.unpack(">I", position + 6, "a tile-part is not complete")
+        (length,) = unpack(data, ">I", position + 6, "a tile-part is not complete")
         if length == 0:  # up to the first end marker, wherever that is: no two bytes of packets are above FF8F
-            while (found := feed.data.find(b"\xff\xd9", position)) < 0:
-                if not feed.grow():
-                    raise cut_short("no end marker")
+            found = data.find(b"\xff\xd9", position)
+            if found < 0:
+                raise cut_short("no end marker")
             return found + 2
         if length < SOT_BYTES:
             raise BadPicture("the length of a tile-part is wrong")
@@ -133,5 +130,5 @@ def _end_of(feed: ByteSource, start: int) -> int:
     return position + 2
 
 
-def _marker(feed: ByteSource, position: int) -> int:
-    return int(feed.unpack(">H", position, "no end marker")[0])
+def _marker(data: bytes, position: int) -> int:
+    return int(unpack(data, ">H", position, "no end marker")[0])

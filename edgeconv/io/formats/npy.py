@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import io
-import struct
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, require
 
 SIGNATURE = b"\x93NUMPY"
 DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
-MOST_HEADER_BYTES = 2**16
-"""NumPy writes 128 for a picture and refuses to parse more than 10,000."""
 RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
 
@@ -34,26 +30,17 @@ def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the shape and type of a whole NPY file. Raises BadPicture."""
-    begun = feed.part(0, 12)
-    if len(begun) < 12:
-        raise BadPicture("its NPY header is damaged")
-    length, start = (struct.unpack_from("<H", begun, 8)[0], 10)
-    if begun[6] > 1:
-        length, start = (struct.unpack_from("<I", begun, 8)[0], 12)
-    if length > MOST_HEADER_BYTES:
-        raise BadPicture("its NPY header is damaged")
-    stream = io.BytesIO(feed.part(0, start + length))
+    stream = io.BytesIO(data)
     shape, dtype = _read_shape(stream)
     if dtype.name not in DTYPES:
         raise BadPicture(f"an array of {dtype} is not a picture", RESAVE)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
         raise BadPicture(f"an array of shape {shape} is not a picture", RESAVE)
-    feed.sides(shape[1], shape[0])
+    sides(shape[1], shape[0])
     needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if not feed.need(needed):
-        raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
+    require(data, needed)
     channels = shape[2] if len(shape) == 3 else 1
     return Header(
         width=shape[1],
@@ -73,8 +60,7 @@ def read_numbers(data: bytes) -> NDArray[Any]:
     if dtype.kind not in "biuf" or dtype.hasobject:
         raise BadPicture(f"an array of {dtype} is not one of numbers")
     needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if len(data) < needed:  # before NumPy takes the memory for what the header says
-        raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
+    require(data, needed)  # before NumPy takes the memory for what the header says
     return decode(data)
 
 

@@ -10,8 +10,7 @@ import struct
 import zlib
 from typing import IO
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, too_many, unpack
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -25,16 +24,14 @@ MOST_CHUNKS = 2**18
 """As many as 2 GiB in the 8 KiB that libpng writes at once."""
 MOST_CHUNK_BYTES = 2**31 - 1
 IHDR_BYTES = 13
-CHECKED_BYTES = 2**20
-"""Of a chunk whose checksum is compared, read at once."""
 WASTE = 2
 """Pixel data of more than twice the size of its pixels plus this is not from deflate, which adds at most 0.03 %."""
 WASTE_BYTES = 2**16
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Check the chunks of a whole PNG file and return its header. Raises BadPicture."""
-    position = len(SIGNATURE)
+    view, position = memoryview(data), len(SIGNATURE)
     width = height = bits = colour_type = 0
     stored = 0
     transparency, frames, profile = False, 1, False
@@ -45,19 +42,19 @@ def read_header(feed: ByteSource) -> Header:
         chunks += 1
         if chunks > MOST_CHUNKS:
             raise too_many("chunks", MOST_CHUNKS)
-        length, kind, _ = feed.unpack(">I4sI", position, "no IEND chunk at its end")
+        length, kind, _ = unpack(data, ">I4sI", position, "no IEND chunk at its end")
         stop = position + 8 + length
         if length > MOST_CHUNK_BYTES or not kind.isalpha():
             raise BadPicture(f"there is no chunk at byte {position:,} where one must be")
         if chunks == 1 and (kind, length) != (b"IHDR", IHDR_BYTES):
             raise BadPicture("its header is not a PNG header")
-        (checksum,) = feed.unpack(">I", stop, f"chunk {kind.decode('latin-1')!r} is not complete")
-        if _checksum(feed, position + 4, stop) != checksum:
+        (checksum,) = unpack(data, ">I", stop, f"chunk {kind.decode('latin-1')!r} is not complete")
+        if zlib.crc32(view[position + 4 : stop]) != checksum:
             raise BadPicture(f"chunk {kind.decode('latin-1')!r} is damaged (its checksum is wrong)")
         body = position + 8
         if chunks == 1:
-            width, height, bits, colour_type = feed.unpack(">IIBB", body)
-            feed.sides(width, height)
+            width, height, bits, colour_type = unpack(data, ">IIBB", body)
+            sides(width, height)
         elif kind == b"IDAT":
             stored += length
             if stored > WASTE * width * height * CHANNELS.get(colour_type, 1) * bits // 8 + height + WASTE_BYTES:
@@ -67,9 +64,9 @@ def read_header(feed: ByteSource) -> Header:
         elif kind == b"iCCP":
             profile = True
         elif kind == b"eXIf" and orientation is None:
-            orientation = orientation_of_exif(feed.part(body, min(stop, body + EXIF_BYTES)))
+            orientation = orientation_of_exif(data[body : min(stop, body + EXIF_BYTES)])
         elif kind == b"acTL" and length >= 4:
-            (frames,) = feed.unpack(">I", body)
+            (frames,) = unpack(data, ">I", body)
         ended = kind == b"IEND"
         position = stop + 4
     if colour_type not in CHANNELS or not bits:
@@ -86,14 +83,6 @@ def read_header(feed: ByteSource) -> Header:
         frames=max(1, frames),
         profile=profile,
     )
-
-
-def _checksum(feed: ByteSource, start: int, stop: int) -> int:
-    """The CRC-32 of some bytes that are there."""
-    found = 0
-    for position in range(start, stop, CHECKED_BYTES):
-        found = zlib.crc32(feed.part(position, min(stop, position + CHECKED_BYTES)), found)
-    return found
 
 
 def check_end(stream: IO[bytes]) -> None:

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, too_many, unpack
 
 SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
@@ -101,7 +100,7 @@ class Field(NamedTuple):
 class Directory:
     """The entries of a directory; values are read when they are asked for."""
 
-    feed: ByteSource
+    data: bytes
     order: str
     """`<` or `>`."""
     big: bool
@@ -120,9 +119,9 @@ class Directory:
         if entry is None or entry.kind not in NUMBER_TYPES:
             return np.empty(0, np.uint64)
         kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
-        stop = entry.place + min(entry.number, most) * kind.itemsize
-        stored = b"" if stop > self.feed.most_bytes else self.feed.part(entry.place, stop)
-        return np.frombuffer(stored, kind) if entry.place + len(stored) == stop else np.empty(0, np.uint64)
+        count = min(entry.number, most)
+        is_there = entry.place + count * kind.itemsize <= len(self.data)
+        return np.frombuffer(self.data, kind, count, entry.place) if count and is_there else np.empty(0, np.uint64)
 
     def one(self, tag: int, default: int) -> int:
         """The first value of a tag."""
@@ -132,29 +131,25 @@ class Directory:
     def head(self, place: int) -> bytes:
         """The head of the file with its first directory elsewhere."""
         start, code = (8, "Q") if self.big else (4, "I")
-        return self.feed.part(0, start) + struct.pack(self.order + code, place)
+        return self.data[:start] + struct.pack(self.order + code, place)
 
-    def lighter(self, data: bytes, changed: dict[int, bytes]) -> bytes:
-        """The file with a directory behind it of the entries that pixels depend on, some of them `changed`."""
+    def lighter(self, changed: dict[int, bytes], behind: bytes = b"") -> bytes:
+        """The file, some bytes `behind` it, and a directory of the entries that pixels depend on, some `changed`."""
         counter, end = ("Q", bytes(8)) if self.big else ("H", bytes(4))
         tags = sorted(self.entries.keys() & DECODED_BY)
         kept = [entry for tag in tags if (entry := changed.get(tag, self.entries[tag].stored))]
-        head, count = self.head(len(data)), struct.pack(self.order + counter, len(kept))
-        return b"".join((head, memoryview(data)[len(head) :], count, *kept, end))
+        head, count = self.head(len(self.data) + len(behind)), struct.pack(self.order + counter, len(kept))
+        return b"".join((head, memoryview(self.data)[len(head) :], behind, count, *kept, end))
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
-    directory = _first_directory(feed, MOST_ENTRIES)
+    directory = _first_directory(data, MOST_ENTRIES)
     one = directory.one
     width, height = one(WIDTH, 0), one(HEIGHT, 0)
-    feed.sides(width, height)
+    sides(width, height)
     if directory.twice:
         raise BadPicture(f"its directory has field {min(directory.twice)} twice")
-    for tag in DECODED_BY:  # so that they are there for whoever decodes the pixels
-        entry = directory.entries.get(tag)
-        if entry is not None and entry.place + entry.size <= feed.most_bytes:
-            feed.need(entry.place + entry.size)
     bits, kind = one(BITS, 1), one(SAMPLE_FORMAT, UNSIGNED)
     samples, photometric = one(SAMPLES, 1), one(PHOTOMETRIC, BLACK_IS_ZERO)
     if photometric not in COLOUR_CHANNELS:
@@ -199,7 +194,7 @@ def read_header(feed: ByteSource) -> Header:
 def orientation_of_exif(block: bytes) -> int:
     """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
     try:
-        return _orientation(_first_directory(ByteSource(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
+        return _orientation(_first_directory(block.removeprefix(EXIF_PREFIX), MOST_EXIF_ENTRIES))
     except BadPicture:
         return 1
 
@@ -207,11 +202,11 @@ def orientation_of_exif(block: bytes) -> int:
 def for_opencv(data: bytes) -> bytes:
     """The file as it is, or where its directory is heavy, or names values that are not there, with a lighter one.
 
-    Of a stream no more is read than pixels depend on. `data` is one that `read_header` took.
+    `data` is one that `read_header` took.
     """
-    directory = _first_directory(ByteSource(data), MOST_ENTRIES)
+    directory = _first_directory(data, MOST_ENTRIES)
     is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
-    return data if directory.other_bytes <= OTHER_BYTES and is_whole else directory.lighter(data, {})
+    return data if directory.other_bytes <= OTHER_BYTES and is_whole else directory.lighter({})
 
 
 def for_pillow(data: bytes) -> bytes:
@@ -219,17 +214,17 @@ def for_pillow(data: bytes) -> bytes:
 
     Pillow divides colours by premultiplied alpha, and knows straight alpha in every layout.
     """
-    directory = _first_directory(ByteSource(data), MOST_ENTRIES)
-    changed = {ORIENTATION: b""}
+    directory = _first_directory(data, MOST_ENTRIES)
+    changed, behind = {ORIENTATION: b""}, b""
     if (extra := directory.entries.get(EXTRA_SAMPLES)) is not None:
         values = [STRAIGHT_ALPHA, *[0] * (min(extra.number, MOST_EXTRA) - 1)]
         stored = struct.pack(f"{directory.order}{len(values)}H", *values)
         code, room = ("Q", 8) if directory.big else ("I", 4)
         if len(stored) > room:
-            data, stored = data + stored, struct.pack(directory.order + code, len(data))
+            behind, stored = stored, struct.pack(directory.order + code, len(data))
         head = struct.pack(f"{directory.order}HH{code}", EXTRA_SAMPLES, SHORT, len(values))
         changed[EXTRA_SAMPLES] = head + stored.ljust(room, b"\0")
-    return directory.lighter(data, changed)
+    return directory.lighter(changed, behind)
 
 
 def pages(data: bytes) -> Iterator[bytes]:
@@ -241,7 +236,7 @@ def pages(data: bytes) -> Iterator[bytes]:
     page = data
     while True:
         yield page
-        directory = _first_directory(ByteSource(page), MOST_ENTRIES)
+        directory = _first_directory(page, MOST_ENTRIES)
         if not directory.following:
             return
         if directory.following in seen or len(seen) == MOST_PAGES:
@@ -257,20 +252,20 @@ def _orientation(directory: Directory) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
+def _first_directory(data: bytes, most_entries: int) -> Directory:
     """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
-    order = {b"II": "<", b"MM": ">"}.get(feed.part(0, 2), "")
+    order = {b"II": "<", b"MM": ">"}.get(data[:2], "")
     if not order:
         raise BadPicture("it has no TIFF header")
     missing = "its directory is not complete"
-    big = feed.unpack(order + "H", 2, missing)[0] == BIG
+    big = unpack(data, order + "H", 2, missing)[0] == BIG
     offset_code, count_code, room = ("Q", "Q", 8) if big else ("I", "H", 4)
-    (start,) = feed.unpack(order + offset_code, 8 if big else 4, missing)
-    (count,) = feed.unpack(order + count_code, start, missing)
+    (start,) = unpack(data, order + offset_code, 8 if big else 4, missing)
+    (count,) = unpack(data, order + count_code, start, missing)
     if count > most_entries:
         raise too_many("entries in its directory", most_entries)
     first, entry_bytes = start + struct.calcsize(order + count_code), 4 + 2 * room
-    table, following = feed.unpack(f"{order}{entry_bytes * count}s{offset_code}", first, missing)
+    table, following = unpack(data, f"{order}{entry_bytes * count}s{offset_code}", first, missing)
     entries: dict[int, Field] = {}
     other_bytes = 0
     twice = set()
@@ -286,7 +281,7 @@ def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
             twice.add(tag)
         if length or tag in DECODED_BY:
             entries.setdefault(tag, entry)
-    return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following)
+    return Directory(data, order, big, entries, frozenset(twice), other_bytes, following)
 
 
 def _check_strips(
@@ -297,7 +292,6 @@ def _check_strips(
     A directory may list more than the picture has: no more than that are looked at. Of plain samples (`is_plain`)
     libtiff knows how many there are, whatever the directory says.
     """
-    feed = directory.feed
     tiled = TILE_OFFSETS in directory.entries and STRIP_OFFSETS not in directory.entries
     if tiled:
         columns, rows = max(1, directory.one(TILE_WIDTH, width)), max(1, directory.one(TILE_LENGTH, height))
@@ -317,11 +311,10 @@ def _check_strips(
     ends = offsets + lengths
     # a sum past 64 bits wraps round to less than what was added
     needed = 2**64 if (ends < offsets).any() else int(ends.max())
-    if not feed.need(needed):
-        raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
+    require(directory.data, needed)
     if directory.one(COMPRESSION, UNCOMPRESSED) in DEFLATES and directory.one(FILL_ORDER, 1) == 1:
         most_bytes = rows * -(-columns * pixel_bits // 8)
-        with memoryview(feed.data) as data:
+        with memoryview(directory.data) as data:
             for number, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist(), strict=True), 1):
                 if length and not _inflates(data[offset : offset + length], most_bytes):
                     raise BadPicture(f"it cannot be decoded (strip or tile {number:,} is damaged)")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.byte_source import ByteSource
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, require, too_many, unpack
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
 ALPHA_FLAG, ANIMATION_FLAG, LOSSLESS_ALPHA = 0x10, 0x02, 1 << 28
@@ -19,29 +18,25 @@ MOST_CHUNKS = 2**16
 """An animation has one for a frame."""
 
 
-def read_header(feed: ByteSource) -> Header:
+def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Walk the chunks of a whole WebP file. Raises BadPicture."""
-    needed = 8 + feed.unpack("<I", 4)[0]
-    first = feed.part(12, min(needed, 12 + FIRST_CHUNK_BYTES))
-    if len(first) < FIRST_CHUNK_BYTES:
-        raise cut_short(f"{feed.end():,} of {needed:,} bytes are there")
-    width, height = _sides_of(first[:4], first[8:])
+    needed = 8 + unpack(data, "<I", 4)[0]
+    require(data, max(needed, 12 + FIRST_CHUNK_BYTES))
+    width, height = _sides_of(data[12:16], data[20 : 12 + FIRST_CHUNK_BYTES])
     if not width or not height:
         raise BadPicture("it holds no picture")
-    feed.sides(width, height)
-    if not feed.need(needed):
-        raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
+    sides(width, height)
     chunks: dict[bytes, bytes] = {}
     position, number = 12, 0
     while position + 8 <= needed:
         number += 1
         if number > MOST_CHUNKS:
             raise too_many("chunks", MOST_CHUNKS)
-        kind, length = struct.unpack_from("<4sI", feed.data, position)
+        kind, length = struct.unpack_from("<4sI", data, position)
         if position + 8 + length > needed:
             raise BadPicture(f"chunk {kind.decode('latin-1')!r} is not complete")
         most = EXIF_BYTES if kind == b"EXIF" else FIRST_CHUNK_BYTES
-        chunks.setdefault(kind, bytes(feed.data[position + 8 : position + 8 + min(length, most)]))
+        chunks.setdefault(kind, data[position + 8 : position + 8 + min(length, most)])
         position += 8 + length + length % 2
     flags = chunks.get(b"VP8X", b"\0")[0]
     return Header(
