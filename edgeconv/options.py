@@ -449,7 +449,7 @@ class GridAxes:
 
     grid: str = option(
         "quick",
-        "lab, gpu, processor, bank, grey, surface, quick, or a TOML file; the options below change it.",
+        "lab, gpu, processor, bank, grey, surface, quick, guard, or a TOML file; the options below change it.",
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
     strides: str | None = option(None, "'1,2,3'.")
@@ -517,8 +517,7 @@ class ConvLadder(Ladder):
 class Pairing:
     """What `bench ab` runs, for how long, and when it fails."""
 
-    rows: Path | None = option(None, "A TOML file of rows (docs/bench.md). Default: those that no change may slow.")
-    only: str | None = option(None, "Rows whose title holds these words: 'plan cuda sobel'.")
+    grid: str = option("guard", "Whose cases are compared: as of 'edgeconv bench'.")
     time_limit: float = option(600.0, "Seconds after which no row gets a further pair of processes.", above=0)
     pairs: int | None = option(None, "Take exactly this many pairs of processes.", least=1)
     fail_on: str = option("5%", "How much slower is too slow.")

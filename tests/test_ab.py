@@ -7,6 +7,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,24 +15,26 @@ from command import PROJECT, edgeconv
 
 from edgeconv.bench import ab
 from edgeconv.bench.ab import AbRecord, AbRow, compare_sides, side_of, verdict_of
-from edgeconv.bench.ab_cases import GUARD, chosen
+from edgeconv.bench.ab_cases import AbCase, ab_cases
+from edgeconv.bench.grid import chosen_grid
 from edgeconv.bench.intervals import Ratio
 from edgeconv.core.records import as_type, plain, to_json
 from edgeconv.errors import UsageError
+from edgeconv.options import GridAxes
 
 ROWS = """
-[[rows]]
-call = ["plan", "convolve"]
-device = "cpu"
-size = [9, "8x12"]
-filter = ["sobel", "bank-c3-k2", "grey-random"]
-channels = "mix"
-threads = 1
+[[part]]
+methods = ["auto:threads=1", "auto:call=convolve:threads=1"]
+devices = "cpu"
+sizes = [9, 12]
+dtypes = "uint8"
+filters = ["sobel", "bank-c3-k2", "grey-random"]
 
-[[rows]]
-call = "canny"
-device = "cpu"
-size = "9x9x3"
+[[part]]
+devices = "cpu"
+sizes = 9
+filters = "canny"
+dtypes = "uint8"
 """
 
 
@@ -40,6 +43,10 @@ def rows(tmp_path: Path) -> Path:
     path = tmp_path / "rows.toml"
     path.write_text(ROWS)
     return path
+
+
+def cases_of(grid: str | Path, **axes: Any) -> list[AbCase]:
+    return ab_cases(chosen_grid(GridAxes(str(grid), **axes)))
 
 
 @pytest.mark.parametrize(
@@ -95,19 +102,19 @@ def test_a_record_is_cut_into_comparisons_that_show_how_often_a_verdict_falls(tm
     assert [edgeconv("bench", "ab", *words, cwd=tmp_path).code for words in wrong] == [2, 2]
 
 
-def test_rows_of_a_file(rows: Path) -> None:
-    titles = [case.title for case in chosen(rows, None)]
+def test_rows_are_the_cases_of_a_grid(rows: Path) -> None:
+    titles = [case.title for case in cases_of(rows)]
     assert len(titles) == 2 * 2 * 3 + 1
-    assert "plan cpu 8x12 uint8 bank-c3-k2 mix threads=1" in titles
-    (bank,) = chosen(rows, "plan 8x12 bank-c3-k2")
-    assert (bank.shape, bank.words["threads"]) == ((8, 12, 3), 1)
+    assert "12 s1 uint8 bank-c3-k2 mix cpu auto:threads=1" in titles
+    (bank, convolve) = cases_of(rows, sizes="12", filters="bank-c3-k2")
+    assert (bank.call, convolve.call, bank.shape) == ("plan", "convolve", (12, 12, 3))
+    assert (bank.words["threads"], bank.words["method"]) == (1, "auto")
     assert [len(bank.words["filter"]), len(bank.words["filter"][0])] == [2, 3]
-    assert [chosen(rows, words)[0].shape for words in ("8x12 grey-random", "canny")] == [(8, 12, 1), (9, 9, 3)]
-    assert {case.device for case in chosen(GUARD, None)} == {"cpu", "cuda"}
-    for text, words in (("[[rows]]\nsize = 'x'", None), ("[[row]]\nsize = 9", None), ("size", None), (ROWS, "luma")):
-        rows.write_text(text)
-        with pytest.raises(UsageError, match=r"rows\.toml"):
-            chosen(rows, words)
+    assert [cases_of(rows, filters=name)[0].shape for name in ("grey-random", "canny")] == [(9, 9, 1), (9, 9, 3)]
+    assert {case.device for case in cases_of("guard")} == {"cpu", "cuda"}
+    drawn = cases_of("surface", seed=1, cases=50, devices="cpu")
+    assert {case.words["padding"] for case in drawn} > {"same", 2}
+    assert all("border" in case.words and case.shape[:2] != (1, 1) for case in drawn)
 
 
 def test_a_side_is_a_folder_an_interpreter_or_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +137,7 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     other.mkdir(parents=True)
     (other / "__init__.py").write_text(
         "import numpy as np\n\nclass Options:\n    def __init__(self, threads): pass\n\n"
-        "def plan(shape, dtype, *, filter, channels, device, options):\n"
+        "def plan(shape, dtype, *, method, filter, channels, stride, device, options):\n"
         "    if not isinstance(filter, str) and len(filter) == 2: raise ValueError('no banks\\nhere')\n"
         "    made = lambda image, out: out\n"
         "    made.output_shape, made.output_dtype = shape, dtype\n    return made\n\n"
@@ -138,14 +145,14 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     )
     told: list[tuple[int, int, str]] = []
     with side_of(str(PROJECT)) as a, side_of(str(other.parent)) as b:
-        record = compare_sides(a, b, chosen(rows, None), 0.0, progress=lambda *words: told.append(words))
+        record = compare_sides(a, b, cases_of(rows), 0.0, progress=lambda *words: told.append(words))
     by_title = {row.title: row for row in record.rows}
-    assert by_title["canny cpu 9x9x3 uint8"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
-    assert by_title["plan cpu 8x12 uint8 bank-c3-k2 mix threads=1"].cannot == "B: no banks"
+    assert by_title["9 s1 uint8 canny mix cpu"].cannot == "B: module 'edgeconv' has no attribute 'canny'"
+    assert by_title["12 s1 uint8 bank-c3-k2 mix cpu auto:threads=1"].cannot == "B: no banks"
     measured = [row for row in record.rows if row.cannot is None]
     assert [(len(row.a_seconds), len(row.b_seconds)) for row in measured] == [(1, 1)] * 8
     assert all(len(row.a_seconds[0]) == len(row.b_seconds[0]) >= 10 for row in measured), "turns of one pair"
-    assert told[-1] == (13, 13, "pair 1"), "the time was up from the beginning"
+    assert told[-1][:2] == (13, 13), "the time was up from the beginning"
     assert as_type(plain(record), AbRecord) == record
 
 
@@ -165,7 +172,8 @@ def test_pairs_and_turns_are_added_until_enough_is_known(rows: Path, monkeypatch
 
     monkeypatch.setattr(ab, "process_of", made_up)
     monkeypatch.setattr(ab, "ROW_SECONDS", 1e6)
-    record = compare_sides(ab.Side("A", "", None), ab.Side("B", "", None), chosen(rows, "canny"), 1e9)
+    a, b, cases = ab.Side("A", "", None), ab.Side("B", "", None), cases_of(rows, filters="canny")
+    record = compare_sides(a, b, cases[:1], 1e9)
     (row,) = record.rows
     assert asked[:6] == ["case", "case", "A", "B", "B", "A"]
     pairs, turns = len(row.a_seconds), max(map(len, row.a_seconds))
@@ -176,8 +184,8 @@ def test_pairs_and_turns_are_added_until_enough_is_known(rows: Path, monkeypatch
 def test_the_command(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it measured is not judged; then what it says of rows that are slower, and that cannot run."""
     out = tmp_path / "ab.json"
-    words = ("bench", "ab", PROJECT, PROJECT, "--rows", rows)
-    once = ("--only", "plan 8x12 sobel", "--pairs", "1", "--time-limit", "0.1")
+    words = ("bench", "ab", PROJECT, PROJECT, "--grid", rows)
+    once = ("--sizes", "12", "--filters", "sobel", "--methods", "auto", "--pairs", "1", "--time-limit", "0.1")
     done = edgeconv(*words, *once, "--plant", "20%", "-o", out)
     assert (done.code, "1 row: 1 no verdict" in done.text) == (0, True), done.err
     record = json.loads(out.read_bytes())

@@ -35,7 +35,7 @@ CASES = (
         "no method was timed",
         1,
     ),
-    ("bench ab . . --only nothing", "fits no row", 2),
+    ("bench ab . . --grid nothing", "is not known", 2),
     ("report", "Name records to show", 2),
 )
 BEFORE = {

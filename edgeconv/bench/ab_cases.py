@@ -1,41 +1,21 @@
-"""The rows of `edgeconv bench ab`: each a public call with its words, from a TOML file.
+"""The rows of `edgeconv bench ab`: the cases of a grid, each as a public call with its words.
 
-[[rows]]                       # one or more; each is the full product of its values
-call = ["plan", "convolve"]    # plan(image, out=out), convolve(image), or canny(image, 100, 200, out=out)
-device = ["cpu", "cuda"]
-size = [512, "1080x1920"]      # height x width, or height x width x channels
-dtype = ["uint8"]
-filter = ["sobel", "random-whole", "bank-c3-k16", "grey-kirsch"]    # as in a grid of `bench`
-channels = ["mix"]
-stride = [1]                   # and whatever else `convolve` takes by name, or as an option of a method
-
-[[sample]]                     # cases of the grid `surface`, drawn with a seed
-device = ["cpu"]
-seed = 1
-cases = 200
+A method of the grid says what is called: `call=plan`, which is plan(image, out=out), or `call=convolve`, which is
+convolve(image); under filter `canny` it is canny(image, 100, 200, out=out). `all` stands for `auto`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
-from edgeconv.bench.grid import chosen_grid, read_toml
-from edgeconv.bench.surface import drawn_cases
-from edgeconv.bench.synthetic import GREY_PREFIX, bench_channels, bench_filter
-from edgeconv.core.choices import DEVICES
+from edgeconv.bench.candidates import read_word
+from edgeconv.bench.grid import ALL, Case, CaseGrid
+from edgeconv.bench.surface import cases_of, drawn_case
+from edgeconv.bench.synthetic import CANNY, GREY_PREFIX, bench_channels, bench_filter
 from edgeconv.core.filters import filter_names
-from edgeconv.errors import UsageError, one_line
-from edgeconv.options import GridAxes
-
-GUARD = Path(__file__).with_name("guard.toml")
-"""What no change may slow: the rows that stand where none are named."""
-CALLS = ("plan", "convolve", "canny")
-HERE = {"call": "plan", "device": DEVICES, "size": 2048, "dtype": "uint8"}
-"""What says where and on what; every other word is one of the call's own."""
+from edgeconv.core.option import AUTO
 
 
 @dataclass(frozen=True)
@@ -51,59 +31,28 @@ class AbCase:
     """By name, those of a method's options among them; a filter that has no name is its weights."""
 
 
-def chosen(path: Path, only: str | None) -> list[AbCase]:
-    """The rows of a file whose title holds all words of `only`, each once, small pictures first.
-
-    Raises UsageError that names what is wrong in the file, or that no row fits.
-    """
-    content = read_toml(path)
-    try:
-        found = [case for part in content.pop("rows", []) for case in _product(part)]
-        found += [case for part in content.pop("sample", []) for case in _sample(**part)]
-    except (AttributeError, TypeError, ValueError, UsageError) as error:
-        raise UsageError(f"'{path}' does not hold rows: {one_line(error)}") from None
-    if content or not found:
-        raise UsageError(f"'{path}' needs rows under [[rows]] or [[sample]], and nothing else.")
-    once = {case.title: case for case in found if set((only or "").split()) <= set(case.title.split())}
-    if not once:
-        raise UsageError(f"--only '{only}' fits no row of '{path.name}'.")
-    return sorted(once.values(), key=lambda case: case.shape[0] * case.shape[1])
+def ab_cases(grid: CaseGrid) -> list[AbCase]:
+    """Each case of a grid on each of its devices, by each of its methods."""
+    return [
+        _of_case(grid, case, device, AUTO if word == ALL else word)
+        for case, part in cases_of(grid)
+        for device, word in product(part.devices, part.methods)
+    ]
 
 
-def _product(part: Mapping[str, Any]) -> Iterator[AbCase]:
-    axes = {name: value if isinstance(value, list | tuple) else [value] for name, value in {**HERE, **part}.items()}
-    for values in product(*axes.values()):
-        words = dict(zip(axes, values, strict=True))
-        call, device, size, dtype = (words.pop(name) for name in HERE)
-        sides = tuple(map(int, str(size).split("x")))
-        yield _case(call, device, sides if len(sides) > 1 else 2 * sides, dtype, words)
-
-
-def _sample(seed: int, cases: int, device: Sequence[str]) -> Iterator[AbCase]:
-    grid = chosen_grid(GridAxes("surface", seed=seed, cases=cases))
-    for drawn, place in product(drawn_cases(grid).values(), device):
-        words = {
-            "filter": drawn.case.filter,
-            "channels": drawn.case.channels,
-            "stride": drawn.case.stride,
-            "padding": int(drawn.padding) if drawn.padding.isdecimal() else drawn.padding,
-            "border": drawn.border,
-            "output_mode": drawn.output_mode,
-        }
-        yield _case("plan", place, (drawn.height, drawn.width), drawn.case.dtype, words)
-
-
-def _case(call: str, device: str, shape: tuple[int, ...], dtype: str, words: dict[str, Any]) -> AbCase:
-    if call not in CALLS or device not in DEVICES:
-        raise UsageError(f"'{call}' on '{device}' is not one of {', '.join(CALLS)} on {' or '.join(DEVICES)}.")
-    said = [value if isinstance(value, str) else f"{name}={value}" for name, value in words.items() if name != "stride"]
-    said += [f"s{words['stride']}"] if words.get("stride", 1) != 1 else []
-    title = " ".join([call, device, "x".join(map(str, shape)), dtype, *said])
-    if "filter" in words:
-        name = words["filter"]
-        shape = shape if len(shape) > 2 else (*shape, bench_channels(name))
-        plain = name.removeprefix(GREY_PREFIX)
-        if plain not in filter_names():
-            plain = bench_filter(name, words.get("channels", "mix")).kernels[0].tolist()
-        words = {**words, "filter": plain}
-    return AbCase(title, call, device, shape, dtype, {**words, "device": device})
+def _of_case(grid: CaseGrid, case: Case, device: str, word: str) -> AbCase:
+    method, options, call = read_word(word)
+    plain, drawn, side = case.filter.removeprefix(GREY_PREFIX), drawn_case(grid, case), case.size
+    shape = (side, side, bench_channels(case.filter))
+    words: dict[str, Any] = {"device": device}
+    if plain == CANNY:
+        return AbCase(f"{case} {device}", CANNY, device, shape, case.dtype, words)
+    kernels = plain if plain in filter_names() else bench_filter(case.filter, case.channels).kernels[0].tolist()
+    words |= {"method": method, **options, "filter": kernels, "channels": case.channels, "stride": case.stride}
+    said = [str(case), device, word]
+    if drawn is not None:
+        shape = (drawn.height, drawn.width, shape[2])
+        rules = {"padding": drawn.padding, "border": drawn.border, "output_mode": drawn.output_mode}
+        said += [f"{drawn.height}x{drawn.width}", *rules.values()]
+        words |= {**rules, "padding": int(drawn.padding) if drawn.padding.isdecimal() else drawn.padding}
+    return AbCase(" ".join(said), call or "plan", device, shape, case.dtype, words)

@@ -238,21 +238,27 @@ def _all_here(device: DeviceName, options: Options) -> list[MethodCandidate]:
 
 def _named(word: str, device: DeviceName, options: Options) -> list[MethodCandidate]:
     """The method of a word; none where the device lacks it, or where its options concern GPUs alone."""
-    name, *settings = word.split(":")
+    name, chosen, call = read_word(word)
     check_name(name, ALL)
+    elsewhere = {entry.name for entry in options_of(Options) if entry.declared.device not in (None, device)}
+    here = name in method_names(device) and not chosen.keys() & elsewhere
+    return [MethodCandidate(word, name, device, replace(options, **chosen), call)] if here else []
+
+
+def read_word(word: str) -> tuple[str, dict[str, Any], Call | None]:
+    """The name in a word, its options by name, and the call; raises UsageError for an option that there is not."""
+    name, *settings = word.split(":")
     known = {entry.spelling: entry for entry in options_of(Options)}
+    chosen: dict[str, Any] = {}
     call: Call | None = None
-    here = name in method_names(device)
     for setting in settings:
         spelling, given, value = setting.partition("=")
         entry = known.get(spelling)
         if spelling == "call" and value in CALLS:
             call = value
         elif entry is not None and (entry.type is bool) != bool(given):  # a flag takes no value, all others do
-            chosen: dict[str, Any] = {entry.name: entry.read(value) if given else True}
-            options = replace(options, **chosen)
-            here = here and entry.declared.device in (None, device)
+            chosen[entry.name] = entry.read(value) if given else True
         else:
             shapes = [each if known[each].type is bool else f"{each}=" for each in known]
             raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}, call={'|'.join(CALLS)}.")
-    return [MethodCandidate(word, name, device, options, call)] if here else []
+    return name, chosen, call

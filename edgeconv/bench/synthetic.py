@@ -37,6 +37,8 @@ LARGEST_WEIGHTS = {"random": 1, "random-whole": 8}
 BANK_NAME = re.compile(r"bank-c([13])-k([1-9][0-9]{0,2})")
 GREY_PREFIX = "grey-"
 DRAWN_FILTERS = ("own-whole", "own-fractions")
+CANNY = "canny"
+"""In place of a filter; for `bench ab` alone."""
 FILTER_FAMILIES = ("bank-c1-kK", "bank-c3-kK", "grey-NAME")
 
 
@@ -50,7 +52,7 @@ def is_bench_filter(name: str) -> bool:
     bank = BANK_NAME.fullmatch(name)
     if bank is not None:
         return int(bank[2]) <= MOST_FILTERS
-    return name in DRAWN_FILTERS or name.removeprefix(GREY_PREFIX) in bench_filter_names()
+    return name in DRAWN_FILTERS or name.removeprefix(GREY_PREFIX) in (*bench_filter_names(), CANNY)
 
 
 def bench_channels(name: str) -> int:

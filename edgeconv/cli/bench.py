@@ -119,6 +119,9 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
 
 def ab(
     a: Annotated[str, Positional("A source folder, a git revision, or the Python of another environment.")],
+    axes: Annotated[
+        GridAxes, Only("sizes", "strides", "methods", "dtypes", "filters", "channels", "devices", "seed", "cases")
+    ],
     pairing: Pairing,
     replacing: Replacing,
     b: Annotated[str | None, Positional("The version in question; none where A is a record to --cut.")] = None,
@@ -129,7 +132,8 @@ def ab(
     with 1, and where no row could run. Rows without a verdict need more time.
     """
     from edgeconv.bench.ab import AbRecord, compare_sides, side_of
-    from edgeconv.bench.ab_cases import GUARD, chosen
+    from edgeconv.bench.ab_cases import ab_cases
+    from edgeconv.bench.grid import chosen_grid
     from edgeconv.bench.record import to_json
     from edgeconv.bench.rules import parse_share
     from edgeconv.errors import UsageError
@@ -143,8 +147,8 @@ def ab(
     if b is None or pairing.cut is not None:
         _say_table(shown.cut_table(read_record(Path(a), {"ab": AbRecord}), pairing.cut or 1, margin))
         return EXIT_OK
-    cases = chosen(pairing.rows or GUARD, pairing.only)
-    with Outputs([pairing.rows or GUARD], replacing.overwrite) as outputs:
+    cases = ab_cases(chosen_grid(replace(axes, grid=pairing.grid)))
+    with Outputs([pairing.grid], replacing.overwrite) as outputs:
         output = None if pairing.output is None else outputs.reserve(pairing.output)
         asked: Any = {"exactly": pairing.pairs, "planted": planted}
         with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
