@@ -34,7 +34,7 @@ def drawn_grid(seed: int, number: int, **part: object) -> CaseGrid:
 
 def test_the_seed_of_a_committed_record_draws_its_cases_and_another_seed_others() -> None:
     record = read_record(PROJECT / "docs" / "results" / "bench" / "two-core-xeon-avx512" / "surface.json.xz")
-    drawn = surface.drawn_cases(record.grid)
+    drawn = {case: case.drawn for case in surface.drawn_cases(record.grid)}
     for row in record.rows:
         found = drawn[row.case.named]
         assert (row.case.height, row.case.width) == (found.height, found.width)
@@ -44,22 +44,22 @@ def test_the_seed_of_a_committed_record_draws_its_cases_and_another_seed_others(
 
 def test_the_whole_surface_is_drawn_from() -> None:
     """Of 600 cases; and each of them is a problem that can be stated."""
-    drawn = surface.drawn_cases(drawn_grid(1, 600)).values()
-    assert {each.case.dtype for each in drawn} == set(INPUT_DTYPES)
-    assert {each.case.channels for each in drawn} == set(CHANNELS)
-    assert {each.case.stride for each in drawn} == {1, 2, 3, 4, 5, 6}
+    cases = surface.drawn_cases(drawn_grid(1, 600))
+    drawn = [case.drawn for case in cases]
+    assert {case.dtype for case in cases} == set(INPUT_DTYPES)
+    assert {case.channels for case in cases} == set(CHANNELS)
+    assert {case.stride for case in cases} == {1, 2, 3, 4, 5, 6}
     assert {each.border for each in drawn} == set(BORDERS)
     assert {each.output_mode for each in drawn} == {"abs", "clip", "raw"}
     assert {each.padding for each in drawn} == {"same", *surface.OTHER_PADDINGS}
-    assert all(any(part in each.case.filter for each in drawn) for part in ("grey-", "/"))
+    assert all(any(part in case.filter for case in cases) for part in ("grey-", "/"))
     assert {each.width % 16 for each in drawn} == set(range(16))
     large = [each for each in drawn if each.height * each.width >= surface.MEGAPIXEL]
     assert 0.7 < len(large) / len(drawn) < 0.85
     assert min(min(each.height, each.width) for each in drawn) < 16
-    for each in drawn:
-        request = request_for(each.case, each.rules(TimingRules()))
-        shape = (each.height, each.width, bench_channels(each.case.filter))
-        problem = request.problem(shape, np.dtype(each.case.dtype))
+    for case in cases:
+        shape = (case.drawn.height, case.drawn.width, bench_channels(case.filter))
+        problem = request_for(case, case.drawn).problem(shape, np.dtype(case.dtype))
         assert problem.input_bytes + problem.output_bytes <= 2 * surface.MOST_BYTES
         assert operation_bytes_per_pixel(problem) >= 0
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from edgeconv.bench.candidates import read_word
 from edgeconv.bench.grid import ALL, Case, CaseGrid
-from edgeconv.bench.surface import cases_of, drawn_case
+from edgeconv.bench.surface import cases_of
 from edgeconv.bench.synthetic import CANNY, GREY_PREFIX, bench_channels, bench_filter
 from edgeconv.core.filters import filter_names
 from edgeconv.core.option import AUTO
@@ -34,15 +34,15 @@ class AbCase:
 def ab_cases(grid: CaseGrid) -> list[AbCase]:
     """Each case of a grid on each of its devices, by each of its methods."""
     return [
-        _of_case(grid, case, device, AUTO if word == ALL else word)
+        _of_case(case, device, AUTO if word == ALL else word)
         for case, part in cases_of(grid)
         for device, word in product(part.devices, part.methods)
     ]
 
 
-def _of_case(grid: CaseGrid, case: Case, device: str, word: str) -> AbCase:
+def _of_case(case: Case, device: str, word: str) -> AbCase:
     method, options, call = read_word(word)
-    plain, drawn, side = case.filter.removeprefix(GREY_PREFIX), drawn_case(grid, case), case.size
+    plain, drawn, side = case.filter.removeprefix(GREY_PREFIX), case.drawn, case.size
     shape = (side, side, bench_channels(case.filter))
     words: dict[str, Any] = {"device": device}
     if plain == CANNY:

@@ -58,11 +58,8 @@ class Ready:
     """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
     """Waits for a run that is not put on the device's current stream; such a run is timed by the host's clock."""
-    workspace_bytes: int | None = None
-    moved_bytes: int | None = None
-    launches: int | None = None
-    choice: dict[str, Any] = field(default_factory=dict)
-    """What a plan says about itself, as are the three above."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What it says about itself, by the names of a row: `workspace_bytes`, `moved_bytes`, `launches`, `choice`."""
 
 
 @dataclass
@@ -169,10 +166,7 @@ def _ready(plan: Plan, bench: Bench, run: Callable[[], Any], output: Callable[[]
         arithmetic=plan.arithmetic,
         output=output,
         differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
-        workspace_bytes=plan.workspace_bytes,
-        moved_bytes=plan.moved_bytes,
-        launches=plan.launches,
-        choice=plan.choice,
+        about={name: getattr(plan, name) for name in ("workspace_bytes", "moved_bytes", "launches", "choice")},
     )
 
 
@@ -192,7 +186,7 @@ class CopyCandidate(BenchCandidate):
         moved_bytes = read_bytes + written_bytes
         with bench.device.guard(moved_bytes):
             run = bench.device.floor(read_bytes, written_bytes)
-        return Ready(run, lambda: np.empty(0), bench.problem, moved_bytes=moved_bytes)
+        return Ready(run, lambda: np.empty(0), bench.problem, about={"moved_bytes": moved_bytes})
 
 
 def fetched_bytes(problem: Problem, line_bytes: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -65,8 +65,19 @@ class CaseGrid:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """What was drawn for a case beside its name."""
+
+    height: int
+    width: int
+    padding: str
+    border: str
+    output_mode: str
+
+
+@dataclass(frozen=True)
 class Case:
-    """One problem and its pixels, by name. `picture` None means noise of `size` × `size`."""
+    """One problem and its pixels, by name. `picture` None means noise of `size` × `size`, or as it was drawn."""
 
     picture: str | None
     size: int
@@ -74,6 +85,7 @@ class Case:
     dtype: str
     filter: str
     channels: str
+    drawn: Drawn | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.size} s{self.stride} {self.dtype} {self.filter} {self.channels}"
@@ -140,7 +152,7 @@ def _grid(name: str, content: Mapping[str, Any], given: Mapping[str, Any]) -> Ca
 
 
 def _part(words: Mapping[str, Any]) -> GridPart:
-    names = [field.name for field in fields(GridPart)]
+    names = [axis.name for axis in fields(GridPart)]
     for name in words:
         if name not in names:
             raise UsageError(f"'{name}' is not one of {', '.join(names)}.")

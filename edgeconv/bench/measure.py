@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from edgeconv.api import check as verify
 from edgeconv.api.figures import sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
-from edgeconv.bench.grid import Case
+from edgeconv.bench.grid import Case, Drawn
 from edgeconv.bench.record import BenchRow, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
@@ -81,8 +81,8 @@ Outcomes = dict[BenchCandidate, Entry | Refused]
 SeriesOf = dict[BenchCandidate, Series]
 
 
-def request_for(case: Case | CasePart, rules: TimingRules | CasePart) -> Request:
-    """The request that a case stands for; a record's case has its rules with it."""
+def request_for(case: Case | CasePart, rules: TimingRules | Drawn | CasePart) -> Request:
+    """The request that a case stands for; a case that was drawn and a record's have their rules with them."""
     return make_request(
         bench_filter(case.filter, case.channels),
         channels=case.channels,
@@ -94,10 +94,11 @@ def request_for(case: Case | CasePart, rules: TimingRules | CasePart) -> Request
 
 
 def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """Noise of size × size, or `picture` with a longest side of that size, in the case's type; grey where that is."""
+    """Noise, or `picture` with a longest side of the case's size, in the case's type; grey where that is."""
     channels = bench_channels(case.filter)
     if picture is None:
-        return noise_pixels(case.size, case.size, case.dtype, channels)
+        height, width = (case.drawn.height, case.drawn.width) if case.drawn else (case.size, case.size)
+        return noise_pixels(height, width, case.dtype, channels)
     sized = resize(picture, case.size)
     if channels == GREY_CHANNELS:
         sized = grey_of(sized)
@@ -123,19 +124,20 @@ def measure_case(
 
     `seed`, which nobody knew before this run, gives the pictures that are timed.
     """
-    bench = share(candidates[0].device, request_for(case, rules), pixels)
-    limit = rules.check_samples if rules.check == "sample" else None
+    bench = share(candidates[0].device, request_for(case, case.drawn or rules), pixels)
     pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]), case.picture is None)
     watch.begin()
-    outcomes, series = compete(candidates, pictures, rules, limit, watch)
+    outcomes, series = compete(candidates, pictures, rules, watch)
     return rows_of(outcomes, series, describe_case(case, bench), bench, roof, watch.report())
 
 
 def compete(
-    candidates: Sequence[BenchCandidate], pictures: Pictures, rules: TimingRules, limit: int | None, watch: Watch
+    candidates: Sequence[BenchCandidate], pictures: Pictures, rules: TimingRules, watch: Watch
 ) -> tuple[Outcomes, dict[L2State, SeriesOf]]:
     """Every step of a case: what came of each candidate, and the times of those that are not refused."""
-    outcomes: Outcomes = {candidate: attempt(enter, candidate, pictures, limit) for candidate in candidates}
+    outcomes: Outcomes = {
+        candidate: attempt(enter, candidate, pictures, rules.check_samples) for candidate in candidates
+    }
 
     def left(*kinds: Kind) -> list[Entry]:
         return [found for found in outcomes.values() if isinstance(found, Entry) and found.candidate.kind in kinds]
@@ -146,7 +148,7 @@ def compete(
         series[state], refused = turns(left("copy", "method", "peer"), state, rules.budget, pictures, watch)
         outcomes |= refused
     for entry in left("method", "peer"):
-        wrong = attempt(referee.expect_right_again, entry.ready, pictures, entry.candidate.kind, limit)
+        wrong = attempt(referee.expect_right_again, entry.ready, pictures, entry.candidate.kind, rules.check_samples)
         if isinstance(wrong, Refused):
             outcomes[entry.candidate] = wrong
     for state in series if referee.has_floor(pictures.bench.problem) else ():
@@ -299,7 +301,10 @@ def rows_of(
     """The records of all candidates at a case."""
     counts = count(bench.problem)
     floors = {
-        state: _median(own) for state, found in series.items() for each, own in found.items() if each.kind == "copy"
+        state: own.median_seconds
+        for state, found in series.items()
+        for each, own in found.items()
+        if each.kind == "copy"
     }
     rows = []
     for candidate, outcome in outcomes.items():
@@ -324,20 +329,19 @@ def rows_of(
             row(
                 status="measured",
                 differs=ready.differs,
-                workspace_bytes=ready.workspace_bytes,
-                moved_bytes=ready.moved_bytes,
-                launches=ready.launches,
-                choice=ready.choice,
+                **ready.about,
                 set_up_seconds=outcome.set_up_seconds,
                 cold_seconds=outcome.cold_seconds,
                 lead_l2_state=bench.device.l2_state if bench.device.l2_state in own else next(iter(own)),
                 timings=own,
                 metrics={
-                    state: metrics_of(counts, _median(found), floors.get(state), roof, ready.moved_bytes)
+                    state: metrics_of(
+                        counts, found.median_seconds, floors.get(state), roof, ready.about.get("moved_bytes")
+                    )
                     for state, found in own.items()
                 },
                 launch=launch,
-                launch_bound=launch.enqueue_seconds >= _median(own["warm"]) if launch and "warm" in own else None,
+                launch_bound=launch.enqueue_seconds >= own["warm"].median_seconds if launch and "warm" in own else None,
             )
         )
     return rows
@@ -345,9 +349,10 @@ def rows_of(
 
 def describe_case(case: Case, bench: Bench) -> CasePart:
     """A case with the problem that it makes."""
-    problem, pixels = bench.problem, bench.image_host
+    problem, pixels, named = bench.problem, bench.image_host, vars(case) | {}
+    del named["drawn"]
     return CasePart(
-        **asdict(case),
+        **named,
         height=problem.height,
         width=problem.width,
         output_height=problem.output_height,
@@ -357,10 +362,6 @@ def describe_case(case: Case, bench: Bench) -> CasePart:
         output_mode=bench.request.mode_for(pixels.dtype),
         input_sha256=sha256_of(pixels),
     )
-
-
-def _median(series: Series) -> float:
-    return series.median_seconds
 
 
 def _seconds(call: Callable[..., Any], *arguments: Any) -> float:

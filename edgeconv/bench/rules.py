@@ -11,6 +11,7 @@ from edgeconv.hardware.device import L2_STATES, L2State
 from edgeconv.options import Filtering, Timing
 
 DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12, turns=4)
+SAMPLED = 300_000
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,8 @@ class TimingRules:
     padding: str = "same"
     border: str = "zero"
     output_mode: str | None = None
-    check: str = "sample"
-    """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
-    check_samples: int = 300_000
+    check_samples: int | None = SAMPLED
+    """About so many output samples in whole rows, the first and last among them; None: all."""
 
 
 def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:
@@ -44,7 +44,7 @@ def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:
         padding=filtering.padding,
         border=filtering.border,
         output_mode=filtering.output_mode,
-        check=timing.check,
+        check_samples=SAMPLED if timing.check == "sample" else None,
     )
 
 

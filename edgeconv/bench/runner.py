@@ -24,7 +24,7 @@ from edgeconv.bench.measure import measure_case, pixels_for, request_for
 from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.surface import cases_of, drawn_case
+from edgeconv.bench.surface import cases_of
 from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import header
@@ -83,7 +83,7 @@ def run(
     """
     todo = cases_of(plan.grid, plan.pictures)
     for case, _ in todo:  # what cannot be asked for is refused before anything is measured
-        request_for(case, plan.rules)
+        request_for(case, case.drawn or plan.rules)
     record, here = _begin(plan)
     todo = [(case, part) for case, part in todo if here[part]]
     done = {(row.case.named, row.device): row.case.input_sha256 for row in record.rows}
@@ -104,10 +104,7 @@ def run(
         for number, (case, part) in enumerate(todo):
             if perf_counter() > until:
                 break
-            drawn = drawn_case(plan.grid, case)
-            picture = None if case.picture is None else pictures[case.picture]
-            pixels = pixels_for(case, picture) if drawn is None else drawn.pixels()
-            rules = plan.rules if drawn is None else drawn.rules(plan.rules)
+            pixels = pixels_for(case, None if case.picture is None else pictures[case.picture])
             for device, candidates in here[part].items():
                 if (case, device) in done:
                     if case.picture is not None and done[case, device] != sha256_of(pixels):
@@ -115,7 +112,7 @@ def run(
                     continue
                 progress(number, len(todo), f"{case} on {device}")
                 roof, watch = record.roofs[device], watches[device]
-                rows = measure_case(case, pixels, candidates, rules, roof, watch, record.seed)
+                rows = measure_case(case, pixels, candidates, plan.rules, roof, watch, record.seed)
                 record.rows += rows
                 told(rows)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine

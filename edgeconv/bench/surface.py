@@ -21,22 +21,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
+from edgeconv.bench.grid import Case, CaseGrid, Drawn, GridPart, cases
 from edgeconv.bench.measure import request_for
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.summary import competes, fastest, median, timed_by_case
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter_names
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import operation_bytes_per_pixel
-from edgeconv.core.noise import noise_pixels
 from edgeconv.errors import UsageError
 
 MEGAPIXEL = 10**6
@@ -54,26 +50,6 @@ WORST = 10
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A case with what its name does not say."""
-
-    case: Case
-    height: int
-    width: int
-    padding: str
-    border: str
-    output_mode: str
-
-    def rules(self, rules: TimingRules) -> TimingRules:
-        """`rules` with those of the case."""
-        return replace(rules, padding=self.padding, border=self.border, output_mode=self.output_mode)
-
-    def pixels(self) -> NDArray[np.generic]:
-        """Noise."""
-        return noise_pixels(self.height, self.width, self.case.dtype, bench_channels(self.case.filter))
-
-
 def cases_of(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case, GridPart]]:
     """The cases of a grid, drawn or listed."""
     if grid.draw is None:
@@ -83,24 +59,18 @@ def cases_of(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case,
     return [(case, grid.parts[0]) for case in drawn_cases(grid)]
 
 
-def drawn_case(grid: CaseGrid, case: Case) -> Drawn | None:
-    """What was drawn for a case; None where the grid lists its cases."""
-    return None if grid.draw is None else drawn_cases(grid)[case]
-
-
-@lru_cache(maxsize=4)
-def drawn_cases(grid: CaseGrid) -> dict[Case, Drawn]:
+def drawn_cases(grid: CaseGrid) -> list[Case]:
     """Small pictures first, so that a bench that is stopped has the many quick ones."""
     assert grid.draw is not None
-    rng = np.random.default_rng(grid.draw.seed)
-    found: dict[Case, Drawn] = {}
+    rng, found = np.random.default_rng(grid.draw.seed), dict[Case, Drawn]()
     while len(found) < grid.draw.cases:
-        drawn = _one(rng, grid.parts[0])
-        found.setdefault(drawn.case, drawn)
-    return dict(sorted(found.items(), key=lambda entry: entry[1].height * entry[1].width))
+        case, drawn = _one(rng, grid.parts[0])
+        found.setdefault(case, drawn)
+    area = {case: drawn.height * drawn.width for case, drawn in found.items()}
+    return [replace(case, drawn=found[case]) for case in sorted(found, key=area.__getitem__)]
 
 
-def _one(rng: np.random.Generator, part: GridPart) -> Drawn:
+def _one(rng: np.random.Generator, part: GridPart) -> tuple[Case, Drawn]:
     named = filter_names()
     filters = [name for name in part.filters for _ in range(1 if name in named else WEIGHT_OF_FAMILY)]
     dtype, name, channels = (_pick(rng, axis) for axis in (part.dtypes, filters, part.channels))
@@ -116,7 +86,8 @@ def _one(rng: np.random.Generator, part: GridPart) -> Drawn:
     mode = _pick(rng, ("abs", "clip", "raw") if np.dtype(dtype).kind == "u" else ("abs", "raw"))
     other = rng.random() < OTHER_PADDING_SHARE and min(height, width) >= KERNEL_SIZE
     padding = _pick(rng, OTHER_PADDINGS) if other else "same"
-    return Drawn(Case(None, max(height, width), stride, dtype, name, channels), height, width, padding, border, mode)
+    case = Case(None, max(height, width), stride, dtype, name, channels)
+    return case, Drawn(height, width, padding, border, mode)
 
 
 def _pick(rng: np.random.Generator, words: Sequence[str]) -> str:

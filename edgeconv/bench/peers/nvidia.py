@@ -78,7 +78,7 @@ class CuDNNGraph(Peer):
         def run() -> None:
             graph.execute(held, workspace, handle=handle)
 
-        return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE, workspace_bytes=workspace.size)
+        return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE, about={"workspace_bytes": workspace.size})
 
 
 TYPES = {"uint8": ("8u", "RGB8"), "float32": ("32f", "RGBf32")}
