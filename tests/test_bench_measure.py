@@ -100,7 +100,7 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     assert account.large_copy_share == fewest / ROOF.copy_bytes_per_second / 3e-3
     assert account.roofline_share == 1e-3 / 3e-3
     assert account.bound_by == "memory"
-    assert set(plain(account)) - {"seconds", "bound_by"} == set(record.FORMULAS)
+    assert set(plain(account)) - {"bound_by"} == set(record.FORMULAS)
 
 
 def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:

@@ -313,7 +313,6 @@ def rows_of(
             case=case,
             kind=candidate.kind,
             candidate=candidate.label,
-            name=candidate.name,
             device=candidate.device,
             options=candidate.options,
             counts=counts,

@@ -46,7 +46,6 @@ FORMULAS: dict[str, str] = {
     "useful_gflops": "useful FLOPs / median seconds / 1e9; useful = nominal without zero weights and shared work",
     "gigabytes_per_second": "fewest bytes / median seconds / 1e9; fewest = picture read once + output written once",
     "moved_gigabytes_per_second": "bytes that the method itself moves by design / median seconds / 1e9",
-    "intensity_flops_per_byte": "nominal FLOPs / fewest bytes",
     "floor_share": "median seconds of the floor: a copy of the fewest bytes (same run, size, L2) / median seconds",
     "large_copy_share": "fewest bytes / bandwidth of a large copy measured in this run / median seconds",
     "roofline_share": "max(copy seconds as in floor_share, useful FLOPs / measured FMA rate) / median seconds",
@@ -65,12 +64,10 @@ class Metrics(Part):
     (`fetched_bytes`), as memory gives no less.
     """
 
-    seconds: Amount
     gflops: Amount
     useful_gflops: Amount
     gigabytes_per_second: Amount
     moved_gigabytes_per_second: Amount | None
-    intensity_flops_per_byte: Amount
     floor_share: Amount | None
     large_copy_share: Amount | None
     roofline_share: Amount | None
@@ -126,7 +123,6 @@ class BenchRow(Part, kw_only=True):
     case: CasePart = field(name="work")
     kind: Kind
     candidate: str = field(name="entrant")
-    name: str
     device: DeviceName
     options: Options
     status: Status
@@ -208,12 +204,10 @@ def metrics_of(
     if copy_seconds is not None:
         floor_seconds = max(copy_seconds, counts.useful_flops / roof.fma_flops_per_second)
     return Metrics(
-        seconds=seconds,
         gflops=counts.nominal_flops / seconds / 1e9,
         useful_gflops=counts.useful_flops / seconds / 1e9,
         gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
         moved_gigabytes_per_second=None if moved_bytes is None else moved_bytes / seconds / 1e9,
-        intensity_flops_per_byte=counts.intensity_flops_per_byte,
         floor_share=None if copy_seconds is None else copy_seconds / seconds,
         large_copy_share=counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
         roofline_share=None if floor_seconds is None else floor_seconds / seconds,
