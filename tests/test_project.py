@@ -61,6 +61,14 @@ def test_the_source_archive_takes_everything_that_tests_read() -> None:
     assert grafted >= {folder for folder in read if (PROJECT / folder).is_dir()} - {"edgeconv"} | {"tests"}
 
 
+@pytest.mark.skipif(not (PROJECT / ".ci").is_dir(), reason="the source archive has no .ci")
+def test_every_file_that_ci_names_is_there() -> None:
+    words = {word for path in (PROJECT / ".ci").iterdir() for word in path.read_text(encoding="utf-8").split()}
+    named = {word for word in words if re.fullmatch(r"(tests|scripts)/[\w/]+\.\w+", word)}
+    assert len(named) >= 10
+    assert not [name for name in named if not (PROJECT / name).is_file()]
+
+
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
