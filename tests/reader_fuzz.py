@@ -73,7 +73,6 @@ def whole_files() -> dict[str, bytes]:
         "PGM text of 10 bits": pnm(picture[:, :, :1].astype(np.uint16) * 4, largest=1023, text=True),
         "PBM": pnm(picture[:, :, :1] // 128, largest=1),
         "JPEG 2000": saved(picture, "JPEG2000"),
-        "JPEG 2000 codestream": saved(picture, "JPEG2000", no_jp2=True),
         "AVIF": saved(smooth, "AVIF", quality=60),
     }
 

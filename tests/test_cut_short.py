@@ -52,7 +52,6 @@ MAKERS: dict[str, Callable[[np.ndarray], bytes]] = {
     "16-bit PPM": lambda pixels: pnm(pixels.astype(np.uint16) * 257),
     "PBM": lambda pixels: pnm(pixels[:, :, :1] // 128, largest=1),
     "JPEG 2000": lambda pixels: saved(pixels, "JPEG2000"),
-    "JPEG 2000 codestream": lambda pixels: saved(pixels, "JPEG2000", no_jp2=True),
     "AVIF": lambda pixels: saved(pixels, "AVIF"),
 }
 GREY = ("BMP of 8 bits", "BMP of 1 bit", "grey PNG", "grey JPEG", "grey TIFF", "PBM")

@@ -60,7 +60,6 @@ OTHERS = {
     "moving GIF": MOVING,
     "text PNM": pnm(noisy(), text=True),
     "text PBM": pnm(noisy()[:, :, :1] // 128, largest=1, text=True),
-    "JPEG 2000 codestream": saved(noisy(), "JPEG2000", no_jp2=True),
     "AVIF with EXIF": saved(noisy(), "AVIF", exif=exif(6)),
 }
 """Files of the same formats that are read by paths of their own."""

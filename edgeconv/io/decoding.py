@@ -78,7 +78,7 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
             return _turn_upright(_by_pillow(data, entry, header), header.orientation)
         if entry.name == "TIFF":  # OpenCV turns it, even when asked not to
             return _as_stored(tiff.for_opencv(data))
-        data = entry.for_decoder(data, header)
+        data = data[: header.file_bytes]
         if entry.name == "AVIF":
             return _turn_upright(_as_stored(data), header.orientation)
         colours = cv2.IMREAD_GRAYSCALE if header.grey else cv2.IMREAD_COLOR_RGB

@@ -19,11 +19,6 @@ from edgeconv.io.formats.base import Header, Sides
 UNLIMITED = 2**31 - 1
 
 
-def picture_alone(data: bytes, header: Header) -> bytes:
-    """A file without what may follow its picture."""
-    return data[: header.file_bytes]
-
-
 @dataclass(frozen=True)
 class Format:
     """One line of the table."""
@@ -40,9 +35,6 @@ class Format:
     """The longest side that the format or its encoder can store, in pixels."""
     decode: Callable[[bytes, Header], NDArray[Any]] | None = None
     """Its own decoder to HWC or HW, upright; None where a library decodes it. Raises BadPicture, MemoryError."""
-
-    for_decoder: Callable[[bytes, Header], bytes] = picture_alone
-    """What OpenCV is given of a file."""
 
     def matches(self, data: bytes) -> bool:
         """Whether the first bytes are this format's."""
@@ -79,13 +71,7 @@ FORMATS = (
         pnm.read_header,
         decode=pnm.decode,
     ),
-    Format(
-        "JPEG 2000",
-        (".jp2", ".j2k", ".jpf", ".j2c"),
-        ((0, jpeg2000.FILE_SIGNATURE), (0, jpeg2000.STREAM_SIGNATURE)),
-        jpeg2000.read_header,
-        for_decoder=jpeg2000.as_file,
-    ),
+    Format("JPEG 2000", (".jp2", ".jpf"), ((0, jpeg2000.FILE_SIGNATURE),), jpeg2000.read_header),
     Format("AVIF", (".avif",), tuple((4, each) for each in avif.SIGNATURES), avif.read_header),
 )
 

@@ -1,12 +1,10 @@
-"""JPEG 2000, as a bare codestream or in a JP2 file. Sources: ISO/IEC 15444-1, annexes A and I.
+"""JPEG 2000 in JP2 files. Sources: ISO/IEC 15444-1, annexes A and I.
 
 The lengths of boxes and tile-parts lead to the end marker, so that a file that is cut is found: OpenJPEG decodes what
 is there of it and fills up the rest. Samples of 9 to 15 bits are stretched to 16.
 """
 
 from __future__ import annotations
-
-import struct
 
 from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, boxes, cut_short, require, too_many, unpack
 
@@ -18,15 +16,13 @@ SIZ_FORMAT = ">4s4x4I16xH"
 """Marker SOC and segment SIZ: signature, length and capabilities, picture area, tiles, and the number of components."""
 MOST_PARTS = 2**21
 """65,535 tiles of a few parts each."""
-RGB_COLOURS, GREY_COLOURS, YCC_COLOURS = 16, 17, 18
+YCC_COLOURS = 18
 CONVERT = "convert it to PNG or TIFF"
 SUPERBOX = b"jp2h"
 
 
 def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Find the codestream and walk it to its end. Raises BadPicture."""
-    if data.startswith(STREAM_SIGNATURE):
-        return _codestream(data, sides, 0, None, {})
     facts: dict[str, int] = {}
     for kind, start, stop in boxes(data, 0):
         if kind == b"jp2c":
@@ -45,28 +41,6 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
                     elif method == 1 and end - body >= 7:
                         facts.setdefault("space", unpack(data, ">I", body + 3)[0])
     raise BadPicture("it holds no picture")
-
-
-def as_file(data: bytes, header: Header) -> bytes:
-    """A JP2 file: a bare codestream gets the boxes around it without which OpenCV refuses grey, and guesses colours."""
-    data = data[: header.file_bytes]
-    if not data.startswith(STREAM_SIGNATURE):
-        return data
-    (components,) = struct.unpack_from(">H", data, 40)
-    facts = struct.pack(">IIHBBBB", header.height, header.width, components, data[42], 7, 0, 0)
-    colours = struct.pack(">BBBI", 1, 0, 0, GREY_COLOURS if header.grey else RGB_COLOURS)
-    boxes = (
-        (b"ftyp", b"jp2 \0\0\0\0jp2 "),
-        (SUPERBOX, _boxed(b"ihdr", facts) + _boxed(b"colr", colours)),
-        (b"jp2c", data),
-    )
-    return FILE_SIGNATURE + b"".join(_boxed(kind, body) for kind, body in boxes)
-
-
-def _boxed(kind: bytes, body: bytes) -> bytes:
-    if len(body) < 2**32 - 8:
-        return struct.pack(">I4s", 8 + len(body), kind) + body
-    return struct.pack(">I4sQ", 1, kind, 16 + len(body)) + body
 
 
 def _codestream(data: bytes, sides: Sides, start: int, stop: int | None, facts: dict[str, int]) -> Header:

@@ -9,6 +9,7 @@ UNREAD: tuple[tuple[str, int, bytes], ...] = (
     ("MP4", 4, b"ftyp"),
     ("JPEG XL", 0, b"\xff\x0a"),
     ("JPEG XL", 0, b"\x00\x00\x00\x0cJXL "),
+    ("JPEG 2000 without its file", 0, b"\xff\x4f\xff\x51"),
     ("PDF", 0, b"%PDF"),
     ("PostScript", 0, b"%!PS"),
     ("SVG", 0, b"<svg"),
