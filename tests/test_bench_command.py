@@ -48,19 +48,6 @@ def test_the_help_names_every_grid_format_and_command(tmp_path) -> None:
     assert {grid.name for grid in GRIDS} | {"json", *EXPORTERS} | {"ab", "gemm", "conv"} <= words
 
 
-def test_pictures_of_a_users_own(tmp_path) -> None:
-    import cv2
-    import numpy as np
-
-    cv2.imwrite(str(tmp_path / "p.png"), np.random.default_rng(0).integers(0, 255, (20, 30, 3), np.uint8))
-    words = ("p.png", "--sizes", "15", "--methods", "opencv", "--dtypes", "uint8", "--filters", "sobel")
-    done = edgeconv("bench", *words, *SHORT, "--formats", "json", "--channels", "each", cwd=tmp_path)
-    assert done.code == 0, done.err
-    rows = json.loads((tmp_path / "results" / "bench.json").read_text(encoding="utf-8"))["rows"]
-    assert {(row["work"]["height"], row["work"]["width"]) for row in rows} == {(10, 15)}
-    assert rows[0]["work"]["picture"] == "p.png"
-
-
 def test_a_record_is_replaced_only_when_that_is_asked_for_and_can_be_measured(tmp_path) -> None:
     words = ("bench", "--strides", "1", "--methods", "opencv", *SHORT, "--formats", "json", "-o", ".")
     assert edgeconv(*words, "--sizes", "8", cwd=tmp_path).code == 0
@@ -102,7 +89,7 @@ def test_words_that_mean_nothing_are_one_line_before_anything_runs(tmp_path) -> 
         ("--noise", "x"),
         ("--samples", "0"),
         ("--time-limit", "0"),
-        ("nowhere.png",),
+        ("photo.png",),
     ):
         done = edgeconv("bench", *words, cwd=tmp_path)
         assert (done.code, len(done.error_lines)) == (2, 1), (words, done.err)

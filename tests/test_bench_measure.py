@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
 from bench_records import (
     FEW,
@@ -24,12 +23,9 @@ from bench_records import (
     row_of,
     use,
 )
-from problems import random_image
 
 from edgeconv.bench import measure, record, runner
 from edgeconv.bench.candidates import Bench
-from edgeconv.bench.grid import Case
-from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.record import Train
 from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
@@ -38,7 +34,6 @@ from edgeconv.export.schemas import schema
 from edgeconv.hardware.clocks import GpuReading
 from edgeconv.hardware.cpu import device as cpu
 from edgeconv.hardware.cpu.device import CpuDevice
-from edgeconv.io.encoding import write_image
 
 
 def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeypatch) -> None:
@@ -150,11 +145,10 @@ def test_what_was_measured_before_the_end_is_kept_and_resume_goes_on(monkeypatch
     assert runner.run(replace(plan, resume=True)).complete
 
 
-def test_resuming_elsewhere_or_with_another_picture_is_refused(monkeypatch, tmp_path) -> None:
-    path, picture = tmp_path / "bench.json", tmp_path / "p.png"
-    write_image(random_image(8, 8, "uint8", 1), picture)
+def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    plan = runner.BenchRun(grid(8), FEW, pictures=(str(picture),), path=path)
+    plan = runner.BenchRun(grid(8), FEW, path=path)
     whole = runner.run(plan)
     again = replace(plan, resume=True)
     assert runner.run(again).complete
@@ -168,10 +162,6 @@ def test_resuming_elsewhere_or_with_another_picture_is_refused(monkeypatch, tmp_
         path.write_bytes(record.to_json(kept))
         with pytest.raises(UsageError, match=words):
             runner.run(again)
-    path.write_bytes(record.to_json(whole))
-    write_image(random_image(8, 8, "uint8", 2), picture)
-    with pytest.raises(UsageError, match="no longer what the record measured"):
-        runner.run(again)
 
 
 def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
@@ -200,20 +190,6 @@ def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     result = runner.run(runner.BenchRun(grid(8), FEW))
     assert row_of(result, "honest").machine.flags == ["throttled: software power cap"]
     assert "flagged in 2 rows: throttled" in result.warnings
-
-
-def test_a_picture_becomes_the_type_size_and_channels_of_the_work() -> None:
-    """The luma of grey cases is 0.299 · 200 + 0.587 · 100 + 0.114 · 50 = 124.2; without a picture it is noise."""
-    white = np.full((10, 20, 3), 255, np.uint8)
-    for dtype, most in (("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)):
-        pixels = pixels_for(Case("p", 10, 1, dtype, "sobel", "each"), white)
-        assert (pixels.shape, pixels.dtype.name, np.unique(pixels).tolist()) == ((5, 10, 3), dtype, [most])
-    grey, case = np.full((10, 20, 3), (200, 100, 50), np.uint8), Case("p", 20, 1, "uint8", "grey-sobel", "mix")
-    pixels = pixels_for(case, grey)
-    assert (pixels.shape, np.unique(pixels).tolist()) == ((10, 20, 1), [124])
-    assert np.array_equal(pixels_for(case, pixels), pixels)
-    for name, channels in (("bank-c1-k4", 1), ("bank-c3-k4", 3)):
-        assert pixels_for(Case(None, 10, 1, "uint8", name, "mix"), None).shape == (10, 10, channels)
 
 
 def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:

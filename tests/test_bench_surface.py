@@ -21,7 +21,6 @@ from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.timing import Budget
-from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.export.spoken import summary_tables as tables_of
 from edgeconv.options import GridAxes
@@ -70,8 +69,6 @@ def test_axes_of_the_command_are_what_is_drawn_from() -> None:
     assert len(cases) == 4
     assert {(case.dtype, case.filter.removeprefix("grey-"), case.stride) for case in cases} == {("uint8", "sobel", 2)}
     assert all(5 <= case.size <= 9 for case in cases)
-    with pytest.raises(UsageError, match="draws its own pictures"):
-        surface.cases_of(chosen_grid(GridAxes("surface")), ("a.png",))
 
 
 def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float) -> BenchRecord:

@@ -60,7 +60,6 @@ COMPLETIONS = (
     ("edgeconv run --samp", ["--samples"]),
     ("edgeconv run --filter sobel", ["sobel-x", "sobel-y", "sobel"]),
     ("edgeconv run phot", []),
-    ("edgeconv bench ", ["ab", "gemm", "conv"]),
     ("edgeconv bench --gri", ["--grid"]),
     ("edgeconv run -m sl", ["sliding"]),
     ("edgeconv batch --border refl", ["reflect", "reflect101"]),

@@ -66,10 +66,10 @@ def test_a_cell_is_no_formula(value: object) -> None:
 def test_a_spreadsheet_of_a_record_computes_nothing() -> None:
     made = measured_once(TimedMethod("opencv", [1e-3], "opencv"))
     for row in made.rows:
-        row.case.picture = HOSTILE
+        row.case.filter = HOSTILE
     text = export_csv([made])[".csv"].decode()
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert {row["picture"] for row in rows} == {"'" + visible(HOSTILE)}
+    assert {row["filter"] for row in rows} == {"'" + visible(HOSTILE)}
     numbers = [row["median_seconds"] for row in rows]
     assert all(float(number) > 0 for number in numbers if number)
 
@@ -87,7 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path(f"{HOSTILE}.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]", encoding="ascii")
     made = measured_once(TimedMethod("opencv", [1e-3], "opencv"))
     for row in made.rows:
-        row.case.picture = HOSTILE
+        row.case.filter = HOSTILE
         row.reason = HOSTILE
     made.warnings.append(HOSTILE)
     Path("bench.json").write_bytes(record.to_json(made))

@@ -29,7 +29,6 @@ CASES = (
     ("resize empty", "no picture there", 2),
     ("resize bad", "2 of 2 pictures failed", 1),
     ("compare photo.png --workspace-limit 1", "of workspace", 5),
-    ("bench empty -o bench", "no picture there", 2),
     (
         "bench --sizes 64 --strides 1 --filters sobel --methods im2col --workspace-limit 1 --devices cpu -o bench",
         "no method was timed",

@@ -107,7 +107,7 @@ def _of_goal(goal: Goal, timed: Mapping[tuple[str, Case], list[BenchRow]]) -> li
     found = []
     device, dtype, filter_name, channels = goal.on.split()
     for stride, size in product(goal.strides, goal.sizes):
-        rows = timed.get((device, Case(None, size, stride, dtype, filter_name, channels)), [])
+        rows = timed.get((device, Case(size, stride, dtype, filter_name, channels)), [])
         own = fastest(row for row in rows if row.candidate in goal.by)
         rival = fastest(row for row in rows if row.candidate in goal.against)
         copy = fastest(row for row in rows if row.kind == "copy")

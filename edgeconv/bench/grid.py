@@ -1,6 +1,6 @@
 """Which cases are measured, and what competes: a grid of parts, each a full product of its values.
 
-A case is a problem and its pixels by name: size × stride × type × filter × channels. Grids come from the command
+A case is a problem by name, on noise: size × stride × type × filter × channels. Grids come from the command
 line, from a TOML file, or by name from grids.toml, whose tables are written as such a file is. Named grids hold those
 of the lab reports and the rows of the project's own bars (goals.py).
 
@@ -77,9 +77,8 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Case:
-    """One problem and its pixels, by name. `picture` None means noise of `size` × `size`, or as it was drawn."""
+    """One problem by name, on noise of `size` × `size`, or as it was drawn."""
 
-    picture: str | None
     size: int
     stride: int
     dtype: str
@@ -91,13 +90,13 @@ class Case:
         return f"{self.size} s{self.stride} {self.dtype} {self.filter} {self.channels}"
 
 
-def cases(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case, GridPart]]:
+def cases(grid: CaseGrid) -> list[tuple[Case, GridPart]]:
     """Every case once, with the part that it comes from: small sizes first within a part."""
     found: dict[Case, GridPart] = {}
     for part in grid.parts:
-        axes = (sorted(part.sizes), part.strides, part.dtypes, part.filters, part.channels, pictures or (None,))
-        for size, stride, dtype, filter_name, channels, picture in product(*axes):
-            found.setdefault(Case(picture, size, stride, dtype, filter_name, channels), part)
+        axes = (sorted(part.sizes), part.strides, part.dtypes, part.filters, part.channels)
+        for values in product(*axes):
+            found.setdefault(Case(*values), part)
     return list(found.items())
 
 

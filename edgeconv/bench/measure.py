@@ -21,25 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api import check as verify
-from edgeconv.api.figures import sha256_of
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case, Drawn
 from edgeconv.bench.record import BenchRow, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.rules import TimingRules
-from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
+from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.bench.turns import Sampler, wait_until_quiet
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import count
-from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
-from edgeconv.core.output import full_range
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Series
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.device import L2State, Roof
-from edgeconv.io.resize import resize
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
@@ -93,39 +89,26 @@ def request_for(case: Case | CasePart, rules: TimingRules | Drawn | CasePart) ->
     )
 
 
-def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """Noise, or `picture` with a longest side of the case's size, in the case's type; grey where that is."""
-    channels = bench_channels(case.filter)
-    if picture is None:
-        height, width = (case.drawn.height, case.drawn.width) if case.drawn else (case.size, case.size)
-        return noise_pixels(height, width, case.dtype, channels)
-    sized = resize(picture, case.size)
-    if channels == GREY_CHANNELS:
-        sized = grey_of(sized)
-    target = np.dtype(case.dtype)
-    if sized.dtype == target:
-        return sized
-    scaled = sized.astype(np.float64) / full_range(sized.dtype)
-    if target.kind == "u":
-        return np.rint(np.clip(scaled, 0, 1) * full_range(target)).astype(target)
-    return scaled.astype(target)
+def pixels_for(case: Case) -> NDArray[Any]:
+    """Noise."""
+    height, width = (case.drawn.height, case.drawn.width) if case.drawn else (case.size, case.size)
+    return noise_pixels(height, width, case.dtype, bench_channels(case.filter))
 
 
 def measure_case(
     case: Case,
-    pixels: NDArray[Any],
     candidates: Sequence[BenchCandidate],
     rules: TimingRules,
     roof: Roof,
     watch: Watch,
     seed: int,
 ) -> list[BenchRow]:
-    """A row for each candidate of one device, in their order; `pixels` (HWC) as `pixels_for` gives.
+    """A row for each candidate of one device, in their order.
 
     `seed`, which nobody knew before this run, gives the pictures that are timed.
     """
-    bench = share(candidates[0].device, request_for(case, case.drawn or rules), pixels)
-    pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]), case.picture is None)
+    bench = share(candidates[0].device, request_for(case, case.drawn or rules), pixels_for(case))
+    pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]))
     watch.begin()
     outcomes, series = compete(candidates, pictures, rules, watch)
     return rows_of(outcomes, series, describe_case(case, bench), bench, roof, watch.report())
@@ -348,7 +331,7 @@ def rows_of(
 
 def describe_case(case: Case, bench: Bench) -> CasePart:
     """A case with the problem that it makes."""
-    problem, pixels, named = bench.problem, bench.image_host, vars(case) | {}
+    problem, named = bench.problem, vars(case) | {}
     del named["drawn"]
     return CasePart(
         **named,
@@ -358,8 +341,7 @@ def describe_case(case: Case, bench: Bench) -> CasePart:
         output_width=problem.output_width,
         padding=problem.padding,
         border=problem.border,
-        output_mode=bench.request.mode_for(pixels.dtype),
-        input_sha256=sha256_of(pixels),
+        output_mode=bench.request.mode_for(problem.dtype),
     )
 
 

@@ -25,7 +25,6 @@ from edgeconv.core.records import (
     Part,
     Positive,
     RecordHead,
-    Sha256,
     field,
     json_bytes,
     keyed_by,
@@ -77,7 +76,6 @@ class Metrics(Part):
 class CasePart(Part):
     """A case, and the problem that it makes."""
 
-    picture: str | None
     size: Positive
     stride: Positive
     dtype: Dtype
@@ -90,12 +88,11 @@ class CasePart(Part):
     padding: Natural
     border: str
     output_mode: str
-    input_sha256: Sha256
 
     @property
     def named(self) -> Case:
         """The case by name alone."""
-        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
+        return Case(self.size, self.stride, self.dtype, self.filter, self.channels)
 
 
 class LeftOut(Part):
@@ -168,8 +165,7 @@ class BenchRow(Part, kw_only=True):
     @property
     def title(self) -> str:
         """The row in a few words."""
-        picture = f"{Path(self.case.picture).name} " if self.case.picture else ""
-        return f"{self.candidate} on {self.device} · {picture}{self.case.named}"
+        return f"{self.candidate} on {self.device} · {self.case.named}"
 
 
 class BenchRecord(RecordHead):
@@ -180,7 +176,6 @@ class BenchRecord(RecordHead):
     complete: bool
     wall_seconds: Amount
     grid: CaseGrid
-    pictures: list[str]
     rules: TimingRules
     options: Options
     machine: Annotated[dict[DeviceName, DeviceFacts], keyed_by(DEVICES)]

@@ -113,14 +113,10 @@ class Pictures:
         return slot
 
 
-def draw(bench: Bench, rng: np.random.Generator, is_noise: bool) -> Pictures:
-    """Noise for noise, and for another picture itself with its rows and columns turned by some: alike, not the same."""
+def draw(bench: Bench, rng: np.random.Generator) -> Pictures:
+    """Noise like that of the check, and not the same."""
     image, device, problem = bench.image_host, bench.device, bench.problem
-    if is_noise:
-        drawn = noise_of(rng, image.shape, image.dtype)
-    else:
-        shifts = tuple(int(rng.integers(1, size)) if size > 1 else 0 for size in image.shape[:2])
-        drawn = np.roll(image, shifts, (0, 1))
+    drawn = noise_of(rng, image.shape, image.dtype)
     slots = [Slot(bench.image, bench.out, drawn.copy())]
     free_bytes = device.free_bytes()
     if free_bytes is None or free_bytes > MEMORY_SHARE * (problem.input_bytes + problem.output_bytes):

@@ -17,10 +17,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from edgeconv.api.figures import DeviceFacts, sha256_of
+from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.measure import measure_case, pixels_for, request_for
+from edgeconv.bench.measure import measure_case, request_for
 from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
 from edgeconv.bench.rules import TimingRules
@@ -34,8 +34,6 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.io.reading import read_image
 from edgeconv.methods.options import Options
 
 SAVE_EVERY_SECONDS = 10.0
@@ -43,7 +41,7 @@ ABOVE = 1.1
 """A share of the roofline that wants an explanation."""
 SEED_BITS = 53
 """As many as a number in JSON holds exactly everywhere."""
-ASKED = ("grid", "rules", "options", "pictures")
+ASKED = ("grid", "rules", "options")
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """What was asked for, and what changes a time: a record that is resumed has the same."""
 
@@ -59,9 +57,6 @@ class BenchRun:
     grid: CaseGrid
     rules: TimingRules = field(default_factory=TimingRules)
     options: Options = field(default_factory=Options)
-    pictures: tuple[str, ...] = ()
-    read_rules: ReadRules = DEFAULT_RULES
-    """Which pictures are refused."""
     path: Path | None = None
     """The record's file; None keeps it in memory."""
     resume: bool = False
@@ -81,14 +76,13 @@ def run(
     each device as soon as they are measured. An interrupt (KeyboardInterrupt or SystemExit) saves what was measured
     and goes on upwards.
     """
-    todo = cases_of(plan.grid, plan.pictures)
+    todo = cases_of(plan.grid)
     for case, _ in todo:  # what cannot be asked for is refused before anything is measured
         request_for(case, case.drawn or plan.rules)
     record, here = _begin(plan)
     todo = [(case, part) for case, part in todo if here[part]]
-    done = {(row.case.named, row.device): row.case.input_sha256 for row in record.rows}
+    done = {(row.case.named, row.device) for row in record.rows}
     watches = {device: Watch(device) for device in record.machine}
-    pictures = {name: read_image(name, plan.read_rules).pixels for name in plan.pictures}
     earlier_seconds, started = record.wall_seconds, perf_counter()
     until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
     saved = started
@@ -104,15 +98,12 @@ def run(
         for number, (case, part) in enumerate(todo):
             if perf_counter() > until:
                 break
-            pixels = pixels_for(case, None if case.picture is None else pictures[case.picture])
             for device, candidates in here[part].items():
                 if (case, device) in done:
-                    if case.picture is not None and done[case, device] != sha256_of(pixels):
-                        raise UsageError(f"'{case.picture}' is no longer what the record measured: leave --resume out.")
                     continue
                 progress(number, len(todo), f"{case} on {device}")
                 roof, watch = record.roofs[device], watches[device]
-                rows = measure_case(case, pixels, candidates, plan.rules, roof, watch, record.seed)
+                rows = measure_case(case, candidates, plan.rules, roof, watch, record.seed)
                 record.rows += rows
                 told(rows)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
@@ -145,7 +136,6 @@ def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
         complete=False,
         wall_seconds=0.0,
         grid=plan.grid,
-        pictures=list(plan.pictures),
         rules=plan.rules,
         options=plan.options,
         machine={name: DeviceFacts(**device.describe()) for name, device in devices.items()},

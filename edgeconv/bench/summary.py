@@ -25,8 +25,7 @@ class Group:
     def title(self) -> str:
         """In a few words."""
         device, case = self.rows[0].device, self.rows[0].case
-        picture = f"{case.picture}, " if case.picture else ""
-        return f"{device.upper()}, {picture}{case.dtype}, {case.filter}, {case.channels}, stride {case.stride}"
+        return f"{device.upper()}, {case.dtype}, {case.filter}, {case.channels}, stride {case.stride}"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -52,7 +51,7 @@ def groups(record: BenchRecord) -> list[Group]:
     found: dict[tuple[object, ...], list[BenchRow]] = {}
     for row in record.rows:
         case = row.case
-        kind = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
+        kind = (row.device, case.dtype, case.filter, case.channels, case.stride)
         found.setdefault(kind, []).append(row)
     return [Group(tuple(rows)) for rows in found.values()]
 

@@ -33,7 +33,6 @@ from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import operation_bytes_per_pixel
-from edgeconv.errors import UsageError
 
 MEGAPIXEL = 10**6
 LARGEST_MEGAPIXELS = 30
@@ -50,12 +49,10 @@ WORST = 10
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
 
 
-def cases_of(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> list[tuple[Case, GridPart]]:
+def cases_of(grid: CaseGrid) -> list[tuple[Case, GridPart]]:
     """The cases of a grid, drawn or listed."""
     if grid.draw is None:
-        return cases(grid, pictures)
-    if pictures:
-        raise UsageError(f"Grid '{grid.name}' draws its own pictures: leave {pictures[0]!r} out, or take another grid.")
+        return cases(grid)
     return [(case, grid.parts[0]) for case in drawn_cases(grid)]
 
 
@@ -86,7 +83,7 @@ def _one(rng: np.random.Generator, part: GridPart) -> tuple[Case, Drawn]:
     mode = _pick(rng, ("abs", "clip", "raw") if np.dtype(dtype).kind == "u" else ("abs", "raw"))
     other = rng.random() < OTHER_PADDING_SHARE and min(height, width) >= KERNEL_SIZE
     padding = _pick(rng, OTHER_PADDINGS) if other else "same"
-    case = Case(None, max(height, width), stride, dtype, name, channels)
+    case = Case(max(height, width), stride, dtype, name, channels)
     return case, Drawn(height, width, padding, border, mode)
 
 

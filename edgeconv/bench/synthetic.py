@@ -15,14 +15,11 @@ own is named by its rows, `0,1,0;1,-4,1;0,1,0`.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.core.filters import (
     GREY_CHANNELS,
-    LUMA_WEIGHTS,
     MOST_FILTERS,
     RGB_CHANNELS,
     Filter,
@@ -78,13 +75,3 @@ def bench_filter(name: str, channels: str) -> Filter:
     if plain == "random-whole":
         kernels = np.rint(kernels)
     return Filter(name, kernels.astype(np.float32), "single", "random weights of the bench", f"PCG64, seed {SEED}")
-
-
-def grey_of(picture: NDArray[Any]) -> NDArray[Any]:
-    """One channel (HWC) of a picture, by BT.601, rounded where its samples are whole numbers; a grey one as it is."""
-    if picture.shape[2] == GREY_CHANNELS:
-        return picture
-    grey: NDArray[Any] = picture.astype(np.float64) @ np.array(LUMA_WEIGHTS["bt601"])
-    if picture.dtype.kind == "u":
-        grey = np.rint(grey)
-    return grey.astype(picture.dtype)[..., np.newaxis]

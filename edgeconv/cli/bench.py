@@ -21,7 +21,6 @@ from edgeconv.options import (
     GridAxes,
     MethodOptions,
     Pairing,
-    Reading,
     Replacing,
     Timing,
 )
@@ -39,11 +38,6 @@ def grid(
     method: Annotated[MethodOptions, Only("threads", "workspace_limit")],
     target: BenchOutput,
     replacing: Replacing,
-    reading: Annotated[Reading, Only("max_pixels", "max_bytes", "strict")],
-    pictures: Annotated[
-        list[str] | None,
-        Positional("Pictures or folders, resized to --sizes. Default: noise.", words=("ab", "gemm", "conv")),
-    ] = None,
 ) -> int:
     """Measure a grid of cases, methods and peers.
 
@@ -56,7 +50,6 @@ def grid(
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.export import export, parse_formats
     from edgeconv.export.spoken import case_line, summary_lines, summary_tables
-    from edgeconv.io.resize import find_pictures
 
     formats = parse_formats(target.formats)
     path = target.output / f"{target.name}.json"
@@ -64,8 +57,6 @@ def grid(
         grid=chosen_grid(axes),
         rules=parse_rules(timing, filtering),
         options=method.options(),
-        pictures=tuple(map(str, find_pictures(pictures))) if pictures else (),
-        read_rules=replace(reading.rules(), rgb=True),  # the cases of a grid have three channels
         path=path,
         resume=target.resume,
         stop_after_seconds=target.stop_after,

@@ -114,8 +114,7 @@ def _given(context: typer.Context) -> set[str]:
 
 def _argument(hint: Any) -> Any:
     (declared,) = (extra for extra in get_args(hint) if isinstance(extra, Positional))
-    offers = declared.suggestions if declared.words else None
-    return typer.Argument(help=declared.help, autocompletion=offers)
+    return typer.Argument(help=declared.help)
 
 
 def _option(row: Option) -> inspect.Parameter:

@@ -46,12 +46,6 @@ class Positional:
     """What a command says of a parameter without a flag: `Annotated[str, Positional("A picture.")]`."""
 
     help: str
-    words: tuple[str, ...] = ()
-    """What a shell offers in its place."""
-
-    def suggestions(self, begun: str) -> list[str]:
-        """Those of `words` that begin like this."""
-        return [word for word in self.words if word.startswith(begun)]
 
 
 @dataclass(frozen=True)

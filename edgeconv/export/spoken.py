@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
@@ -27,8 +26,7 @@ def case_line(rows: Sequence[BenchRow]) -> str:
     """The rows of one case on one device in one line: the fastest method, its lead over the fastest peer, and over the
     fastest library where a peer that is written by hand is ahead of that.
     """
-    case = rows[0].case
-    where = f"{Path(case.picture).name + ' ' if case.picture else ''}{case.named} on {rows[0].device}"
+    where = f"{rows[0].case.named} on {rows[0].device}"
     found = winners(Group(tuple(rows)))
     if not found:
         reasons = "; ".join(f"{row.candidate} {row.status}" for row in rows if row.kind != "copy")
