@@ -387,7 +387,6 @@ GRIDS = {
     "no TOML": ("sizes = ", "is not TOML"),
     "no part": ("part = 3", "under"),
     "deep": ("a = " + "[" * DEEP, "nested too deeply"),
-    "deep table": ("a." * 50_000 + "b = 1", "nested too deeply"),
     "nested list": ("sizes = [[1]]", "Sizes must be a word"),
     "table": ("[dtypes]\na = 1", "Dtypes must be a word"),
     "truth": ("peers = true", "Peers must be a word"),

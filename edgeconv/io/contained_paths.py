@@ -2,8 +2,7 @@
 
 A name is plain if it leads down from the folder and nowhere else: no root, no `..`, no zero byte. Links are followed
 as long as they stay inside. Only regular files are opened: opening a pipe may block, and a device may never end.
-The path is opened component by component without following links, and the kind of file is checked after opening, so
-that a link put there between check and opening has no effect.
+The kind of file is checked after opening.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-_NO_WAITING = os.O_NONBLOCK | os.O_CLOEXEC
-_NO_LINKS = os.O_NOFOLLOW
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | _NO_LINKS | os.O_CLOEXEC
+_NO_LINKS_NO_WAITING = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class ForeignFileError(Exception):
@@ -50,21 +47,6 @@ def place_inside(folder: Path | str, name: str) -> Path:
     return place
 
 
-def open_inside(folder: Path | str, name: str) -> BufferedReader:
-    """A regular file below `folder`, for reading. Raises ForeignFileError, OSError."""
-    place = place_inside(folder, name)
-    root = os.path.realpath(folder)
-    *folders, last = place.relative_to(root).parts
-    below = os.open(root, _FOLDER)
-    try:
-        for part in folders:
-            before, below = below, os.open(part, _FOLDER, dir_fd=below)
-            os.close(before)
-        return os.fdopen(regular_descriptor(last, os.O_RDONLY, below), "rb")
-    finally:
-        os.close(below)
-
-
 def open_regular(path: Path | str) -> BufferedReader:
     """A regular file that is not a link, for reading. Raises ForeignFileError, OSError."""
     return os.fdopen(regular_descriptor(str(path), os.O_RDONLY), "rb")
@@ -72,18 +54,15 @@ def open_regular(path: Path | str) -> BufferedReader:
 
 def sha256_inside(folder: Path | str, name: str) -> str:
     """The hash of a regular file below `folder`, read in blocks. Raises ForeignFileError, OSError."""
-    with open_inside(folder, name) as stream:
+    with open_regular(place_inside(folder, name)) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def regular_descriptor(name: str, flags: int, below: int | None = None) -> int:
+def regular_descriptor(name: str, flags: int) -> int:
     """A descriptor of a regular file that is not a link, opened with `flags`. Raises ForeignFileError, OSError."""
-    try:
-        _refuse_other_kinds(os.stat(name, dir_fd=below, follow_symlinks=False))  # opening a device may start it
-    except FileNotFoundError:
-        if not flags & os.O_CREAT:
-            raise
-    descriptor = os.open(name, flags | _NO_LINKS | _NO_WAITING, 0o666, dir_fd=below)
+    if os.path.lexists(name):
+        _refuse_other_kinds(os.lstat(name))  # opening a device may start it
+    descriptor = os.open(name, flags | _NO_LINKS_NO_WAITING, 0o666)
     try:
         _refuse_other_kinds(os.fstat(descriptor))
     except BaseException:

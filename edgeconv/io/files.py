@@ -334,7 +334,6 @@ class NewFile:
     def __init__(self, path: Path | str) -> None:
         """Writes nothing yet; `self.path` is the temporary name, which the caller may write to instead of `fill`."""
         self._target = Path(os.path.realpath(path))  # where a link leads may be another disk
-        self._folder = os.stat(self._target.parent)
         self.path = temporary_files.begin(self._target)
 
     def fill(self, data: bytes | memoryview, mode_of: Path | None = None) -> None:
@@ -351,7 +350,6 @@ class NewFile:
             os.replace(self.path, self._target)
         else:
             take_name(self.path, self._target)
-        _look_at(self._target, self._folder, size)
         return size
 
     def _put_folder(self, replace: bool) -> None:
@@ -417,20 +415,6 @@ def take_name(temporary: Path, target: Path) -> None:
         return
     with suppress(OSError):  # a second link to the output, which the next run removes
         temporary.unlink()
-
-
-def _look_at(target: Path, folder: os.stat_result, size: int) -> None:
-    """Raise OSError where what was written is not where it should be: its folder may have been moved or removed.
-
-    A file that was removed from the same folder in the meantime did arrive.
-    """
-    try:
-        if os.stat(target).st_size == size:
-            return
-    except FileNotFoundError:
-        if os.path.samestat(os.stat(target.parent), folder):
-            return
-    raise OSError(errno.EIO, "it is missing after it was written")
 
 
 def _write_to_standard_output(data: bytes | memoryview) -> None:

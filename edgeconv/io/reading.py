@@ -38,6 +38,8 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
 
+HASHED_BYTES = 2**24
+"""A file that is no larger is read whatever it begins with, so that a ledger knows by its hash what was refused."""
 STEP_BYTES = 2**20
 """Read from a stream at once."""
 
@@ -130,7 +132,9 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
         begun = stream.read(SIGNATURE_BYTES)
         if not begun:
             raise empty(source)
-        entry = _format_of(begun, name)
+        entry = format_of(begun)
+        if entry is None and (size is None or size > HASHED_BYTES):
+            raise _unread(begun, name)
         try:
             if size is not None:
                 if size > rules.max_bytes:
@@ -216,18 +220,23 @@ def longest_side(path: Path) -> int | None:
 def _format_of(data: bytes, name: str) -> Format:
     entry = format_of(data)
     if entry is None:
-        met = name_of(data)
-        what = "is not a picture that edgeconv reads" if met is None else f"is {met}, which edgeconv does not read"
-        raise ImageReadError(f"{name}: {what}: use one of {NAMES}.")
+        raise _unread(data, name)
     return entry
+
+
+def _unread(data: bytes, name: str) -> ImageReadError:
+    met = name_of(data)
+    what = "is not a picture that edgeconv reads" if met is None else f"is {met}, which edgeconv does not read"
+    return ImageReadError(f"{name}: {what}: use one of {NAMES}.")
 
 
 def _above_limit(what: str, limit: int) -> BadPicture:
     return BadPicture(f"{what}, above the limit of {limit:,} bytes", "raise --max-bytes if it really is that large")
 
 
-def _refused(name: str, entry: Format, bad: BadPicture) -> ImageReadError:
-    return ImageReadError(f"{name}: {entry.name}: {bad.reason}: {bad.remedy}.")
+def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
+    kind = "" if entry is None else f"{entry.name}: "
+    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
 
 
 def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:

@@ -40,12 +40,6 @@ def new_name() -> str:
     return f".edgeconv-{_place()}-{os.getpid()}-{secrets.token_hex(6)}.tmp"
 
 
-def is_of_a_dead_process(name: str) -> bool:
-    """Whether it was left by a process of this place that no longer exists."""
-    parts = NAME.fullmatch(name)
-    return parts is not None and parts["place"] == _place() and not _lives(int(parts["process"]))
-
-
 def end(temporary: Path) -> None:
     """The file was moved into place or removed."""
     _being_written.discard(temporary)
@@ -91,7 +85,7 @@ def _is_left_over(folder: Path, name: str) -> bool:
     parts = NAME.fullmatch(name)
     if parts is None:
         return False
-    if is_of_a_dead_process(name):
+    if parts["place"] == _place() and not _lives(int(parts["process"])):
         return True
     try:
         return time.time() - (folder / name).stat().st_mtime > STALE_SECONDS
