@@ -146,7 +146,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: BenchCandidate) -> Fa
     monkeypatch.setattr(runner, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "installed_versions", lambda: dict(_versions()))
     monkeypatch.setattr(runner, "Watch", lambda name: Watch(name, read_cpu=lambda: None))  # others may be at work
-    monkeypatch.setattr(runner, "method_candidates", lambda words, name, options: list(candidates_here))
+    monkeypatch.setattr(runner, "method_candidates", lambda words, name: list(candidates_here))
     return device
 
 

@@ -33,8 +33,8 @@ from edgeconv.options import Filtering, GridAxes, Timing
 def test_named_grids_name_only_what_there_is(entry: CaseGrid) -> None:
     for part in entry.parts:
         for device in part.devices:
-            method_candidates(part.methods, device, Options())
-            peer_candidates(part.peers, device, Options())
+            method_candidates(part.methods, device)
+            peer_candidates(part.peers, device)
 
 
 def test_cases_come_once_and_small_sizes_first() -> None:
@@ -78,18 +78,18 @@ def test_the_file_in_the_documentation_is_read(tmp_path) -> None:
 
 def test_method_words_carry_options() -> None:
     words = ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1", "textbook:block=8"]
-    found = method_candidates(words, "cuda", Options())
+    found = method_candidates(words, "cuda")
     assert [candidate.label for candidate in found] == words
     assert (found[0].options.cudnn_find, found[0].options.math) == (True, "tf32")
     assert (found[1].options.gemm, found[2].options.threads, found[3].options.block) == ("cublas", 1, 8)
-    assert [candidate.label for candidate in method_candidates(words, "cpu", Options())] == ["sliding:threads=1"]
+    assert [candidate.label for candidate in method_candidates(words, "cpu")] == ["sliding:threads=1"]
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str) -> None:
     """Of the axes that are compared: methods compute height × width × 1 of luma, Python gives height × width."""
     pixels = noise_pixels(23, 34, "float32")
-    (found,) = method_candidates([f"sliding:call={call}:threads=1"], "cpu", Options())
+    (found,) = method_candidates([f"sliding:call={call}:threads=1"], "cpu")
     assert (found.kind, found.label, found.options) == ("method", f"sliding:call={call}:threads=1", Options(threads=1))
     bench = share("cpu", make_request("sobel", channels="luma", stride=2), pixels)
     ready = found.prepare(bench)
@@ -105,7 +105,7 @@ def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str) -> 
 def test_a_call_states_a_narrow_arithmetic_and_refuses_more_than_the_others_do(monkeypatch) -> None:
     monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)
     words = ("sliding", "sliding:call=plan", "sliding:call=convolve")
-    for found in method_candidates(words, "cpu", Options()):
+    for found in method_candidates(words, "cpu"):
         ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
         assert (ready.differs or "").startswith(candidates.NARROW), found.label
     with pytest.raises(UnavailableError, match="normalize"):
@@ -113,10 +113,9 @@ def test_a_call_states_a_narrow_arithmetic_and_refuses_more_than_the_others_do(m
 
 
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
-    found = method_candidates(["all", "opencv"], "cpu", Options(gemm="cublas", threads=1))
+    found = method_candidates(["all", "opencv"], "cpu")
     labels = [candidate.label for candidate in found]
     assert labels == [name for name in method_names("cpu") if name != ORACLE]
-    assert found[labels.index("sliding")].options == Options(threads=1)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
 )
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):
-        method_candidates([word], "cpu", Options())
+        method_candidates([word], "cpu")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ def test_the_named_grids_measure_every_bar(grid: str, device: str) -> None:
     measured = {
         (f"{device} {case.dtype} {case.filter} {case.channels}", case.size, case.stride) for case, _ in cases(chosen)
     }
-    known = {entry.label for part in chosen.parts for entry in method_candidates(part.methods, device, Options())}
+    known = {entry.label for part in chosen.parts for entry in method_candidates(part.methods, device)}
     known |= {entry.name for entry in PEERS if entry.device == device}
     for goal in GOALS:
         if goal.on.startswith(device):

@@ -13,7 +13,6 @@ from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
-from edgeconv.methods.options import Options
 
 CASES = [
     # dtype, filter, channels, stride, border
@@ -42,7 +41,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
 def test_every_peer_that_is_here_is_right_or_says_why_not(case) -> None:
     wrong = {}
-    for peer in (entry.candidate(Options()) for entry in PEERS):
+    for peer in (entry.candidate() for entry in PEERS):
         reason = peer.unavailable_reason()
         try:
             complaint = complaint_of(peer, *case) if reason is None else reason.endswith(".")
@@ -71,7 +70,7 @@ def complaint_of(peer: Peer, dtype: str, name: str, channels: str, stride: int, 
 
 def test_what_a_peer_does_not_take_is_refused_with_the_reason() -> None:
     """float32 sums would pass for float64 of a library, whose arithmetic is not known. OpenCV is always here."""
-    ((peer,), _) = peer_candidates(["opencv-filter2d"], "cpu", Options())
+    ((peer,), _) = peer_candidates(["opencv-filter2d"], "cpu")
     assert peer.version != "unknown"
     for dtype, padding, word in (("float64", "same", "not float64"), ("uint8", "valid", "padding 1, not 0")):
         bench = share("cpu", make_request("laplacian8", padding=padding), noise_pixels(9, 9, dtype))

@@ -30,7 +30,7 @@ CASES = (
     ("resize bad", "2 of 2 pictures failed", 1),
     ("compare photo.png --workspace-limit 1", "of workspace", 5),
     (
-        "bench --sizes 64 --strides 1 --filters sobel --methods im2col --workspace-limit 1 --devices cpu -o bench",
+        "bench --sizes 64 --strides 1 --filters sobel --methods im2col:workspace-limit=1 --devices cpu -o bench",
         "no method was timed",
         1,
     ),

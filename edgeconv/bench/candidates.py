@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -28,7 +28,7 @@ from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.device import Device
 from edgeconv.hardware.devices import get_device
-from edgeconv.methods import all_methods, applicable, check_name, find, method_names, prepare
+from edgeconv.methods import all_methods, check_name, find, method_names, prepare
 from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 
@@ -111,7 +111,7 @@ class BenchCandidate(ABC):
     label: str
     name: str
     device: DeviceName
-    options: Options
+    options: Options = Options()
 
     def unavailable_reason(self) -> str | None:
         """Why it cannot run here, or None."""
@@ -177,7 +177,7 @@ class CopyCandidate(BenchCandidate):
     name = label = "copy"
 
     def __init__(self, device: DeviceName) -> None:
-        self.device, self.options = device, Options()
+        self.device = device
 
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare: there is no result to check."""
@@ -211,32 +211,32 @@ def fetched_bytes(problem: Problem, line_bytes: int) -> int:
     return min(map(lines, phases)) * line_bytes
 
 
-def method_candidates(words: Iterable[str], device: DeviceName, options: Options) -> list[MethodCandidate]:
+def method_candidates(words: Iterable[str], device: DeviceName) -> list[MethodCandidate]:
     """The methods of `device` that `words` name; raises UsageError for a word that no device has.
 
     `all` leaves out what cannot run here; a method by name is kept, and its row says why it cannot.
     """
     chosen: dict[str, MethodCandidate] = {}
     for word in words:
-        for candidate in _all_here(device, options) if word == ALL else _named(word, device, options):
+        for candidate in _all_here(device) if word == ALL else _named(word, device):
             chosen.setdefault(candidate.label, candidate)
     return list(chosen.values())
 
 
-def _all_here(device: DeviceName, options: Options) -> list[MethodCandidate]:
+def _all_here(device: DeviceName) -> list[MethodCandidate]:
     """Every method that runs on the device, but the reference."""
     entries = [entry for entry in all_methods() if entry.device == device and entry.name != ORACLE]
-    found = [MethodCandidate(entry.name, entry.name, device, applicable(entry, options)) for entry in entries]
+    found = [MethodCandidate(entry.name, entry.name, device, Options()) for entry in entries]
     return [candidate for candidate in found if candidate.unavailable_reason() is None]
 
 
-def _named(word: str, device: DeviceName, options: Options) -> list[MethodCandidate]:
+def _named(word: str, device: DeviceName) -> list[MethodCandidate]:
     """The method of a word; none where the device lacks it, or where its options concern GPUs alone."""
     name, chosen, call = read_word(word)
     check_name(name, ALL)
     elsewhere = {entry.name for entry in options_of(Options) if entry.declared.device not in (None, device)}
     here = name in method_names(device) and not chosen.keys() & elsewhere
-    return [MethodCandidate(word, name, device, replace(options, **chosen), call)] if here else []
+    return [MethodCandidate(word, name, device, Options(**chosen), call)] if here else []
 
 
 def read_word(word: str) -> tuple[str, dict[str, Any], Call | None]:

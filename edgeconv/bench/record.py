@@ -177,7 +177,6 @@ class BenchRecord(RecordHead):
     wall_seconds: Amount
     grid: CaseGrid
     rules: TimingRules
-    options: Options
     machine: Annotated[dict[DeviceName, DeviceFacts], keyed_by(DEVICES)]
     versions: dict[str, str]
     roofs: Annotated[dict[DeviceName, Roof], keyed_by(DEVICES)]

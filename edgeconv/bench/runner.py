@@ -34,14 +34,13 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.methods.options import Options
 
 SAVE_EVERY_SECONDS = 10.0
 ABOVE = 1.1
 """A share of the roofline that wants an explanation."""
 SEED_BITS = 53
 """As many as a number in JSON holds exactly everywhere."""
-ASKED = ("grid", "rules", "options")
+ASKED = ("grid", "rules")
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """What was asked for, and what changes a time: a record that is resumed has the same."""
 
@@ -56,7 +55,6 @@ class BenchRun:
 
     grid: CaseGrid
     rules: TimingRules = field(default_factory=TimingRules)
-    options: Options = field(default_factory=Options)
     path: Path | None = None
     """The record's file; None keeps it in memory."""
     resume: bool = False
@@ -137,7 +135,6 @@ def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
         wall_seconds=0.0,
         grid=plan.grid,
         rules=plan.rules,
-        options=plan.options,
         machine={name: DeviceFacts(**device.describe()) for name, device in devices.items()},
         versions=versions,
         roofs={},
@@ -162,8 +159,8 @@ def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_o
         if device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
             absent.append(LeftOut("device", device, device, reason))
             continue
-        methods = method_candidates(part.methods, device, plan.options)
-        peers, missing = peer_candidates(part.peers, device, plan.options)
+        methods = method_candidates(part.methods, device)
+        peers, missing = peer_candidates(part.peers, device)
         versions |= {peer.name: peer.version for peer in peers}
         absent += [LeftOut("peer", name, device, why) for name, why in missing.items()]
         if methods or peers:

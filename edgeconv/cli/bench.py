@@ -19,7 +19,6 @@ from edgeconv.options import (
     Filtering,
     GemmLadder,
     GridAxes,
-    MethodOptions,
     Pairing,
     Replacing,
     Timing,
@@ -35,7 +34,6 @@ def grid(
     axes: GridAxes,
     filtering: Annotated[Filtering, Only("padding", "border", "output_mode")],
     timing: Timing,
-    method: Annotated[MethodOptions, Only("threads", "workspace_limit")],
     target: BenchOutput,
     replacing: Replacing,
 ) -> int:
@@ -56,7 +54,6 @@ def grid(
     plan = BenchRun(
         grid=chosen_grid(axes),
         rules=parse_rules(timing, filtering),
-        options=method.options(),
         path=path,
         resume=target.resume,
         stop_after_seconds=target.stop_after,

@@ -15,7 +15,6 @@ from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer, installed
 from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UsageError
-from edgeconv.methods.options import Options
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,10 @@ class PeerEntry:
     written: bool = False
     """Whether a person writes the arithmetic in a language for kernels; else a library has it."""
 
-    def candidate(self, options: Options) -> Peer:
+    def candidate(self) -> Peer:
         """The peer itself."""
         module, _, kind = self.location.partition(":")
-        peer: Peer = getattr(import_module(f"{__name__}.{module}"), kind)(self.name, self.device, options)
+        peer: Peer = getattr(import_module(f"{__name__}.{module}"), kind)(self.name, self.device)
         return peer
 
 
@@ -70,11 +69,11 @@ PEERS: tuple[PeerEntry, ...] = (
 )
 
 
-def peer_candidates(words: Iterable[str], device: DeviceName, options: Options) -> tuple[list[Peer], dict[str, str]]:
+def peer_candidates(words: Iterable[str], device: DeviceName) -> tuple[list[Peer], dict[str, str]]:
     """The peers of `device` that `words` name and that are installed, and by name why the others are left out."""
     words, names = list(words), list(dict.fromkeys(entry.name for entry in PEERS))
     for word in words:
         if word not in (ALL, *names):
             raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
     named = (entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words))
-    return installed(entry.candidate(options) for entry in named)
+    return installed(entry.candidate() for entry in named)

@@ -25,7 +25,6 @@ from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.options import Options
 
 HALO = 1
 """The padding of a filter that gives back a picture of the same size: the only one that image libraries know."""
@@ -87,9 +86,9 @@ class Peer(Library, BenchCandidate):
     combines: tuple[Combine, ...] = ("single", "magnitude")
     has_stride = has_groups = True
 
-    def __init__(self, name: str, device: DeviceName, options: Options) -> None:
+    def __init__(self, name: str, device: DeviceName) -> None:
         super().__init__(device)
-        self.label, self.name, self.options = name, name, options
+        self.label = self.name = name
 
     def prepare(self, bench: Bench) -> Ready:
         problem = bench.problem
