@@ -95,7 +95,7 @@ def with_a_time_that_is_wrong(record: dict) -> None:
         (lambda record: record["rows"][0].pop("work"), "work` - at `$.rows[0]`"),
         (lambda record: record["rows"][1].update(odd=1), "unknown field `odd` - at `$.rows[1]`"),
         (lambda record: record["rows"][0]["counts"].update(nominal_flops=-1), "`$.rows[0].counts.nominal_flops`"),
-        (lambda record: record["rows"][0]["options"].update(math="bf16"), "`$.rows[...].options.math`"),
+        (lambda record: record["rows"][0]["options"].update(math="bf16"), "`$.rows[0].options.math`"),
         (lambda record: record.update(wall_seconds=float("nan")), "`$.wall_seconds`"),
         (without_times, "0 timings"),
         (with_a_time_that_is_wrong, "'wrong' with 2 timings"),
