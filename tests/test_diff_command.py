@@ -87,8 +87,8 @@ def test_the_exit_code_says_how_it_went(folder: Path, words: str, code: int, mon
 def test_the_text_leads_with_exact_figures(folder: Path) -> None:
     text = edgeconv("diff", "a.png", "b.png", cwd=folder).text
     assert "differs: 3 of 144 samples (2.1 %) in 3 pixels, by at most 7" in text
-    assert "7 in G at (x 4, y 3) reference 10 10 10, other 10 17 10" in text
-    assert "at (x 0, y 0) reference 10 10 10, other 11 10 10" in text
+    assert "7 in G at x 4, y 3: reference 10 10 10, other 10 17 10" in text
+    assert "at x 0, y 0: reference 10 10 10, other 11 10 10" in text
     line = edgeconv("diff", "a.png", "grey.png", cwd=folder).err
     assert "grey.png is 8×6×1 uint8, a.png is 8×6×3 uint8" in line
     assert "--convert" in line

@@ -163,4 +163,4 @@ def test_folders_that_make_no_pair_are_refused(folders: Path, words: str) -> Non
 def test_pairs_above_the_page_limit_are_listed_without_pictures(folders: Path) -> None:
     done = edgeconv("diff", "old", "new", "--html", "page.html", "--page-limit", "10", cwd=folders)
     assert done.code == 3
-    assert "not shown" in (folders / "page.html").read_text(encoding="utf-8")
+    assert "not in the viewer" in (folders / "page.html").read_text(encoding="utf-8")

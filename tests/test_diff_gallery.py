@@ -12,10 +12,8 @@ from command import edgeconv
 from picture_files import smooth_image
 
 from edgeconv.difference.gallery import GalleryEntry, alone
-from edgeconv.difference.inputs import ArrayInput
 from edgeconv.difference.page import Page
 from edgeconv.io.encoding import write_image
-from edgeconv.io.reading import decode_image
 
 LISTED = "[...document.querySelectorAll('.pair .name')].map((e) => e.textContent)"
 OPEN = "document.getElementById('open-pair').innerText"
@@ -47,10 +45,10 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
 
 
 def test_pairs_are_listed_with_status_by_colour_sign_and_word(page: Browser) -> None:
-    assert page.run(LISTED) == ["torn.png", "grown.png", "added.png", "gone.png", "much.png", "little.png"]
+    assert page.run(LISTED) == ["torn.png", "grown.png", "much.png", "little.png", "added.png", "gone.png"]
     words = page.run("[...document.querySelectorAll('.pair .status')].map((e) => e.innerText)")
     assert words == [
-        "! cannot be read", "⇔ other size or type", "+ new", "− missing", "≠ changed", "≠ changed"
+        "! cannot be read", "⇔ other size or type", "≠ changed", "≠ changed", "+ new", "− missing"
     ]  # fmt: skip
     colours = page.run("[...document.querySelectorAll('.pair')].map((e) => getComputedStyle(e).borderLeftColor)")
     assert len(set(colours)) == 4
@@ -62,72 +60,48 @@ def test_thumbnails_come_into_view_and_show_the_pictures(page: Browser) -> None:
     images = "[...document.querySelectorAll('.pair:nth-child(1) img')]"
     page.run("document.getElementById('pairs').scrollTo(0, 10000)")
     page.wait_until(f"{images}.length === 10 && {images}.every((e) => e.complete && e.naturalWidth === 90)")
-    kinds = page.run("[...document.querySelectorAll('li:nth-child(5) img')].map((e) => e.alt)")
+    kinds = page.run("[...document.querySelectorAll('li:nth-child(3) img')].map((e) => e.alt)")
     assert kinds == ["reference", "new", "difference"]
 
 
 @pytest.mark.slow
-def test_filters_search_and_order(page: Browser) -> None:
+def test_what_is_listed_is_chosen_by_status(page: Browser) -> None:
     page.click("#statuses [value=new]")
-    assert "added.png" not in page.run(LISTED)
     page.click("#statuses [value=same]")
-    assert "same.png" in page.run(LISTED)
-    page.run("document.getElementById('search').focus()")
-    for letter in "LITT":
-        page.key(letter)
-    assert page.run(LISTED) == ["little.png"]
-    for _ in "LITT":
-        page.press("Backspace")
-    choose = "s.value = 'name'; s.dispatchEvent(new Event('change'))"
-    page.run(f"(() => {{ const s = document.getElementById('sort'); {choose}; }})()")
-    assert page.run(LISTED) == ["torn.png", "grown.png", "little.png", "much.png", "gone.png", "same.png"]
+    assert page.run(LISTED) == ["torn.png", "grown.png", "much.png", "little.png", "gone.png", "same.png"]
 
 
 @pytest.mark.slow
-def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
-    page.run("document.querySelector('li:nth-child(5) .pair').focus()")
+def test_enter_opens_a_changed_pair_and_keys_go_on_and_back(page: Browser) -> None:
+    assert page.run(OPEN) == "much.png"  # what has changed most
+    page.run("document.querySelector('li:nth-child(4) .pair').focus()")
     page.press("Enter")
     page.drawn()
-    assert page.run(OPEN) == "much.png"
-    page.key("j")
     assert page.run(OPEN) == "little.png"
-    page.key("j")  # round to the first that can be looked at
-    assert page.run(OPEN).startswith("grown.png: ")
-    assert "90×120×3" in page.run("document.getElementById('reason').innerText")
-    page.key("k")
-    page.key("k")
+    assert page.run("document.activeElement.id") == "stage"
+    page.key("j")  # round to the first
     assert page.run(OPEN) == "much.png"
     figures = "[...document.querySelectorAll('section.set')].filter((e) => !e.hidden).map((e) => e.innerText)"
     assert [text.partition("\n")[0] for text in page.run(figures)] == ["much.png"]
-    assert not page.run("document.getElementById('modes-label').hidden")
     page.key("Escape")
     assert page.run("document.activeElement.querySelector('.name').innerText") == "much.png"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("place", "name", "source"), [(3, "added.png", "new"), (4, "gone.png", "old")])
-def test_new_and_missing_pictures_can_be_looked_at(
-    page: Browser, tmp_path: Path, place: int, name: str, source: str
-) -> None:
-    page.click(f"li:nth-child({place}) .pair")
-    page.drawn()
-    assert page.run(OPEN) == name == page.run("document.querySelector('.pair[aria-current] .name').textContent")
-    assert page.run("document.activeElement.id") == "stage"
-    assert page.run("document.getElementById('modes-label').hidden")
-    pixel = decode_image((tmp_path / source / name).read_bytes(), name).pixels[30, 45]
-    page.wait_until("document.getElementById('values').dataset.pixel === '45,30'")
-    page.wait_until(f"document.querySelector('#values tbody').innerText.includes({chr(9).join(map(str, pixel))!r})")
-    assert page.run("document.querySelectorAll('#values tbody tr').length") == 1
+def test_what_cannot_be_compared_is_shown_with_the_reason_and_not_opened(page: Browser) -> None:
+    shown = "document.querySelector('li:nth-child({}) .pair')"
+    grown = shown.format(2)
+    assert "90×120×3" in page.run(f"{grown}.querySelector('.detail').textContent")
+    assert page.run(f"[...{grown}.querySelectorAll('img')].map((e) => e.alt)") == ["reference", "new"]
+    assert page.run(f"[{','.join(map(shown.format, range(1, 7)))}].map((e) => e.disabled)") == [True, True, False, False, True, True]
 
 
 @pytest.mark.slow
 def test_of_five_thousand_pairs_the_thumbnails_in_view_are_loaded(browser: Browser, tmp_path: Path) -> None:
     picture = smooth_image(40, 60)
     made = Page("many", 2**28)
-    assert made.add("one", ArrayInput("one", picture))
     small = alone(0, picture)
     for number in range(5000):
-        made.list_pair(GalleryEntry(f"{number:04}.png", "new", "", number, (0,), small))
+        made.list_pair(GalleryEntry(f"{number:04}.png", "new", "", None, small))
     (tmp_path / "page.html").write_bytes(made.encode("many", False))
     browser.open(tmp_path / "page.html")
     loaded = "document.querySelectorAll('.pair img[src]').length"
@@ -136,7 +110,3 @@ def test_of_five_thousand_pairs_the_thumbnails_in_view_are_loaded(browser: Brows
     assert 0 < before <= 120
     browser.run("document.getElementById('pairs').scrollTo(0, 1e9)")
     browser.wait_until(f"{loaded} > {before}")
-    browser.run("document.getElementById('search').focus()")
-    for letter in "0007":
-        browser.key(letter)
-    assert browser.run(LISTED) == ["0007.png"]

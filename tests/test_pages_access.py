@@ -186,8 +186,6 @@ GALLERY: dict[str, Control] = {
         "document.activeElement.checked !== (document.activeElement.value === 'same')",
         None,
     ),
-    "#search": (("l", "Backspace"), VALUE.format("search"), ""),
-    "#sort": (("End",), VALUE.format("sort"), "name"),
     "#pairs": ((), "true", None),
     ".pair": (("Enter", "Escape"), "document.activeElement.hasAttribute('aria-current')", None),
     "#back": ((), "true", None),

@@ -66,9 +66,6 @@ EXIT_CODES: dict[PairStatus, int] = {
 }
 """The exit code if at least one pair has the status; the first that occurs decides."""
 
-NOT_COMPARED = 2
-"""Where a pair stands that is sorted by its RMSE as a share of the peak: before all that were compared."""
-
 Inputs = tuple[FileInput, FileInput]
 """The picture in the baseline and in the new folder."""
 
@@ -83,6 +80,14 @@ class Pair(Part):
     status: PairStatus
     detail: Annotated[str, Meta(description="how it differs, or why it cannot be compared")] = ""
     diff: Annotated[DiffRecord | None, Meta(description="of pairs that were decoded")] = None
+
+    @property
+    def amount(self) -> float:
+        """How much its pictures differ, where they can be compared: the RMSE as a share of the peak."""
+        if self.diff is None:
+            return 0.0
+        (found,) = self.diff.comparisons
+        return 1.0 if found.judged.unbounded_samples else found.judged.rmse / (found.peak or 1)
 
 
 class FoldersRecord(RecordHead):
@@ -114,7 +119,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
         same = all(pair.status == "same" for pair in pairs)
         if wanted.html is not None:
             page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
-            for pair in sorted(pairs, key=lambda pair: STATUSES.index(pair.status)):
+            for pair in sorted(pairs, key=lambda pair: (STATUSES.index(pair.status), -pair.amount)):
                 page.list_pair(_entry(page, pair, _inputs(baseline, new, pair.name, conversions, wanted)))
             outputs.add(Path(wanted.html), page.encode(counts_text(pairs), same))
         if wanted.junit is not None:
@@ -264,26 +269,23 @@ def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
 
 
 def _entry(page: Page, pair: Pair, inputs: Inputs) -> GalleryEntry:
-    """What the gallery shows of a pair, whose pictures go into the page as far as they fit."""
+    """What the gallery shows of a pair; the viewer opens what has changed, as far as its pictures fit into the page."""
     before, after = inputs
-    first, fits = page.count, True
-    thumbnails: gallery.Thumbnails = ()
-    amount = 0.0 if pair.status == "same" else float(NOT_COMPARED)
     if pair.status == "changed" and pair.diff is not None:
-        (found,) = pair.diff.comparisons
-        amount = 1.0 if found.judged.unbounded_samples else found.judged.rmse / (found.peak or 1)
-        thumbnails = gallery.changed_thumbnails(before, after, found.regions)
-        fits = page.add(pair.name, before, [after], pair.diff)
-    alone = {"layout": inputs, "missing": inputs[:1], "new": inputs[1:]}.get(pair.status, ())
-    for source in alone:
+        thumbnails = gallery.changed_thumbnails(before, after, pair.diff.comparisons[0].regions)
+        place = page.count
+        if page.add(pair.name, before, [after], pair.diff):
+            return GalleryEntry(pair.name, pair.status, pair.detail, place, thumbnails)
+        detail = f"{pair.detail} (not in the viewer: the page would be larger than --page-limit)"
+        return GalleryEntry(pair.name, pair.status, detail, None, thumbnails)
+    thumbnails, problem = (), ""
+    for source in {"layout": inputs, "missing": inputs[:1], "new": inputs[1:]}.get(pair.status, ()):
         place = gallery.REFERENCE if source is before else gallery.NEW
         try:
             thumbnails += gallery.alone(place, source.load().pixels)
-            fits = fits and page.add(pair.name, source)
         except (ImageReadError, MemoryLimitError) as error:
-            return GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
-    detail = pair.detail if fits else f"{pair.detail} (not shown: the page would be larger than --page-limit)"
-    return GalleryEntry(pair.name, pair.status, detail, amount, tuple(range(first, page.count)), thumbnails)
+            problem = f"; {error}"
+    return GalleryEntry(pair.name, pair.status, pair.detail + problem, None, thumbnails)
 
 
 def _case(pair: Pair) -> junit.JUnitCase:

@@ -38,10 +38,8 @@ class GalleryEntry:
     name: str
     status: str
     detail: str
-    amount: float
-    """What it is sorted by: the RMSE as a share of the peak, and 2 where nothing can be compared."""
-    sets: tuple[int, ...] = ()
-    """Numbers of the sets that the viewer opens for it; none where the page has not its pictures."""
+    set: int | None = None
+    """The set that the viewer opens for it; None where nothing can be compared, or the page has not its pictures."""
     thumbnails: Thumbnails = ()
 
     def blocks(self, number: int) -> list[bytes]:
@@ -54,8 +52,7 @@ class GalleryEntry:
             "name": visible(self.name),
             "status": self.status,
             "detail": visible(self.detail),
-            "amount": self.amount,
-            "sets": list(self.sets),
+            "set": self.set,
             "thumbs": [place for place, _ in self.thumbnails],
         }
 

@@ -60,21 +60,20 @@ class Page:
         """How many sets it has; the number of the next one."""
         return len(self._sets)
 
-    def add(self, name: str, reference: Input, others: Sequence[Input] = (), record: Compared | None = None) -> bool:
-        """Take a set with its name into the page; False, and nothing added, where it does not fit under the limit.
-
-        A picture that nothing is compared with has neither others nor a record.
-        """
-        tiles = TileWriter(len(self._sets), self._limit - self._bytes)
+    def add(self, name: str, reference: Input, others: Sequence[Input], record: Compared) -> bool:
+        """Take a set with its name into the page; False, and nothing added, where it does not fit under the limit."""
+        tiles = TileWriter(len(self._sets))
         pixels = reference.load().pixels
         low, high = maps.display_range(pixels)
-        if not (tiles.add(pixels, low, high) and all(tiles.add(other.load().pixels, low, high) for other in others)):
+        tiles.add(pixels, low, high)
+        for other in others:
+            tiles.add(other.load().pixels, low, high)
+        if not self._take(tiles.blocks):
             return False
-        self._blocks += tiles.blocks
-        self._bytes += tiles.written_bytes
         scale = scale_for(pixels.dtype)
         facts: dict[str, Any] = {
             "name": visible(name),
+            "picture": name,
             "height": pixels.shape[0],
             "width": pixels.shape[1],
             "channels": CHANNEL_NAMES[pixels.shape[2]],
@@ -86,24 +85,26 @@ class Page:
             "unit": scale.unit,
             "colours": scale.colours,
             "legend": scale.legend,
-            "pictures": [{"name": visible(reference.name)}],
+            "pictures": list(map(_picture, record.labels, [None, *record.comparisons])),
+            "ignored": list(map(_corners, record.allowed.ignored_regions)),
         }
-        if record is not None:
-            facts |= {"picture": name, "pictures": list(map(_picture, record.labels, [None, *record.comparisons]))}
-            facts["ignored"] = list(map(_corners, record.allowed.ignored_regions))
-            self._sections.append(_section(len(self._sets), name, record))
+        self._sections.append(_section(len(self._sets), name, record))
         self._sets.append(facts)
         return True
 
     def list_pair(self, entry: GalleryEntry) -> None:
         """Show a pair in the gallery; without its thumbnails where they do not fit under the limit."""
-        blocks = entry.blocks(len(self._pairs))
+        fits = self._take(entry.blocks(len(self._pairs)))
+        self._pairs.append(entry if fits else replace(entry, thumbnails=()))
+
+    def _take(self, blocks: list[bytes]) -> bool:
+        """Take blocks into the page, if it stays within the limit with all of them."""
         needed = sum(map(len, blocks))
-        if self._bytes + needed > self._limit:
-            entry, blocks, needed = replace(entry, thumbnails=()), [], 0
-        self._pairs.append(entry)
-        self._blocks += blocks
-        self._bytes += needed
+        fits = self._bytes + needed <= self._limit
+        if fits:
+            self._blocks += blocks
+            self._bytes += needed
+        return fits
 
     def encode(self, verdict: str, same: bool, remarks: Sequence[str] = (), can_ignore: bool = True) -> bytes:
         """The whole page as UTF-8; `remarks` stand with the figures.

@@ -96,7 +96,7 @@ def spot_text(spot: Spot) -> str:
     def values(pixel: Sequence[float]) -> str:
         return " ".join(number(value) for value in pixel)
 
-    return f"(x {spot.x}, y {spot.y}) reference {values(spot.reference)}, other {values(spot.other)}"
+    return f"x {spot.x}, y {spot.y}: reference {values(spot.reference)}, other {values(spot.other)}"
 
 
 def part_text(part: SampleFigures) -> str:

@@ -49,17 +49,15 @@ Window = tuple[slice, slice]
 class TileWriter:
     """Encodes one set: the reference first, then what is compared with it."""
 
-    def __init__(self, number: int, limit_bytes: int) -> None:
+    def __init__(self, number: int) -> None:
         self.blocks: list[bytes] = []
-        self.written_bytes = 0
         self.levels = 1
         self.dtype = ""
         self._number = number
-        self._limit = limit_bytes
         self._pictures = 0
 
-    def add(self, pixels: NDArray[Any], low: float, high: float) -> bool:
-        """Encode the next picture (HWC), all of one shape and type; whether what was written is within the limit."""
+    def add(self, pixels: NDArray[Any], low: float, high: float) -> None:
+        """Encode the next picture (HWC), all of one shape and type."""
         is_first = self._pictures == 0
         if is_first:
             self.dtype = "float32" if pixels.dtype == np.float16 else pixels.dtype.name
@@ -80,7 +78,6 @@ class TileWriter:
                 shrunk = maps.shrunk_map(classes, 1 << level)
                 self._write(level, "k", shrunk, partial(_classes, shrunk))
         self._pictures += 1
-        return self.written_bytes <= self._limit
 
     def _write(self, level: int, kind: str, picture: NDArray[Any], encode: Callable[[Window], bytes]) -> None:
         """A block for each tile of a level (height × width × ...) for which `encode` gives bytes."""
@@ -88,14 +85,12 @@ class TileWriter:
 
         def block(place: tuple[int, int]) -> bytes:
             y, x = place
-            data = encode((slice(y, y + TILE), slice(x, x + TILE))) if self.written_bytes <= self._limit else b""
+            data = encode((slice(y, y + TILE), slice(x, x + TILE)))
             name = f"{self._number}-{self._pictures}-{level}-{y // TILE}-{x // TILE}-{kind}"
             return data and script_block(name, data)
 
         with ThreadPoolExecutor(usable_threads()) as pool:  # zlib and libwebp let go of the interpreter
-            for written in filter(None, pool.map(block, product(range(0, height, TILE), range(0, width, TILE)))):
-                self.blocks.append(written)
-                self.written_bytes += len(written) + 1
+            self.blocks += filter(None, pool.map(block, product(range(0, height, TILE), range(0, width, TILE))))
 
 
 def script_block(name: str, data: bytes) -> bytes:

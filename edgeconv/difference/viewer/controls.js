@@ -20,15 +20,14 @@ function setMode(name) {
   byId(`mode-${name}`).checked = true;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   setBlinking(name === "blink" && !still);
-  const compares = inputs().length > 0;
-  byId("mix-label").hidden = !compares || (name !== "swipe" && name !== "onion");
-  byId("blinking").hidden = !compares || name !== "blink";
+  byId("mix-label").hidden = name !== "swipe" && name !== "onion";
+  byId("blinking").hidden = name !== "blink";
   showLegend();
   refit();
 }
 
 function setInput(index) {
-  state.input = clamp(index, Math.min(1, inputs().length), inputs().length);
+  state.input = clamp(index, 1, inputs().length);
   state.region = -1;
   byId("input").value = String(state.input);
   showRegion();
@@ -56,7 +55,7 @@ function changeBlink() {
 }
 
 function showRegion() {
-  const { regions = [], regionCount = 0 } = state.set.pictures[state.input];
+  const { regions, regionCount } = state.set.pictures[state.input];
   const listed = regions.length < regionCount ? `${regions.length} largest of ${regionCount}` : `${regionCount}`;
   const noun = regionCount === 1 ? "region" : "regions";
   byId("region").value = state.region < 0 ? `${listed} ${noun}` : `region ${state.region + 1} of ${listed}`;
@@ -64,7 +63,7 @@ function showRegion() {
 }
 
 function goToRegion(step) {
-  const { regions = [] } = state.set.pictures[state.input];
+  const { regions } = state.set.pictures[state.input];
   if (!regions.length) return;
   state.fitted = false;
   const from = state.region < 0 && step < 0 ? 0 : state.region; // backwards from none is the last
@@ -98,7 +97,6 @@ function setSet(index) {
   const same = hasOpened && before.width === state.set.width && before.height === state.set.height;
   if (!same) state.fitted = true;
   const firstDifferent = inputs().find((p) => !state.set.pictures[p].same) ?? 1;
-  for (const id of ["modes-label", "regions"]) byId(id).hidden = inputs().length === 0;
   byId("input-label").hidden = inputs().length < 2;
   const differs = inputs().some((p) => !state.set.pictures[p].same);
   byId("ignoring").hidden = !data.canIgnore || !(differs || ignored().length);

@@ -142,7 +142,7 @@ function loadedTexts(of, x, y) {
 // In maps: a ring around each region that is tiny on the screen, and the bounds of the one that was gone to.
 function drawRegions(pane, ratio) {
   if (!isMap()) return;
-  (state.set.pictures[state.input].regions ?? []).forEach((box, index) => {
+  state.set.pictures[state.input].regions.forEach((box, index) => {
     const [left, top, right, bottom] = box;
     const isTiny = (Math.max(right - left, bottom - top) + 1) * state.scale < RING_PIXELS;
     const { x, y } = toScreen(pane, (left + right + 1) / 2, (top + bottom + 1) / 2);

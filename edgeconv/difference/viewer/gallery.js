@@ -9,8 +9,8 @@ const STATUS = {
   same: { sign: "=", word: "same" },
 };
 const THUMBNAILS = ["reference", "new", "difference"];
-const pairs = data.pairs.map((pair, number) => ({ ...pair, number }));
-let listed = []; // what the filters leave, in order
+const pairs = data.pairs.map((pair, number) => ({ ...pair, number })); // what differs most stands first
+let listed = []; // what the filters leave
 
 const inView = new IntersectionObserver((seen) => {
   for (const { target, isIntersecting } of seen) {
@@ -30,7 +30,7 @@ function entryOf(pair) {
   const { sign, word } = STATUS[pair.status];
   const button = element(
     "button",
-    { type: "button", className: "pair", disabled: pair.sets.length === 0, id: `pair-${pair.number}` },
+    { type: "button", className: "pair", disabled: pair.set === null, id: `pair-${pair.number}` },
     element("span", { className: "status" }, element("span", { ariaHidden: "true", className: "sign" }, sign), ` ${word}`),
     element("span", { className: "name" }, pair.name),
     element("span", { className: "thumbs" }, ...thumbnails),
@@ -43,16 +43,14 @@ function entryOf(pair) {
 
 function listPairs() {
   const wanted = new Set([...document.querySelectorAll("#statuses input:checked")].map((box) => box.value));
-  const words = byId("search").value.trim().toLowerCase();
-  listed = pairs.filter((pair) => wanted.has(pair.status) && pair.name.toLowerCase().includes(words));
-  if (byId("sort").value === "amount") listed.sort((one, other) => other.amount - one.amount || one.number - other.number);
+  listed = pairs.filter((pair) => wanted.has(pair.status));
   inView.disconnect();
   byId("pairs").replaceChildren(...listed.map(entryOf));
   byId("listed").value = `${listed.length.toLocaleString("en")} of ${pairs.length.toLocaleString("en")}`;
   markOpen();
 }
 
-const openNumber = () => pairs.findIndex((pair) => pair.sets.includes(state.setNumber));
+const openNumber = () => pairs.findIndex((pair) => pair.set === state.setNumber);
 
 function markOpen() {
   for (const button of document.querySelectorAll(".pair[aria-current]")) button.removeAttribute("aria-current");
@@ -60,40 +58,30 @@ function markOpen() {
 }
 
 function openPair(pair, goThere) {
-  if (!pair.sets.includes(state.setNumber)) setSet(pair.sets[0]);
+  if (pair.set !== state.setNumber) setSet(pair.set);
   markOpen();
-  byId("open-pair").textContent = pair.sets.length > 1 ? `${pair.name}: ${state.set.pictures[0].name}` : pair.name;
-  byId("reason").textContent = pair.detail;
-  byId("reason").hidden = pair.status !== "layout";
   byId("announcer").textContent = `${pair.name}, ${STATUS[pair.status].word}. ${pair.detail}`;
   if (!goThere) return;
   byId("viewer").scrollIntoView({ block: "start" });
   stage.focus({ preventScroll: true });
 }
 
-// The next pair of the list that can be looked at; sets of one pair one after another.
+// The next pair of the list whose pictures are in the page.
 function stepPair(step) {
-  const order = listed.flatMap((pair) => pair.sets.map((set) => ({ pair, set })));
+  const order = listed.filter((pair) => pair.set !== null);
   if (!order.length) return false;
-  const from = order.findIndex((each) => each.set === state.setNumber);
+  const from = order.findIndex((pair) => pair.set === state.setNumber);
   const to = from < 0 && step < 0 ? order.length - 1 : (from + step + order.length) % order.length;
-  if (order[to].set !== state.setNumber) setSet(order[to].set);
-  openPair(order[to].pair, false);
+  openPair(order[to], false);
   return true;
 }
 
 function backToGallery() {
   if (!pairs.length) return false;
-  const open = byId(`pair-${openNumber()}`) ?? byId("search");
+  const open = byId(`pair-${openNumber()}`) ?? byId("statuses").querySelector("input");
   open.scrollIntoView({ block: "center" });
   open.focus({ preventScroll: true });
   return true;
-}
-
-// What is opened first is what has changed most, and not what can only be looked at.
-function firstSet() {
-  const changed = pairs.filter((pair) => pair.status === "changed" && pair.sets.length);
-  return changed.reduce((most, pair) => (pair.amount > most.amount ? pair : most), changed[0])?.sets[0] ?? 0;
 }
 
 function startGallery() {
@@ -111,8 +99,6 @@ function startGallery() {
   if (pairs.every((pair) => pair.status === "same")) byId("statuses").querySelector("[value=same]").checked = true;
   const open = pairs[openNumber()];
   if (open) openPair(open, false);
-  on("search", "input", listPairs);
-  on("sort", "change", listPairs);
   on("gallery-controls", "submit", (event) => event.preventDefault());
   on("previous-pair", "click", () => stepPair(-1));
   on("next-pair", "click", () => stepPair(1));

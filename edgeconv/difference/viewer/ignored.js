@@ -1,6 +1,6 @@
 // Ignored regions: rectangles drawn on the pictures. Once they are saved, `edgeconv diff --ignore` does not judge them.
 
-const ignoredBySet = data.sets.map((set) => set.ignored ?? []);
+const ignoredBySet = data.sets.map((set) => set.ignored);
 const ignored = () => ignoredBySet[state.setNumber];
 let drawsRegions = false;
 let drawing = null; // the pane, and the two corners of the region that is being drawn
@@ -23,7 +23,7 @@ function showIgnored(said = "") {
 
 function setDrawing(asked) {
   if (!asked && !drawsRegions) return false;
-  drawsRegions = asked && inputs().length > 0;
+  drawsRegions = asked;
   drawing = null;
   stage.classList.toggle("drawing", drawsRegions);
   byId("draw-region").setAttribute("aria-pressed", String(drawsRegions));
@@ -39,7 +39,7 @@ function ignoreBox(box) {
 // The differing region that is shown, or the largest where none is.
 function ignoreDifference() {
   if (state.region < 0) goToRegion(1);
-  const found = (state.set.pictures[state.input].regions ?? [])[state.region];
+  const found = state.set.pictures[state.input].regions[state.region];
   if (found) ignoreBox(found);
 }
 
@@ -55,7 +55,7 @@ function removeRegion() {
 
 function saveRegions() {
   const regions = data.sets.flatMap(({ picture }, number) =>
-    (ignoredBySet[number] ?? []).map(([left, top, right, bottom]) => ({ left, top, right, bottom, ...(picture && { picture }) })),
+    ignoredBySet[number].map(([left, top, right, bottom]) => ({ left, top, right, bottom, ...(picture && { picture }) })),
   );
   const text = `${JSON.stringify({ schema_version: 1, kind: "ignored_regions", regions }, null, 1)}\n`;
   const href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
@@ -79,6 +79,5 @@ function hatch() {
 }
 
 function drawIgnored(pane, ratio) {
-  if (!inputs().length) return;
   for (const box of [...ignored(), ...(drawing ? [drawnBox()] : [])]) outlinedBox(pane, ratio, box, hatch());
 }

@@ -9,7 +9,6 @@ const pictureName = (index) => state.set.pictures[index].name;
 function paneContents() {
   const { mode, input } = state;
   const view = (p) => ({ labels: [pictureName(p)], layers: [layer("view", p)] });
-  if (!inputs().length) return [view(0)];
   if (mode === "side") return [view(0), view(input)];
   if (isMap()) return [{ labels: [`${pictureName(input)} − ${pictureName(0)}`], layers: [layer(mode, input)] }];
   if (mode === "blink") return [view(state.showsInput ? input : 0)];
@@ -61,7 +60,7 @@ function covered(pane) {
 }
 
 const isOnLine = ({ x, y }, reach) => {
-  if (state.mode !== "swipe" || !inputs().length) return false;
+  if (state.mode !== "swipe") return false;
   const { top, bottom, line } = covered(paneAt(x, y));
   return Math.abs(x - line) <= reach && y >= top - reach && y <= bottom + reach;
 };

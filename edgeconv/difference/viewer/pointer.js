@@ -35,7 +35,7 @@ function moved() {
   state.centre.y = clamp(state.centre.y, 0, state.set.height);
   byId("zoom").value = `${Number((state.scale * 100).toPrecision(3))} %`;
   const { label } = MODES.find((mode) => mode.name === state.mode);
-  const shown = inputs().length ? `${pictureName(0)} and ${pictureName(state.input)}` : pictureName(0);
+  const shown = `${pictureName(0)} and ${pictureName(state.input)}`;
   stage.setAttribute("aria-label", `${label}: ${shown}; zoom ${byId("zoom").value}`);
   requestDraw();
 }

@@ -34,7 +34,7 @@ function start() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
   byId("altered").hidden = readsExactly();
-  setSet(firstSet());
+  setSet(0);
 }
 
 byId("viewer").hidden = data.sets.length === 0;

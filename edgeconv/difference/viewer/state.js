@@ -21,7 +21,7 @@ const MODES = [
 ];
 
 const MAPS = ["heat", "overlay"];
-const isMap = () => MAPS.includes(state.mode) && inputs().length > 0;
+const isMap = () => MAPS.includes(state.mode);
 
 const state = {
   set: data.sets[0],
