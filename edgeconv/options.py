@@ -201,10 +201,10 @@ def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
     def fill(group: type[Group]) -> type[Group]:
         hints: dict[str, Any] = {}
         for entry in options_of(values):
-            text = entry.declared.text
+            text = entry.text
             hints[entry.parameter] = entry.hint if text is None else type(text)
             default = entry.default if text is None else text
-            setattr(group, entry.parameter, field(default=default, metadata={KEY: entry.declared}))
+            setattr(group, entry.parameter, field(default=default, metadata={KEY: entry}))
         group.__annotations__ = hints
         return dataclass(frozen=True)(group)
 
@@ -220,7 +220,7 @@ class MethodOptions:
         values: dict[str, Any] = {}
         for entry in options_of(Options):
             written = getattr(self, entry.parameter)
-            values[entry.name] = written if entry.declared.text is None else parse_bytes(written, entry.flag)
+            values[entry.name] = written if entry.text is None else parse_bytes(written, entry.flag)
         return Options(**values)
 
 

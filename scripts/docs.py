@@ -104,14 +104,14 @@ def device(entry: Any) -> str:
 
 def option_default(entry: Option) -> str:
     """What holds where a method's option is not given."""
-    default = entry.default if entry.declared.text is None else entry.declared.text
+    default = entry.default if entry.text is None else entry.text
     return "auto" if default is None else "not given" if default is False else str(default)
 
 
 def methods_of(entry: Option) -> str:
     """The methods that an option concerns."""
-    names = entry.declared.methods
-    return f"{listed(names, 'and')} ({(entry.declared.device or '').upper()})" if names else "all"
+    names = entry.methods
+    return f"{listed(names, 'and')} ({(entry.device or '').upper()})" if names else "all"
 
 
 def first_kernel(entry: Any) -> str:

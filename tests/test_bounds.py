@@ -75,16 +75,16 @@ BOUNDS = (
     Bound("--shard", parse_shard, ("1/1", "1/8", "8/8"), ("0/8", "9/8", "0/0", "1/0")),
     Bound("--jobs", lambda text: Workers(jobs=text).parsed_jobs(), ("1",), ("0", "-1")),
     *(
-        Bound(f"--{entry.name}", entry.check, (entry.declared.least,), (entry.declared.least - 1, float("nan")))
+        Bound(f"--{entry.name}", entry.check, (entry.least,), (entry.least - 1, float("nan")))
         for group in (Sampling, Workers, Failing, BenchOutput, Pairing)
         for entry in options_of(group)
-        if entry.declared.least is not None
+        if entry.least is not None
     ),
     *(
         Bound(f"--{entry.name}", entry.check, (1e-9,), (0.0, float("nan")))
         for group in (Sampling, Ladder, Pairing)
         for entry in options_of(group)
-        if entry.declared.above is not None
+        if entry.above is not None
     ),
     Bound("--threads", lambda value: Options(threads=value), (1,), (0, -1)),
     Bound("--workspace-limit", lambda value: Options(workspace_limit_bytes=value), (0,), (-1,)),

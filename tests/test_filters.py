@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from edgeconv.core.filters import (
 from edgeconv.core.problem import make_problem
 from edgeconv.difference.inputs import CONVERSIONS
 from edgeconv.errors import UsageError
+from edgeconv.run.naming import filter_word
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
@@ -273,3 +276,10 @@ def test_the_largest_bank_and_its_names() -> None:
     assert (both.name, both.filters, both.directions) == ("sobel-x,laplacian4", 2, 1)
     assert (both.is_bank, both.is_full_set) == (True, False)
     assert (named_filter("sobel").is_bank, named_filter("sobel").filters) == (False, 1)
+
+
+def test_a_filter_of_the_table_is_known_by_its_values() -> None:
+    """Another process has a copy of it; a kernel of one's own is not the table's, whatever it is called."""
+    chosen = named_filter("laplacian8")
+    assert filter_word(pickle.loads(pickle.dumps(chosen))) == "laplacian8"
+    assert filter_word(replace(chosen, kernels=2 * chosen.kernels)).startswith("laplacian8-")

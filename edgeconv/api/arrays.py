@@ -33,8 +33,6 @@ DLPACK_CPU, DLPACK_CUDA, DLPACK_CUDA_HOST = 1, 2, 3
 class ArrayLibrary(ABC):
     """What a plan must know of the arrays of one library. `gpu` is the number of a GPU, None for the host."""
 
-    name: str
-
     @abstractmethod
     def gpu_of(self, array: Any) -> int | None:
         """The GPU that holds the array; None where it lies in host memory."""
@@ -68,8 +66,6 @@ class ArrayLibrary(ABC):
 class NumpyArrays(ArrayLibrary):
     """NumPy, its subclasses too: `np.memmap` and most others are plain memory, and masked arrays are refused."""
 
-    name = "numpy"
-
     def sample_type(self, array: Any) -> np.dtype[Any]:
         self.native(array)  # which refuses masks
         kind: np.dtype[Any] = array.dtype
@@ -99,8 +95,6 @@ class NumpyArrays(ArrayLibrary):
 class CupyArrays(ArrayLibrary):
     """CuPy."""
 
-    name = "cupy"
-
     def __init__(self) -> None:
         self._cupy = sys.modules["cupy"]
 
@@ -125,8 +119,6 @@ class CupyArrays(ArrayLibrary):
 
 class TorchArrays(ArrayLibrary):
     """PyTorch, on the CPU and on CUDA."""
-
-    name = "torch"
 
     def __init__(self) -> None:
         torch = sys.modules["torch"]
@@ -179,8 +171,6 @@ class TorchArrays(ArrayLibrary):
 class JaxArrays(ArrayLibrary):
     """JAX, on the CPU and on CUDA. Its arrays cannot be written to, so there is no `out=`."""
 
-    name = "jax"
-
     def gpu_of(self, array: Any) -> int | None:
         try:
             devices = len(array.devices())
@@ -204,8 +194,6 @@ class JaxArrays(ArrayLibrary):
 class NumbaArrays(ArrayLibrary):
     """Numba's device arrays, and others that only have `__cuda_array_interface__`; those come back as CuPy's."""
 
-    name = "numba"
-
     def gpu_of(self, array: Any) -> int | None:
         from edgeconv.hardware.cuda.device import device_of
 
@@ -227,8 +215,6 @@ class NumbaArrays(ArrayLibrary):
 
 class DlpackArrays(ArrayLibrary):
     """Any other library with DLPack; results come back through its array namespace where it has one."""
-
-    name = "dlpack"
 
     def gpu_of(self, array: Any) -> int | None:
         kind, number = array.__dlpack_device__()

@@ -34,6 +34,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from msgspec import structs
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from edgeconv.core import chains, exactness
@@ -49,8 +50,6 @@ from edgeconv.methods import reference
 ROWS_PER_BLOCK = 8
 BLOCK_SAMPLES = 2**19
 """Most output samples of such a block; beyond it a block has fewer rows, as those of a bank are long."""
-STORED_SAMPLES = 4_000_000
-"""Oracle values that are stored between the two passes of a check: 32 MB."""
 SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
 
@@ -179,51 +178,60 @@ def check(
             f"output is {out.shape} {out.dtype}, the problem's is {problem.output_shape} {problem.output_dtype}"
         )
     row_samples = problem.output_width * problem.output_channels
+    if blocks is None:
+        blocks = rows_to_check(problem.output_height, row_samples, max_samples)
     if isinstance(problem, ChainProblem):
-        found = list(_chain_parts(image, out, problem, max_samples))
-    else:
-        if blocks is None:
-            blocks = rows_to_check(problem.output_height, row_samples, max_samples)
-        blocks = cut_blocks(blocks, row_samples * problem.directions)
-        arithmetic = exactness.own_arithmetic(problem) if arithmetic is None else arithmetic
-        found = list(_filter_parts(image, out, problem, arithmetic, tolerance, blocks))
-    return joined(found, problem.output_height * row_samples)
+        if sum(stop - start for start, stop in blocks) == problem.output_height:
+            return equality(out, chains.compute(image, problem))
+        parts = [
+            equality(out[first:last], _expected_rows(image, out, problem, first, last), first) for first, last in blocks
+        ]
+        return joined(parts, out.size)
+    blocks = cut_blocks(blocks, row_samples * problem.directions)
+    return _filter_check(image, out, problem, arithmetic or exactness.own_arithmetic(problem), tolerance, blocks)
 
 
-def _filter_parts(
+def _filter_check(
     image: NDArray[Any],
     out: NDArray[Any],
     problem: Problem,
     arithmetic: Arithmetic,
     tolerance: float,
     blocks: list[tuple[int, int]],
-) -> Iterator[Check]:
+) -> Check:
     nonfinite = _Nonfinite(image, problem, arithmetic)
-    oracle = _Oracle(nonfinite.clean, problem, arithmetic, blocks)
-    largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
-    bounds = [*map(finite, exactness.bound(problem, arithmetic, magnitude(finite_range(nonfinite.clean))))]
+    clean = nonfinite.clean
+    allowed_anywhere = 0.0
+    if tolerance:  # a share of what is known only when all blocks have been computed
+        values = (finite_range(expected) for _, expected, _ in oracle(clean, problem, arithmetic, blocks))
+        allowed_anywhere = tolerance * magnitude(reduce(join_ranges, values))
     compare = _integer_errors if problem.output_dtype.kind == "u" else _float_errors
-    for (start, stop), expected, bound in oracle:
-        limit = np.maximum(bound, tolerance * largest)
+    parts: list[Check] = []
+    largest = largest_limit = 0.0
+    for (start, stop), expected, bound in oracle(clean, problem, arithmetic, blocks):
+        limit = np.maximum(bound, allowed_anywhere)
         got = out[start:stop].astype(np.float64)
         error, beyond = compare(got, expected, problem, limit)
         compared = ~nonfinite.may_reach(start, stop)
         lost = nonfinite.must_reach(start, stop) & np.isfinite(got)
         error[~compared] = 0
-        beyond = beyond & compared | lost
-        allowed = float(limit[compared & np.isfinite(limit)].max(initial=0.0))
-        part = _part(got, expected, np.where(lost, np.inf, error), beyond, largest, (start, 0))
-        yield structs.replace(
-            part,
-            tolerance=allowed / largest if largest else 0.0,
-            max_abs_error=finite(float(error.max())),
-            relative_error=relative_error(float(error.max()), largest),
-            differing_samples=int(np.count_nonzero(error if problem.output_dtype.kind == "u" else beyond)),
-            checked_samples=int(np.count_nonzero(compared)),
-            exact=exactness.is_exact(problem, arithmetic),
-            arithmetic=arithmetic.name,
-            bound_by_channel=bounds,
-        )
+        part = _part(got, expected, np.where(lost, np.inf, error), beyond & compared | lost, (start, 0))
+        part.max_abs_error = finite(float(error.max()))
+        part.checked_samples = int(np.count_nonzero(compared))
+        if problem.output_dtype.kind == "u":
+            part.differing_samples = int(np.count_nonzero(error))
+        parts.append(part)
+        largest = max(largest, magnitude(finite_range(expected)))
+        largest_limit = max(largest_limit, float(limit[compared & np.isfinite(limit)].max(initial=0.0)))
+    found = joined(parts, math.prod(problem.output_shape))
+    return structs.replace(
+        found,
+        tolerance=largest_limit / largest if largest else 0.0,
+        relative_error=relative_error(size_of(found.max_abs_error), largest),
+        exact=exactness.is_exact(problem, arithmetic),
+        arithmetic=arithmetic.name,
+        bound_by_channel=[*map(finite, exactness.bound(problem, arithmetic, magnitude(finite_range(clean))))],
+    )
 
 
 def _part(
@@ -231,7 +239,6 @@ def _part(
     expected: NDArray[Any],
     error: NDArray[np.float64],
     beyond: NDArray[np.bool_],
-    largest: float,
     at: tuple[int, int],
 ) -> Check:
     """What was found in a part of an output that begins at row and column `at`; of an exact one as it stands."""
@@ -246,7 +253,7 @@ def _part(
         passed=wrong == 0,
         tolerance=0.0,
         max_abs_error=finite(max_error),
-        relative_error=relative_error(max_error, largest),
+        relative_error=relative_error(max_error, float(np.abs(expected).max(initial=0))),
         differing_samples=wrong,
         unexplained_samples=wrong,
         checked_samples=error.size,
@@ -258,53 +265,35 @@ def _part(
     )
 
 
-class _Oracle:
-    """The oracle's values and their bounds block by block, twice: stored where they are few, else computed again."""
-
-    def __init__(
-        self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic, blocks: list[tuple[int, int]]
-    ) -> None:
-        self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
-        self._exact = exactness.is_exact(problem, arithmetic)
-        self._largest = 0.0 if self._exact else magnitude(finite_range(image))
-        may_overflow = self._largest * problem.weights[0, 0].size > float(np.finfo(problem.weights.dtype).max)
-        self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
-        rows = sum(stop - start for start, stop in blocks)
-        self._keep = rows * problem.output_width * problem.output_channels <= STORED_SAMPLES
-        self._kept: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
-
-    def __iter__(self) -> Iterator[tuple[tuple[int, int], NDArray[np.float64], NDArray[np.float64]]]:
-        for block in self._blocks:
-            found = self._kept.get(block)
-            if found is None:
-                values = reference.values(self._image, self._problem, *block)
-                found = _as_output(values, self._problem), self._bound(values, *block)
-            if self._keep:
-                self._kept[block] = found
-            yield block, *found
-
-    def _bound(self, values: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
-        """The largest error that each value may have (rows, columns, out)."""
-        problem, arithmetic = self._problem, self._arithmetic
-        if self._exact:
+def oracle(
+    image: NDArray[Any], problem: Problem, arithmetic: Arithmetic, blocks: list[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], NDArray[np.float64], NDArray[np.float64]]]:
+    """Of each block of rows the oracle's values, not yet rounded, and the largest error that each may have."""
+    exact = exactness.is_exact(problem, arithmetic)
+    largest = 0.0 if exact else magnitude(finite_range(image))
+    weights = np.abs(problem.weights.astype(np.float64))
+    may_overflow = largest * weights[0, 0].size > float(np.finfo(problem.weights.dtype).max)
+    needs_samples = arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow
+    is_float = problem.output_dtype.kind == "f"
+    for start, stop in blocks:
+        values = reference.values(image, problem, start, stop)
+        if exact:
             bound = np.zeros_like(values)
-            if problem.combine == "magnitude" and problem.output_dtype.kind == "f":
+            if problem.combine == "magnitude" and is_float:
                 bound = exactness.join_bounds(bound[np.newaxis], np.abs(values[np.newaxis]), problem, arithmetic)
         else:
-            weights = np.abs(problem.weights.astype(np.float64))
-            sums = reference.responses(self._image, weights, problem, start, stop, sizes=True)
+            sums = reference.responses(image, weights, problem, start, stop, sizes=True)
+            samples = np.zeros_like(sums)
             if arithmetic.transforms:  # an error reaches as far as a transform's tile does: as large as anywhere
-                sums[:] = (weights.sum(axis=(2, 3, 4)) * self._largest)[:, np.newaxis, np.newaxis]
-                samples = np.full_like(sums, weights[0, 0].size * self._largest)
-            elif self._needs_samples:
-                samples = reference.responses(self._image, np.ones_like(weights), problem, start, stop, sizes=True)
-            else:
-                samples = np.zeros_like(sums)
+                sums[:] = (weights.sum(axis=(2, 3, 4)) * largest)[:, np.newaxis, np.newaxis]
+                samples[:] = weights[0, 0].size * largest
+            elif needs_samples:
+                samples = reference.responses(image, np.ones_like(weights), problem, start, stop, sizes=True)
             errors = exactness.response_bound(problem, arithmetic, sums, samples)
             bound = exactness.join_bounds(errors, sums, problem, arithmetic)
-        if problem.output_dtype.kind == "f":
+        if is_float:
             bound = exactness.stored_bound(values, bound, problem.output_dtype)
-        return bound
+        yield (start, stop), np.abs(values) if problem.output_mode == "abs" else values, bound
 
 
 def _integer_errors(
@@ -380,30 +369,13 @@ class _Nonfinite:
         return touched
 
 
-def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
-    """The oracle in output units but not yet rounded."""
-    return np.abs(values) if problem.output_mode == "abs" else values
-
-
 # --- chains --------------------------------------------------------------------------------------------------------
-
-
-def _chain_parts(
-    image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, max_samples: int | None
-) -> Iterator[Check]:
-    row_samples = problem.output_width * problem.output_channels
-    if max_samples is None or problem.output_height * row_samples <= max_samples:
-        yield equality(out, chains.compute(image, problem))
-        return
-    for start, stop in rows_to_check(problem.output_height, row_samples, max_samples):
-        yield equality(out[start:stop], _expected_rows(image, out, problem, start, stop), start)
 
 
 def equality(got: NDArray[Any], expected: NDArray[Any], first_row: int = 0, first_column: int = 0) -> Check:
     """The comparison of a part of an output (HWC) that begins at a row and a column with what it must be equal to."""
     error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-    largest = float(np.abs(expected).max(initial=0))
-    return _part(got, expected, error, error > 0, largest, (first_row, first_column))
+    return _part(got, expected, error, error > 0, (first_row, first_column))
 
 
 def _expected_rows(
@@ -417,11 +389,7 @@ def _expected_rows(
     found = chains.edge_map(rows, part)[start - first : stop - first]
     above, below = max(0, start - 1), min(problem.height, stop + 1)
     white = np.pad(out[above:below, :, 0] == EDGE, ((above == start, below == stop), (1, 1)))
-    near = np.zeros(found.shape, bool)
-    for row in range(3):
-        for column in range(3):
-            if (row, column) != (1, 1):
-                near |= white[row : row + found.shape[0], column : column + found.shape[1]]
+    near = sliding_window_view(white, (3, 3)).sum(axis=(2, 3)) > white[1:-1, 1:-1]  # others than the pixel itself
     expected = np.zeros(found.shape, np.uint8)
     expected[found == STRONG] = EDGE
     expected[(found == WEAK) & near] = EDGE

@@ -55,7 +55,7 @@ class Settings:
         """Hash of everything beside method and device that decides what an output holds."""
         request = ("channels", "luma", "stride", "padding", "border", "output_mode", "threshold")
         own = ("name", "format", "quality", "png_level", "jpeg_codec")
-        deciding = [entry.name for entry in options_of(Options) if not entry.declared.keeps_output]
+        deciding = [entry.name for entry in options_of(Options) if not entry.keeps_output]
         parameters = {
             "filter": plain(describe_filter(self.request.filter)),
             "rgb": self.rules.rgb,

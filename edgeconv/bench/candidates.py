@@ -234,7 +234,7 @@ def _named(word: str, device: DeviceName) -> list[MethodCandidate]:
     """The method of a word; none where the device lacks it, or where its options concern GPUs alone."""
     name, chosen, call = read_word(word)
     check_name(name, ALL)
-    elsewhere = {entry.name for entry in options_of(Options) if entry.declared.device not in (None, device)}
+    elsewhere = {entry.name for entry in options_of(Options) if entry.device not in (None, device)}
     here = name in method_names(device) and not chosen.keys() & elsewhere
     return [MethodCandidate(word, name, device, Options(**chosen), call)] if here else []
 

@@ -119,7 +119,7 @@ def _argument(hint: Any) -> Any:
 
 def _option(row: Option) -> inspect.Parameter:
     flags = [f"{row.flag}/--no-{row.flag.removeprefix('--')}"] if row.default is True else row.flags
-    offers = row.suggestions if row.choices or row.declared.suggest is not None else None
+    offers = row.suggestions if row.choices or row.suggest is not None else None
     declared = typer.Option(*flags, help=row.help, autocompletion=offers)
     return _parameter(row.name, row.type | None if row.may_be_none else row.type, row.default, declared)
 

@@ -68,6 +68,12 @@ class Filter:
         return self.kernels.ndim == 5
 
     @property
+    def is_of_the_table(self) -> bool:
+        """Whether it is what its name stands for: a copy of a line of `FILTERS` too, as another process has one."""
+        same = next((entry for entry in FILTERS if entry.name == self.name), None)
+        return same is not None and self.combine == same.combine and np.array_equal(self.kernels, same.kernels)
+
+    @property
     def is_full_set(self) -> bool:
         """True where every pair of output and input channel of an RGB picture has its own kernel."""
         return self.is_bank and self.kernels.shape[2] == RGB_CHANNELS

@@ -11,7 +11,7 @@ command line, the window, `bench`, docs) asks `options_of` for them, and writes 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -23,22 +23,6 @@ from edgeconv.errors import UsageError
 KEY = "option"
 AUTO = "auto"
 """The word for "choose for me" wherever a choice may be left open."""
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What `option` was given, as a field keeps it."""
-
-    help: str
-    flags: tuple[str, ...]
-    text: Any
-    methods: tuple[str, ...]
-    device: str | None
-    spelling: str | None
-    keeps_output: bool
-    suggest: Callable[[], Iterable[str]] | None
-    least: float | None
-    above: float | None
 
 
 @dataclass(frozen=True)
@@ -66,24 +50,41 @@ class Given(frozenset[str]):
 class Option:
     """An option as its users see it."""
 
-    name: str
-    """Of the field, and of the command's parameter."""
-    type: Any
+    help_text: str
+    """The sentence of `--help`, in which `{choices}` stands for their list."""
+    named: tuple[str, ...]
+    """Flags that the declaration names."""
+    text: Any
+    """The default as a person writes it, where the value is a number of bytes: `512M`."""
+    methods: tuple[str, ...]
+    """Those that it concerns; none: it is not an option of single methods."""
+    device: str | None
+    """The device on which it concerns them; None: all."""
+    spelled: str | None
+    """Its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's."""
+    keeps_output: bool
+    """Whether an output stays the same to the last bit, so that an earlier result still counts."""
+    suggest: Callable[[], Iterable[str]] | None
+    """Values that a shell offers, where they are no choices of the type; called when a shell asks."""
+    least: float | None
+    above: float | None
+    """Numbers are from the one, or above the other."""
+    name: str = ""
+    """Of the field, and of the command's parameter; this and what follows is what the field says by itself."""
+    type: Any = None
     """str, int, float, bool, Path or list[str], without None."""
-    hint: Any
+    hint: Any = None
     """The same as the field is annotated."""
-    may_be_none: bool
-    default: Any
-    choices: tuple[Any, ...]
+    may_be_none: bool = False
+    default: Any = None
+    choices: tuple[Any, ...] = ()
     """Empty where it takes any value of its type."""
-    declared: Declaration
 
     @property
     def flags(self) -> tuple[str, ...]:
         """As the command line takes it, the long form first: `--stride`, `-s`."""
         long = "--" + self.name.replace("_", "-")
-        named = self.declared.flags
-        return named if any(flag.startswith("--") for flag in named) else (long, *named)
+        return self.named if any(flag.startswith("--") for flag in self.named) else (long, *self.named)
 
     @property
     def flag(self) -> str:
@@ -98,18 +99,18 @@ class Option:
     @property
     def spelling(self) -> str:
         """In a method of `edgeconv bench`, behind a colon."""
-        return self.declared.spelling or self.flag.removeprefix("--")
+        return self.spelled or self.flag.removeprefix("--")
 
     @property
     def help(self) -> str:
         """The sentence of `--help`, with the choices and the methods that it concerns filled in."""
-        text = self.declared.help.format(choices=listed(self.choices))
-        methods, device = ", ".join(self.declared.methods), (self.declared.device or "").upper()
-        return f"{device} {methods}: {text}".lstrip() if methods else text
+        text = self.help_text.format(choices=listed(self.choices))
+        methods = ", ".join(self.methods)
+        return f"{(self.device or '').upper()} {methods}: {text}".lstrip() if methods else text
 
     def concerns(self, method: str, device: str) -> bool:
         """Whether a method takes it on a device."""
-        return method in self.declared.methods and self.declared.device in (None, device)
+        return method in self.methods and self.device in (None, device)
 
     def read(self, text: str) -> Any:
         """The value that a word stands for; raises UsageError naming the option."""
@@ -118,7 +119,7 @@ class Option:
                 if str(choice) == text:
                     return choice
             raise refuse_choice(self.flag, text, tuple(map(str, self.choices)))
-        if self.declared.text is not None:
+        if self.text is not None:
             return parse_bytes(text, self.flag)
         if self.type is int:
             if not text.removeprefix("-").isdecimal():
@@ -128,12 +129,12 @@ class Option:
 
     def suggestions(self, begun: str) -> list[str]:
         """The values that begin like this, for completion in a shell."""
-        known = self.choices or (self.declared.suggest() if self.declared.suggest is not None else ())
+        known = self.choices or (self.suggest() if self.suggest is not None else ())
         return [str(value) for value in known if str(value).startswith(begun)]
 
     def check(self, value: Any, called: str = "") -> None:
         """Raise UsageError, which begins with `called` or the flag, for what is out of bounds or no choice."""
-        least, above = self.declared.least, self.declared.above
+        least, above = self.least, self.above
         kind = "whole number" if self.type is int else "number"
         if value is not None and least is not None and not value >= least:
             raise UsageError(f"{called or self.flag} {value:g} is not a {kind} from {least:g}.")
@@ -156,19 +157,11 @@ def option(
     least: float | None = None,
     above: float | None = None,
 ) -> Any:
-    """A field that is an option.
+    """A field that is an option, as `Option` describes it.
 
-    help      a sentence; `{choices}` stands for the list of them
-    flags     where they are not the field's name with hyphens; a short one (`-s`) goes beside that
-    text      the default as a person writes it, where the value is a number of bytes: `512M`
-    methods   those that it concerns; none: it is not an option of single methods
-    device    the device on which it concerns them; None: all
-    spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
-    keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts
-    suggest  values that a shell offers, where they are no choices of the type; called when a shell asks
-    least, above  numbers are from the one, or above the other
+    `flags` are named where they are not the field's name with hyphens; a short one (`-s`) goes beside that.
     """
-    declared = Declaration(help, flags, text, methods, device, spelling, keeps_output, suggest, least, above)
+    declared = Option(help, flags, text, methods, device, spelling, keeps_output, suggest, least, above)
     return field(default=default, metadata={KEY: declared})
 
 
@@ -183,12 +176,14 @@ def options_of(group: type) -> tuple[Option, ...]:
     )
 
 
-def _option(name: str, hint: Any, default: Any, declared: Declaration) -> Option:
+def _option(name: str, hint: Any, default: Any, declared: Option) -> Option:
     alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     (kind,) = (each for each in alternatives if each is not NoneType)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
-    plain = type(choices[0]) if choices else kind
-    return Option(name, plain, hint, NoneType in alternatives, default, choices, declared)
+    plain, may_be_none = type(choices[0]) if choices else kind, NoneType in alternatives
+    return replace(
+        declared, name=name, type=plain, hint=hint, may_be_none=may_be_none, default=default, choices=choices
+    )
 
 
 def listed(choices: tuple[Any, ...], joined: str = "or") -> str:

@@ -74,4 +74,4 @@ class Options:
 
 def special_options() -> tuple[Option, ...]:
     """The options that concern some methods only."""
-    return tuple(entry for entry in options_of(Options) if entry.declared.methods)
+    return tuple(entry for entry in options_of(Options) if entry.methods)

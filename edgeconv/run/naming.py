@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from edgeconv.core.chains import Chain
-from edgeconv.core.filters import FILTERS, Filter
+from edgeconv.core.filters import Filter
 from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
@@ -32,7 +32,7 @@ KERNEL_DIGITS = 6
 
 def filter_word(chosen: Filter | Chain) -> str:
     """The filter in a name: `sobel`; with a hash of its values a kernel that is not of the table: `custom-1f0c9a`."""
-    if isinstance(chosen, Chain) or chosen.members or any(chosen is entry for entry in FILTERS):
+    if isinstance(chosen, Chain) or chosen.members or chosen.is_of_the_table:
         return chosen.name
     values = np.ascontiguousarray(chosen.kernels, "<f8")
     return f"{chosen.name}-{hashlib.sha256(values.tobytes()).hexdigest()[:KERNEL_DIGITS]}"
