@@ -13,6 +13,7 @@ who take one picture after the other get a few.
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import os
@@ -26,8 +27,6 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-from script_options import PROJECT, Arguments, stopped
 
 from docs import read
 from edgeconv.api.auto import choose
@@ -47,6 +46,7 @@ from edgeconv.io.gpu_jpeg import gpu_jpeg_unavailable_reason
 from edgeconv.io.reading import decode_image, read_picture_bytes
 from edgeconv.options import JpegCodec
 
+PROJECT = Path(__file__).resolve().parent.parent
 GOAL = 0.9
 
 FILTER = "laplacian8"
@@ -87,7 +87,7 @@ def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCode
     with open_batch(settings, Inputs([source])) as batch:
         summary = batch.run()
     if summary.failed:
-        raise stopped(f"{summary.failed} pictures failed: {summary.failures[0]}")
+        raise SystemExit(f"benchmark_batch: error: {summary.failed} pictures failed: {summary.failures[0]}")
     described: dict[str, Any] = plain(summary)
     return described
 
@@ -174,7 +174,7 @@ def write_together(path: Path, reports: dict[str, Any]) -> None:
 
 def main() -> int:
     """Measure, print, and write the record; 1 where the goal is missed."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--format", choices=("png", "jpg"), default="png", help="Of inputs and outputs.")
     count = PICTURES_A_WORKER * usable_threads()
     parser.add_argument("--pictures", type=int, default=count, help="Pictures of the batch.")

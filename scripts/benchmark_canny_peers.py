@@ -10,6 +10,7 @@ last pixel, is `elsewhere`: edge pixels with none of the other within a pixel. C
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import time
@@ -21,7 +22,6 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from script_options import PROJECT, Arguments, stopped
 
 import edgeconv
 from edgeconv.api.convolve import chain, plan
@@ -39,6 +39,7 @@ from edgeconv.io.files import write_bytes_atomically
 Picture = NDArray[np.uint8]
 Clock = Callable[[Callable[[], Any]], float]
 
+PROJECT = Path(__file__).resolve().parent.parent
 COAST = PROJECT / "docs" / "pictures" / "coast.jpg"
 SAMPLES = 30
 LOW, HIGH = 60.0, 150.0
@@ -85,7 +86,9 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
     run_opencv, opencv_edges = OpenCVCanny("cpu").prepare(picture, settings)
     run_opencv()
     if not np.array_equal(expected, opencv_edges()):
-        raise stopped(f"{name} at {picture.shape[0]}: edgeconv's edges are not OpenCV's.")
+        raise SystemExit(
+            f"benchmark_canny_peers: error: {name} at {picture.shape[0]}: edgeconv's edges are not OpenCV's."
+        )
     with edgeconv.workspace() as work:  # nobody else works with it
         image, out = edgeconv.take_arrays(work)
     image = hwc if image is None else image
@@ -136,7 +139,7 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
 
 def main() -> None:
     """Measure, print and write the record."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="Where edgeconv and the peers compute.")
     parser.add_argument("--sizes", default="1024,4096", help="Sides of the pictures, with commas.")
     parser.add_argument("--seconds", type=float, default=2.0, help="Longest time for each case.")

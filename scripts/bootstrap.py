@@ -11,6 +11,7 @@ that fits it is installed too. Only the standard library is used here.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -18,8 +19,7 @@ import sys
 import venv
 from pathlib import Path
 
-from script_options import PROJECT, Arguments
-
+PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 
@@ -76,7 +76,9 @@ def main() -> int:
         least = ".".join(map(str, MINIMUM_PYTHON))
         print(f"bootstrap: error: edgeconv needs Python {least} or newer.", file=sys.stderr)
         return 2
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("what", choices=("run", "test"), help="Run a picture, or the tests.")
     parser.add_argument("--extras", default="", help="More extras to install, with commas.")
     arguments, rest = parser.parse_known_args()

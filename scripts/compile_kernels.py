@@ -12,6 +12,7 @@ NVRTC is not there.
 
 from __future__ import annotations
 
+import argparse
 import pickle
 import re
 import subprocess
@@ -24,8 +25,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 from zlib import crc32
-
-from script_options import Arguments
 
 from edgeconv.core.optional import install
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError, one_line
@@ -157,7 +156,7 @@ def _check(result: Any) -> None:
 
 def main() -> int:
     """Compile, print a line for each, and say what is wrong."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="Only this one; may be repeated.")
     parser.add_argument("--turns", action="store_true", help="Each kernel for one of these only, by turns.")
     parser.add_argument("--only", default="", help="Only kernels whose source file's name has this in it.")

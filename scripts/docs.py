@@ -9,6 +9,7 @@ says in which document and what makes it. One record gives the same plot everywh
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import math
@@ -19,8 +20,6 @@ from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
-
-from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.api.figures import share_of_limit
 from edgeconv.bench.grid import GRIDS
@@ -45,6 +44,7 @@ from edgeconv.page import Table
 from edgeconv.run.report import as_report
 from edgeconv.view.qt.actions import listed_keys
 
+PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
 SMALL = "small.json.xz"
 """Records that are too small for a file of their own each."""
@@ -434,7 +434,7 @@ def renewed(text: str, marker: str, lines: str) -> str:
     """`text` with the lines of one table made anew."""
     marked = re.search(rf"((// |)<!-- table {marker} -->\n).*?(\2<!-- end {marker} -->)", text, re.DOTALL)
     if marked is None:
-        raise stopped(f"the document of the table '{marker}' has no place for it.")
+        raise SystemExit(f"docs: error: the document of the table '{marker}' has no place for it.")
     made = "".join(marked[2] + line for line in lines.splitlines(keepends=True))
     return text[: marked.end(1)] + made + text[marked.start(3) :]
 
@@ -456,7 +456,7 @@ def stale() -> dict[Path, str]:
 
 def main() -> int:
     """Write, or with --check name what is out of date and exit 1."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="Write nothing; 1 where something is out of date.")
     asked = parser.parse_args()
     late = stale()

@@ -13,6 +13,7 @@ tests/fuzz/oracle.py; both for the reader: tests/reader_fuzz.py.
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -28,8 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from script_options import PROJECT, Arguments
-
+PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT / "tests" / "fuzz"), str(PROJECT / "tests"), str(PROJECT)]
 
 READER = "reader"
@@ -197,7 +197,7 @@ def record_of(found: Any, subject: str, seed: int, seconds: float, jobs: int) ->
 
 def main() -> int:
     """Parse, run, print; 1 where a case failed."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("numbers", READER), nargs="?", default="numbers", help="What is fuzzed.")
     parser.add_argument("--seconds", type=float, default=60.0, help="How long new cases are drawn.")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="What computes numbers.")

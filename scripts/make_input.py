@@ -14,6 +14,7 @@ only the letters come from Pillow's own font and may differ by some levels with 
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from pathlib import Path
@@ -22,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
-from script_options import PROJECT, Arguments, stopped
 
 from edgeconv.io.encoding import write_image
 from edgeconv.io.resize import parse_sizes, resize
 
+PROJECT = Path(__file__).resolve().parent.parent
 SIDE = 4096
 PANEL = SIDE // 4
 """The chart is four by four panels; the zone plate takes two by two."""
@@ -209,7 +210,7 @@ def _bundled_font() -> Any:
     """Pillow's own font file, as a stream."""
     font = ImageFont.load_default(16)
     if not isinstance(font, ImageFont.FreeTypeFont):
-        raise stopped("this Pillow was built without FreeType: install the wheel from PyPI.")
+        raise SystemExit("make_input: error: this Pillow was built without FreeType: install the wheel from PyPI.")
     stream = font.path
     if not isinstance(stream, str | bytes):
         stream.seek(0)  # type: ignore[union-attr]
@@ -218,7 +219,7 @@ def _bundled_font() -> Any:
 
 def main() -> int:
     """Draw, and write every size that is asked for."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=PROJECT / "images", help="Where the pictures go.")
     words = "Sides in pixels: '128,256', or '128:4096' for every doubling."
     parser.add_argument("--sizes", type=parse_sizes, default="128:4096", help=words)

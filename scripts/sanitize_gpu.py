@@ -16,6 +16,7 @@ cuDNN's and cuBLAS's own kernels are not ours to check: the two kernels around c
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -29,8 +30,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from script_options import PROJECT, Arguments
-
+PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
 from edgeconv.api import check  # noqa: E402
@@ -165,7 +165,7 @@ def run_tool(sanitizer: str, tool: str) -> dict[str, Any]:
 
 def main() -> int:
     """Parse, run the tools one after the other, print and write."""
-    parser = Arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--one-pass", action="store_true", help="Run the cases in this process, without a tool.")
     parser.add_argument("--tool", choices=tuple(TOOLS), action="append", help="Only this tool; may be repeated.")
     parser.add_argument("--sanitizer", default="compute-sanitizer", help="The program.")

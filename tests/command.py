@@ -159,7 +159,7 @@ def shell(line: str, cwd: Path) -> Finished:
 def script(name: str) -> ModuleType:
     """A script of scripts/ as a module; registered, because dataclasses look their module up."""
     if SCRIPTS not in sys.path:
-        sys.path.append(SCRIPTS)  # they import each other
+        sys.path.append(SCRIPTS)  # one imports another
     spec = importlib.util.spec_from_file_location(name, PROJECT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
