@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.api.auto import Choice
 from edgeconv.api.check import Check as Check
 from edgeconv.core.chains import CHAIN_BORDER, Chain, ChainProblem
 from edgeconv.core.choices import Border, Channels, DeviceName, Gradient, Luma, OutputMode, ThresholdRule
@@ -23,8 +22,6 @@ from edgeconv.core.records import Amount, Meta, Natural, Part, Positive
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2State, Roof
-from edgeconv.methods import find
-from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 
 Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode"]
@@ -227,21 +224,6 @@ def describe_problem(request: Request, problem: Problem | ChainProblem) -> Probl
     )
 
 
-def describe_method(choice: Choice, asked_for: str, options: Options, plan: Plan) -> MethodPart:
-    """The method, why it was taken, and what its plan says about itself."""
-    return MethodPart(
-        name=choice.method,
-        asked_for=asked_for,
-        why=choice.why,
-        options=options,
-        workspace_bytes=plan.workspace_bytes,
-        moved_bytes=plan.moved_bytes,
-        launches=plan.launches,
-        choice=plan.choice,
-        package=find(choice.method, choice.device).package,
-    )
-
-
 def left_out(request: Request, dtype: np.dtype[Any]) -> LeftOut | None:
     """The passes behind the method for a picture of `dtype`."""
     masks = request.threshold is not None
@@ -253,16 +235,6 @@ def left_out(request: Request, dtype: np.dtype[Any]) -> LeftOut | None:
 def share_of_limit(share: float | None) -> float | None:
     """The share of a limit that a run reached; None above 1, where it was no limit of this run."""
     return None if share is None or share > 1 else share
-
-
-def rates(
-    problem: Problem | ChainProblem, counts: Counts, kernel: Series, end_to_end: Series, roof: Roof | None
-) -> tuple[Speed | None, Throughput | None]:
-    """Speed of a convolution, or throughput of a chain."""
-    times = kernel.median_seconds, end_to_end.median_seconds
-    if isinstance(problem, ChainProblem):
-        return None, throughput(problem, counts, *times, roof)
-    return speed(counts, *times, roof), None
 
 
 def throughput(

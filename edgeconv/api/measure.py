@@ -16,41 +16,52 @@ from numpy.typing import NDArray
 from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice
+from edgeconv.api.check import Check
+from edgeconv.api.figures import RunFigures
 from edgeconv.api.workspaces import PreparedFilter, plain
 from edgeconv.core import cost
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import CHECKS
 from edgeconv.core.noise import noise_pixels
+from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.errors import UsageError
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.reading import Picture
+from edgeconv.methods import find
 from edgeconv.methods.options import Options
 
 Roofs = dict[str, Roof]
 """Measured limits by device: they cost as much as a small picture, so that one command measures them once."""
 
 
-@dataclass(frozen=True, eq=False)
-class Filtered:
-    """A picture that was filtered once, and the plan that did it, which may be measured."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measured:
+    """A plan that has run, and what was found of it; by tiles it is the plan of one tile."""
 
-    picture: Picture
     request: Request
     plan: PreparedFilter
     """Without the threshold."""
+    cold_seconds: float
+    watch: Stopwatch
+    kernel: Series | None = None
+    """This and the next three are None where they were not asked for."""
+    end_to_end: Series | None = None
+    roof: Roof | None = None
+    check: Check | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Filtered(Measured):
+    """A picture that was filtered once, as a whole, and the plan that did it, which may be measured."""
+
+    picture: Picture
     raw: NDArray[Any]
     """What the method gave, HWC."""
     finished: NDArray[Any]
     """The output: `raw` after the second pass of `normalize`, or a mask of it by a threshold."""
-    cold_seconds: float
-    watch: Stopwatch
-    kernel: Series | None = None
-    """This and the next three are what `measure` found, None where it was not asked for."""
-    end_to_end: Series | None = None
-    roof: Roof | None = None
-    check: verify.Check | None = None
 
 
 def filter_picture(
@@ -63,9 +74,15 @@ def filter_picture(
         with plan.workspace() as work:
             plan.take_arrays(work)
     finished = plan.run(pixels, watch=watch)
-    cold_seconds = watch.phases_seconds["convolve"]
-    raw = finished if plan.second_pass is None else plan.raw()
-    filtered = Filtered(picture, unmasked, plan, raw, finished, cold_seconds, watch)
+    filtered = Filtered(
+        request=unmasked,
+        plan=plan,
+        cold_seconds=watch.phases_seconds["convolve"],
+        watch=watch,
+        picture=picture,
+        raw=finished if plan.second_pass is None else plan.raw(),
+        finished=finished,
+    )
     return filtered if request.threshold is None else masked(filtered, request, watch)
 
 
@@ -135,7 +152,7 @@ def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None 
 
 def measure_plan(
     plan: PreparedFilter, pixels: NDArray[Any] | None, samples: int, time_limit_seconds: float, check: str
-) -> figures.RunFigures:
+) -> RunFigures:
     """See `ConvolutionPlan.measure`."""
     if len(plan.shape) == 4:
         raise UsageError("A batch is not measured: measure a plan for one of its pictures, (height, width, channels).")
@@ -152,33 +169,56 @@ def measure_plan(
     return describe(measure(filtered, budget, check), peak_bytes)
 
 
-def describe(filtered: Filtered, peak_bytes: int | None) -> figures.RunFigures:
-    """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
-    plan, phases = filtered.plan, filtered.watch.phases_seconds
-    kernel, end_to_end = filtered.kernel, filtered.end_to_end
-    problem, device = plan.problem, plan.processor
-    counts = cost.count(problem, stored=filtered.finished.dtype)
+def describe(
+    measured: Measured,
+    peak_bytes: int | None,
+    whole: Problem | ChainProblem | None = None,
+    whole_run_seconds: float | None = None,
+) -> RunFigures:
+    """The part of the report that holds with or without files: problem, method, device, times, speed and check.
+
+    `whole` is the problem of a picture that was filtered by tiles, whose phases overlap in `whole_run_seconds`.
+    """
+    plan, request, phases, kernel = measured.plan, measured.request, measured.watch.phases_seconds, measured.kernel
+    device, prepared, end_to_end = plan.processor, plan.method_plan, measured.end_to_end
+    problem = whole or plan.problem
+    stored = request.output_dtype(problem.dtype)
     speed = throughput = None
     if kernel is not None and end_to_end is not None:
-        speed, throughput = figures.rates(problem, counts, kernel, end_to_end, filtered.roof)
-    return figures.RunFigures(
-        problem=figures.describe_problem(filtered.request, problem),
-        method=figures.describe_method(plan.choice, plan.asked_for, plan.options, plan.method_plan),
+        seconds = kernel.median_seconds, end_to_end.median_seconds
+        counts = cost.count(plan.problem, stored)
+        if isinstance(plan.problem, ChainProblem):
+            throughput = figures.throughput(plan.problem, counts, *seconds, measured.roof)
+        elif whole is None or request.mode_for(problem.dtype) != "normalize":  # no tile's time covers a second pass
+            speed = figures.speed(counts, *seconds, measured.roof)
+    return RunFigures(
+        problem=figures.describe_problem(request, problem),
+        method=figures.MethodPart(
+            name=plan.method,
+            asked_for=plan.asked_for,
+            why=plan.why,
+            options=plan.options,
+            workspace_bytes=prepared.workspace_bytes,
+            moved_bytes=prepared.moved_bytes,
+            launches=prepared.launches,
+            choice=prepared.choice,
+            package=find(plan.method, plan.device).package,
+        ),
         device=figures.RunDevice(**device.describe(), kind=plan.device),
         versions=installed_versions(),
         phases_seconds={name: phases[name] for name in figures.PHASES if name in phases},
-        whole_run_seconds=sum(phases.values()),
+        whole_run_seconds=sum(phases.values()) if whole_run_seconds is None else whole_run_seconds,
         timing=figures.TimingPart(
-            kernel_clock="CUDA events" if device.moves_data else "host",
-            leaves_out=figures.left_out(filtered.request, problem.dtype),
-            l2_state=device.l2_state,
-            cold_seconds=filtered.cold_seconds,
+            kernel_clock="CUDA events" if device.moves_data and whole is None else "host",
+            leaves_out=figures.left_out(request, problem.dtype),
+            l2_state=device.l2_state if whole is None else "warm",
+            cold_seconds=measured.cold_seconds,
             kernel=kernel,
             end_to_end=end_to_end if device.moves_data else None,
         ),
-        counts=counts,
+        counts=cost.count(problem, stored),
         speed=speed,
         peak_bytes=peak_bytes,
-        check=filtered.check,
+        check=measured.check,
         throughput=throughput,
     )

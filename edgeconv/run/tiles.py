@@ -27,14 +27,15 @@ from numpy.typing import NDArray
 from edgeconv.api import check, figures
 from edgeconv.api.auto import Choice, choose
 from edgeconv.api.check import Check
+from edgeconv.api.measure import Measured, describe
 from edgeconv.api.workspaces import PreparedFilter
-from edgeconv.core import chains, cost, exactness
+from edgeconv.core import chains, exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.core.option import AUTO
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.core.problem import INPUT_DTYPES, Problem
-from edgeconv.core.records import header, to_json
+from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import StopReason, Stopwatch, series_of
 from edgeconv.errors import ImageReadError, UsageError
@@ -42,7 +43,6 @@ from edgeconv.hardware.cpu.device import COPY_BYTES
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
-from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.file_identity import file_identity, file_state
 from edgeconv.io.files import is_device, is_standard_stream, pass_permissions_on, reporting_errors
 from edgeconv.methods.options import Options
@@ -90,10 +90,16 @@ class WindowFilter:
     """Filters windows: one plan for each shape of window, so that a shape is set up once."""
 
     def __init__(
-        self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], watch: Stopwatch | None = None
+        self,
+        request: Request,
+        choice: Choice,
+        options: Options,
+        dtype: np.dtype[Any],
+        watch: Stopwatch | None = None,
+        asked_for: str = AUTO,
     ) -> None:
         self._request, self._choice, self._options, self._dtype = request.unfinished, choice, options, dtype
-        self._watch = watch or Stopwatch()
+        self._watch, self._asked_for = watch or Stopwatch(), asked_for
         self._plans: dict[tuple[int, ...], PreparedFilter] = {}
         self.samples: dict[tuple[int, ...], list[tuple[float, float]]] = {}
         """By the shape of the window, in the order of the tiles: seconds of the method alone, and from host array to
@@ -103,7 +109,7 @@ class WindowFilter:
         """The plan of windows of `shape` (HWC)."""
         if shape not in self._plans:
             with self._watch.phase("set_up"):
-                plan = PreparedFilter(self._request, shape, self._dtype, self._choice, self._options)
+                plan = PreparedFilter(self._request, shape, self._dtype, self._choice, self._options, self._asked_for)
             self._plans[shape] = plan
         return self._plans[shape]
 
@@ -149,7 +155,7 @@ def run_by_tiles(
         outputs = resources.enter_context(reserve(job, made, (target,), beside, is_zarr))
 
         normalizes = request.mode_for(source.dtype) == "normalize"
-        filter = WindowFilter(request, choice, job.options, source.dtype, watch)
+        filter = WindowFilter(request, choice, job.options, source.dtype, watch, job.method)
         _load_everything(source, WindowFilter(request, choice, job.options, source.dtype), problem, choice)
         demand = Demand(
             source=source,
@@ -205,9 +211,19 @@ def run_by_tiles(
         whole_seconds = time.perf_counter() - began
         samples = zip(*(filter.samples[full][1:] or filter.samples[full]), strict=True)
         kernel, end_to_end = (series_of(seconds, EVERY_TILE) for seconds in samples)
-        speed, throughput = figures.rates(plan.problem, cost.count(plan.problem), kernel, end_to_end, roof)
-        is_chain = isinstance(problem, ChainProblem)
-        counts = cost.count(problem)
+        watch.phases_seconds = _phases(watch, process_seconds, set_up_seconds)
+        measured = Measured(
+            request=request,
+            plan=plan,
+            cold_seconds=next(iter(filter.samples.values()))[0][0],
+            watch=watch,
+            kernel=kernel,
+            end_to_end=end_to_end,
+            roof=roof,
+            check=found,
+        )
+        told = describe(measured, plan.processor.peak_bytes(), problem, whole_seconds)
+        nominal_flops = None if isinstance(problem, ChainProblem) else told.counts.nominal_flops
         record = report.RunReport(
             **header(),
             kind=report.KIND,
@@ -221,24 +237,6 @@ def run_by_tiles(
             output=report.OutputPart(
                 file=str(target), **report.describe_layout(problem.output_shape, finished_dtype), **output_identity
             ),
-            problem=described,
-            method=figures.describe_method(choice, job.method, job.options, plan.method_plan),
-            device=figures.RunDevice(**plan.processor.describe(), kind=choice.device),
-            versions=installed_versions(),
-            phases_seconds=_phases(watch, process_seconds, set_up_seconds),
-            whole_run_seconds=whole_seconds,
-            timing=figures.TimingPart(
-                kernel_clock="host",
-                leaves_out=figures.left_out(request, source.dtype),
-                l2_state="warm",
-                cold_seconds=next(iter(filter.samples.values()))[0][0],
-                kernel=kernel,
-                end_to_end=end_to_end if plan.processor.moves_data else None,
-            ),
-            counts=counts,
-            speed=None if normalizes else speed,  # no tile's time covers the second pass
-            peak_bytes=plan.processor.peak_bytes(),
-            check=found,
             tiles=report.TilesPart(
                 rows=min(cut.rows, shape.height),
                 columns=min(cut.columns, shape.width),
@@ -250,9 +248,9 @@ def run_by_tiles(
                 limit_bytes=limit,
                 planned_bytes=cut.planned_bytes,
                 peak_bytes=peak_bytes,
-                whole_run_gflops=None if is_chain else counts.nominal_flops / whole_seconds / 1e9,
+                whole_run_gflops=None if nominal_flops is None else nominal_flops / whole_seconds / 1e9,
             ),
-            throughput=throughput,
+            **fields_of(told),
         )
         assert beside is not None
         outputs.add(beside, to_json(record))
@@ -464,10 +462,10 @@ def _measure_roof(job: Job, plan: PreparedFilter, limit_bytes: int | None) -> Ro
         return plan.processor.roof()
 
 
-def _phases(watch: Stopwatch, process_seconds: float | None, set_up_seconds: float) -> dict[figures.Phase, float]:
+def _phases(watch: Stopwatch, process_seconds: float | None, set_up_seconds: float) -> dict[str, float]:
     """Time by stage. Stages overlap, so they add up to more than the time that passed."""
     found = {"decode": 0.0, "encode": 0.0, **watch.phases_seconds}
     if process_seconds is not None:
         found["start"] = process_seconds
     found["set_up"] = found.get("set_up", 0.0) + set_up_seconds
-    return {name: found[name] for name in figures.PHASES if name in found}
+    return found
