@@ -40,8 +40,8 @@ from edgeconv.core.request import make_request
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
+from edgeconv.io.atomic import write_bytes_atomically
 from edgeconv.io.encoding import encode_image, write_image
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.gpu_jpeg import gpu_jpeg_unavailable_reason
 from edgeconv.io.reading import decode_image, read_picture_bytes
 from edgeconv.options import JpegCodec

@@ -34,7 +34,7 @@ from edgeconv.errors import UnavailableError
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.atomic import write_bytes_atomically
 
 Picture = NDArray[np.uint8]
 Clock = Callable[[Callable[[], Any]], float]

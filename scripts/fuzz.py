@@ -223,7 +223,7 @@ def main() -> int:
         found = run_all(subject, asked.seed, asked.jobs, asked.seconds)
         show(found, time.monotonic() - started)
     if asked.record is not None:
-        from edgeconv.io.files import write_bytes_atomically
+        from edgeconv.io.atomic import write_bytes_atomically
 
         text = json.dumps(record_of(found, subject, asked.seed, time.monotonic() - started, asked.jobs), indent=1)
         write_bytes_atomically(asked.record, (text + "\n").encode())

@@ -38,7 +38,7 @@ from edgeconv.errors import UnavailableError  # noqa: E402
 from edgeconv.hardware.cuda.kernels import loaded_kernels  # noqa: E402
 from edgeconv.hardware.devices import get_device  # noqa: E402
 from edgeconv.hardware.versions import installed_versions  # noqa: E402
-from edgeconv.io.files import write_bytes_atomically  # noqa: E402
+from edgeconv.io.atomic import write_bytes_atomically  # noqa: E402
 
 kernel_table: Any = import_module("kernel_table")
 kernel_work: Any = import_module("kernel_work")

@@ -35,7 +35,7 @@ from edgeconv.difference import folders
 from edgeconv.difference import results as diff_job
 from edgeconv.difference.inputs import FileInput
 from edgeconv.errors import EdgeconvError
-from edgeconv.io import temporary_files
+from edgeconv.io.atomic import TEMPORARY_NAME
 from edgeconv.io.encoding import write_image
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture
@@ -216,7 +216,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def temporary_in(name: str) -> str | None:
     """The part of a relative name that is a temporary's."""
-    return next((part for part in name.split("/") if temporary_files.NAME.fullmatch(part)), None)
+    return next((part for part in name.split("/") if TEMPORARY_NAME.fullmatch(part)), None)
 
 
 def expected_of(each: FaultJob, folder: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:

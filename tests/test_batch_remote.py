@@ -20,7 +20,7 @@ from edgeconv.batch.engines.cluster import Seat, local_cluster
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.verify import verify
 from edgeconv.errors import UnavailableError
-from edgeconv.io.files import NameTakenError
+from edgeconv.io.atomic import NameTakenError
 
 IN, OUT = "s3://bucket/photos", "s3://bucket/edges"
 

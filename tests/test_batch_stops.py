@@ -16,7 +16,7 @@ from selection import few_then_slow
 
 from edgeconv.batch import ledger
 from edgeconv.hardware.devices import get_device
-from edgeconv.io import temporary_files
+from edgeconv.io.atomic import STALE_SECONDS
 from edgeconv.io.encoding import write_image
 
 PICTURES = 9
@@ -78,7 +78,7 @@ def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path, 
     for path in (*stale, fresh):
         path.write_bytes(b"half")
     for path in stale:
-        os.utime(path, (time.time() - 2 * temporary_files.STALE_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * STALE_SECONDS,) * 2)
     done = edgeconv("batch", photos, "-r", "-o", out, *RULES)
     assert done.code == 0
     assert [line.split()[1].rstrip(",") for line in done.text.splitlines() if "half-written" in line] == list(

@@ -24,11 +24,11 @@ from edgeconv.core.filters import (
 )
 from edgeconv.core.problem import make_problem
 from edgeconv.difference.inputs import CONVERSIONS
-from edgeconv.errors import UsageError
-from edgeconv.run.naming import filter_word
+from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
+from edgeconv.run.naming import filter_word
 
 STEP = 100
 """Brightness right of a vertical edge (and below a horizontal one); it is 0 on the other side."""
@@ -203,7 +203,7 @@ def test_a_kernel_file_is_remembered_and_one_that_is_not_there_is_named(tmp_path
         1,
         False,
     )
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(ImageReadError, match="there is no such file"):
         read_kernel(tmp_path / "none.json")
 
 

@@ -16,8 +16,8 @@ from PIL import Image, ImageCms
 from problems import random_image
 
 from edgeconv.errors import ImageWriteError, MemoryLimitError
+from edgeconv.io.atomic import write_bytes_atomically
 from edgeconv.io.encoding import encode_image, write_image
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.formats import FORMATS
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import DEPTH_NOTE, GREY_NOTE, Picture, decode_image, read_image
@@ -398,7 +398,7 @@ def test_a_place_where_no_file_can_be(tmp_path: Path) -> None:
     (tmp_path / "a.png").mkdir()
     for place, says in (
         ("nowhere/a.png", "does not exist: create it first"),
-        ("file/a.png", "is not a folder: choose another place"),
+        ("file/a.png", r"cannot be written \(Not a directory\): choose another place"),
         ("a.png", "is a folder: name a file in it"),
         ("x" * 300 + ".png", r"cannot be written \(.*\): choose another place"),
         ("a\0b.png", r"cannot be written \(.*\): choose another place"),

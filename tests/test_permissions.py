@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from fault_jobs import JOBS, FaultJob, draw
 
 from edgeconv.batch.ledger import LEDGER_NAME
-from edgeconv.io import files
+from edgeconv.io.atomic import write_bytes_atomically
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -44,13 +45,13 @@ def test_what_is_replaced_keeps_its_permissions(each: FaultJob, tmp_path: Path) 
 
 def test_any_permissions_are_kept_and_new_files_have_the_usual_ones(tmp_path: Path) -> None:
     place = tmp_path / "a"
-    files.write_bytes_atomically(place, b"1")
+    write_bytes_atomically(place, b"1")
     usual = stat.S_IMODE(place.stat().st_mode)
     for mode in (0o600, 0o640, 0o666, 0o444):
         place.chmod(mode)
-        files.write_bytes_atomically(place, b"2")
+        write_bytes_atomically(place, b"2")
         assert modes(tmp_path) == {"a": mode}
-    files.write_bytes_atomically(tmp_path / "b", b"1")
+    write_bytes_atomically(tmp_path / "b", b"1")
     assert modes(tmp_path)["b"] == usual
 
 
@@ -60,13 +61,12 @@ def test_nobody_else_can_look_into_a_private_file_while_it_is_written(
     place = tmp_path / "a"
     place.write_bytes(b"1")
     place.chmod(0o600)
-    seen: list[int] = []
-    write = files.os.write
+    seen: list[tuple[int, int]] = []
 
-    def look(descriptor: int, data: bytes) -> int:
-        seen.append(stat.S_IMODE(files.os.fstat(descriptor).st_mode))
-        return write(descriptor, data)
+    def look(path: Path, mode: int) -> None:
+        """Before the file has its permissions."""
+        seen.append((stat.S_IMODE(path.stat().st_mode), path.stat().st_size))
 
-    monkeypatch.setattr(files.os, "write", look)
-    files.write_bytes_atomically(place, b"2")
-    assert seen == [0o600]
+    monkeypatch.setattr(os, "chmod", look)
+    write_bytes_atomically(place, b"2")
+    assert seen == [(0o600, 0)]

@@ -61,7 +61,7 @@ REFUSED_WITH_2 = (
         "run photo.png --kernel '1,0,0;0,0,0;0,0,0' --filter sobel",
         "--filter does not go with --kernel … use one or the other",
     ),
-    ("run photo.png --kernel-file none.json", "Kernel file 'none.json' cannot be read: No such file or directory."),
+    ("run photo.png --kernel-file none.json", "none.json: there is no such file: check the name."),
     ("run photo.png --channels both", "both … mix"),
     ("run photo.png --channels luma --luma bt2020", "bt2020 … bt709"),
     ("run photo.png --output-mode loud", "loud … normalize"),

@@ -168,7 +168,7 @@ def test_a_kernel_of_256_filters_says_its_largest_bound(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "NPY header is damaged"),
+        (b"X", "NPY header is damaged"),
         (b"text", "NPY header is damaged"),
         (lambda: np.ones((2, 1, 3, 3), "U1"), "not one of numbers"),
         (lambda: np.array([[{}]], object), "not one of numbers"),

@@ -32,8 +32,8 @@ from edgeconv.difference import folders
 from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock, resize
+from edgeconv.io.atomic import NameTakenError, write_bytes_atomically
 from edgeconv.io.encoding import write_image
-from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.reading import read_image
 from edgeconv.options import LedgerPlace
 from edgeconv.run import picture

@@ -33,8 +33,9 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
 from edgeconv.hardware.devices import get_device
+from edgeconv.io.atomic import NameTakenError
 from edgeconv.io.contained_paths import ForeignFileError
-from edgeconv.io.files import NameTakenError, as_compared, refuse_overwrite
+from edgeconv.io.files import as_compared, is_same_file
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.reading import Picture
 
@@ -212,8 +213,8 @@ class PictureProcessor:
         """A file that appears between the check and the writing is checked again."""
         task, name, folder = work.task, work.name, self.settings.output
         target = join(folder, name)
-        if not is_remote(task.source) and not is_remote(target):
-            refuse_overwrite(task.source, target)
+        if not is_remote(task.source) and not is_remote(target) and is_same_file(task.source, target):
+            raise ImageWriteError(f"{target}: is the input itself: choose another folder with -o.")
         first = self._names_taken.setdefault(as_compared(name), task)
         if first != task:
             raise ImageWriteError(

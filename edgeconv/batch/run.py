@@ -28,8 +28,7 @@ from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason
-from edgeconv.io import temporary_files
-from edgeconv.io.files import make_folder
+from edgeconv.io.atomic import make_folder, remove_left_over_in
 from edgeconv.io.folder_lock import one_batch_in
 from edgeconv.io.reading import decode_image
 from edgeconv.io.skipped_files import suffix_counts_text
@@ -188,7 +187,7 @@ def engine_for(
 def _remove_left_overs(folders: Iterable[str]) -> list[str]:
     """Remove what killed runs left half-written in folders, and return the names; objects are never so."""
     here = sorted(folder for folder in folders if not is_remote(folder))
-    return [str(path) for folder in here for path in temporary_files.remove_left_over_in(Path(folder))]
+    return [str(path) for folder in here for path in remove_left_over_in(Path(folder))]
 
 
 def _lock(held: ExitStack, settings: Settings, folders: Iterable[str]) -> None:

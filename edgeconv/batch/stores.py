@@ -21,8 +21,9 @@ from urllib.parse import unquote
 
 from edgeconv.core.optional import install
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError, one_line_with_class
+from edgeconv.io.atomic import NameTakenError, make_folder, write_bytes_atomically
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, place_inside, sha256_inside
-from edgeconv.io.files import NameTakenError, make_folder, special_file_problem, write_bytes_atomically
+from edgeconv.io.files import special_file_problem
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import read_picture_bytes

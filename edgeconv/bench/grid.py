@@ -23,7 +23,7 @@ from edgeconv.core.choices import CHANNELS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import Natural, Positive, as_type
 from edgeconv.errors import UsageError
-from edgeconv.io.files import SMALL_BYTES, read_text, reason_of
+from edgeconv.io.files import SMALL_BYTES, read_text, refuse_special
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import DEVICES
 from edgeconv.options import GridAxes
@@ -120,15 +120,14 @@ def chosen_grid(axes: GridAxes) -> CaseGrid:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a small TOML file; raises UsageError that names it."""
+    """The content of a small TOML file. Raises UsageError that names it, ImageReadError."""
+    refuse_special(path)
     try:
         return tomllib.loads(read_text(path, SMALL_BYTES))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"'{path}' is not TOML: {error}.") from None
     except RecursionError:
         raise UsageError(f"'{path}' is nested too deeply: write words and lists of words.") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"'{path}' cannot be read: {reason_of(error)}.") from None
 
 
 def _grid(name: str, content: Mapping[str, Any], given: Mapping[str, Any]) -> CaseGrid:

@@ -33,7 +33,7 @@ from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.atomic import write_bytes_atomically
 
 SAVE_EVERY_SECONDS = 10.0
 ABOVE = 1.1

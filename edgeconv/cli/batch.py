@@ -59,7 +59,7 @@ def batch(
     from edgeconv.cli.progress import Progress
     from edgeconv.core.records import plain as to_plain
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.io import encoding, temporary_files
+    from edgeconv.io import atomic, encoding
     from edgeconv.signals import stopping
 
     workers.parsed_jobs()
@@ -91,7 +91,7 @@ def batch(
     found = tasks.Inputs(places or [], listed, inputs.recursive)
     with open_batch(settings, found, lambda text: say(f"edgeconv: {text}", err=True)) as running:
         progress = Progress("pictures")
-        with stopping(running.stop, temporary_files.remove_being_written) as received:
+        with stopping(running.stop, atomic.remove_being_written) as received:
             summary = running.run(lambda now: progress.update(now.finished, now.pictures, now.note))
         progress.clear()
     for failure in summary.failures:

@@ -94,7 +94,7 @@ def _say_table(table: Table) -> None:
 def _make_room(folder: Path, name: str, replace: bool) -> None:
     """Make the folder of a bench; what an earlier one of that name left there stays, unless it may be replaced."""
     from edgeconv.errors import ImageWriteError
-    from edgeconv.io.files import make_folder
+    from edgeconv.io.atomic import make_folder
 
     make_folder(folder)
     try:

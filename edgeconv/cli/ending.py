@@ -152,9 +152,9 @@ def _not_raised(details: Any) -> None:
 
 def remove_being_written() -> None:
     """Remove the temporary files that are being written, where anything has been written at all."""
-    temporary_files = sys.modules.get("edgeconv.io.temporary_files")
-    if temporary_files is not None:
-        temporary_files.remove_being_written()
+    atomic = sys.modules.get("edgeconv.io.atomic")
+    if atomic is not None:
+        atomic.remove_being_written()
 
 
 def _make_libraries_visible() -> None:

@@ -38,15 +38,9 @@ from edgeconv.errors import (
     UsageError,
 )
 from edgeconv.io import junit
+from edgeconv.io.atomic import make_folder, reporting_errors, write_bytes_atomically
 from edgeconv.io.contained_paths import ForeignFileError, place_inside
-from edgeconv.io.files import (
-    are_same,
-    make_folder,
-    read_bytes,
-    reporting_errors,
-    special_file_problem,
-    write_bytes_atomically,
-)
+from edgeconv.io.files import are_same, read_bytes, special_file_problem
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.outputs import Outputs

@@ -2,18 +2,16 @@
 
 A name is plain if it leads down from the folder and nowhere else: no root, no `..`, no zero byte. Links are followed
 as long as they stay inside. Only regular files are opened: opening a pipe may block, and a device may never end.
-The kind of file is checked after opening.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 from io import BufferedReader
 from pathlib import Path
-
-_NO_LINKS_NO_WAITING = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class ForeignFileError(Exception):
@@ -47,32 +45,26 @@ def place_inside(folder: Path | str, name: str) -> Path:
     return place
 
 
-def open_regular(path: Path | str) -> BufferedReader:
-    """A regular file that is not a link, for reading. Raises ForeignFileError, OSError."""
-    return os.fdopen(regular_descriptor(str(path), os.O_RDONLY), "rb")
-
-
 def sha256_inside(folder: Path | str, name: str) -> str:
     """The hash of a regular file below `folder`, read in blocks. Raises ForeignFileError, OSError."""
     with open_regular(place_inside(folder, name)) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def regular_descriptor(name: str, flags: int) -> int:
+def open_regular(path: Path | str) -> BufferedReader:
+    """A regular file that is not a link, for reading. Raises ForeignFileError, OSError."""
+    return os.fdopen(regular_descriptor(path, os.O_RDONLY), "rb")
+
+
+def regular_descriptor(path: Path | str, flags: int) -> int:
     """A descriptor of a regular file that is not a link, opened with `flags`. Raises ForeignFileError, OSError."""
-    if os.path.lexists(name):
-        _refuse_other_kinds(os.lstat(name))  # opening a device may start it
-    descriptor = os.open(name, flags | _NO_LINKS_NO_WAITING, 0o666)
     try:
-        _refuse_other_kinds(os.fstat(descriptor))
-    except BaseException:
-        os.close(descriptor)
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ForeignFileError("is a link, where only a plain file is expected") from None
         raise
-    return descriptor
-
-
-def _refuse_other_kinds(found: os.stat_result) -> None:
-    if stat.S_ISLNK(found.st_mode):
-        raise ForeignFileError("is a link, where only a plain file is expected")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise ForeignFileError("is not a plain file")
+    return descriptor

@@ -23,8 +23,9 @@ from edgeconv.core.chains import Chain
 from edgeconv.core.filters import RGB_CHANNELS, Filter
 from edgeconv.core.option import listed
 from edgeconv.errors import ImageWriteError, MemoryLimitError, UsageError
+from edgeconv.io.atomic import write_bytes_atomically
 from edgeconv.io.decoding import failures, opencv, swap_red_and_blue
-from edgeconv.io.files import is_standard_stream, write_bytes_atomically
+from edgeconv.io.files import is_standard_stream
 from edgeconv.io.formats import FORMATS, WRITTEN, Format, npy
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.png import LEVEL, LEVELS, encode_png

@@ -9,8 +9,7 @@ import errno
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
-from io import BufferedReader
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,58 +18,39 @@ from edgeconv.io.contained_paths import ForeignFileError, open_regular
 BLOCK_BYTES = 2**20
 
 
-class HashStopped(Exception):
-    """Hashing was asked to stop."""
-
-
 def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, Any]:
     """`file_bytes` and `file_sha256`; of a folder over names and contents of its files, in the order of their names.
 
-    Links to files are followed; pipes and devices, which may have no end, are not opened. Raises OSError, and
-    HashStopped once `stop` is set.
+    Links to files are followed; pipes and devices, which may have no end, are not opened. Raises OSError, also once
+    `stop` is set.
     """
     digest, length = hashlib.sha256(), 0
-    for name, file in _files(path):
-        digest.update(os.fsencode(name))
-        with _plain(file) as stream:
-            while block := stream.read(BLOCK_BYTES):
-                if stop is not None and stop.is_set():
-                    raise HashStopped
-                digest.update(block)
-                length += len(block)
+    for file in _files(path):
+        if file != path:
+            digest.update(os.fsencode(file.relative_to(path)))
+        try:
+            with open_regular(os.path.realpath(file)) as stream:
+                while block := stream.read(BLOCK_BYTES):
+                    if stop is not None and stop.is_set():
+                        raise InterruptedError(errno.EINTR, "stopped", str(file))
+                    digest.update(block)
+                    length += len(block)
+        except ForeignFileError as error:
+            raise OSError(errno.EINVAL, f"{file.name} {error}", str(file)) from None
     return {"file_bytes": length, "file_sha256": digest.hexdigest()}
 
 
-def file_state(path: Path) -> str | None:
-    """A text that changes when a file, or any file of a folder, is replaced, resized or written to.
+def file_state(path: Path) -> list[tuple[int, ...]] | None:
+    """What changes when a file, or any file of a folder, is replaced, resized or written to.
 
     None where it cannot be read.
     """
-    digest = hashlib.sha256()
-    try:
-        for name, file in _files(path):
-            found = file.stat()
-            digest.update(repr((name, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)).encode())
-    except OSError:
-        return None
-    return digest.hexdigest()
+    with suppress(OSError):
+        found = [file.stat() for file in _files(path)]
+        return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
+    return None
 
 
-def _plain(file: Path) -> BufferedReader:
-    """A plain file, for reading. Raises OSError."""
-    try:
-        return open_regular(os.path.realpath(file))
-    except ForeignFileError as error:
-        raise OSError(errno.EINVAL, f"{file.name} {error}", str(file)) from None
-
-
-def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    """A file alone, under no name; the files of a folder with their names in it."""
-    if not path.is_dir():
-        yield "", path
-        return
-    for folder, folders, names in os.walk(path):
-        folders.sort()
-        for name in sorted(names):
-            file = Path(folder) / name
-            yield file.relative_to(path).as_posix(), file
+def _files(path: Path) -> list[Path]:
+    """A file alone; the files of a folder by their names."""
+    return sorted(file for file in path.rglob("*") if not file.is_dir()) if path.is_dir() else [path]

@@ -4,8 +4,8 @@
               `overwrite` is set or `reason_to_keep` gives no reason
     add       writes a file beside its place, complete and on the disk; `begin` gives the path there for a file or
               folder that is written in pieces
-    put       asks again, then names the files, in the order in which they were reserved: a name that is free is taken
-              atomically, and what exists by then is replaced only where it may be
+    put       asks again, then names the files, in the order in which they were reserved; a name that is free is taken
+              atomically
 
 Where `put` fails, the names that were free are free again; what was replaced is gone. What was not put is removed at
 the end of the `with` block, and what killed processes left behind in a folder before the first file is written there.
@@ -19,26 +19,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import filterfalse
 from pathlib import Path
-from types import TracebackType
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io import temporary_files
-from edgeconv.io.files import (
-    NewFile,
-    as_compared,
-    is_device,
-    is_standard_stream,
-    make_folder,
-    reporting_errors,
-    write_directly,
-)
+from edgeconv.io.atomic import NewFile, make_folder, remove_left_over_in, reporting_errors, write_directly
+from edgeconv.io.files import as_compared, is_device, is_standard_stream
 
 WAY_OUT = "pass --overwrite to replace it, or choose another place"
-
-
-def always_keep(path: Path) -> str:
-    """The `reason_to_keep` of a command that cannot tell its own files from others."""
-    return "exists"
 
 
 class Outputs:
@@ -48,7 +34,7 @@ class Outputs:
         self,
         inputs: Iterable[Path | str] = (),
         overwrite: bool = False,
-        reason_to_keep: Callable[[Path], str | None] = always_keep,
+        reason_to_keep: Callable[[Path], str | None] = lambda path: "exists",
         is_own_folder: Callable[[Path], bool] = lambda path: False,
     ) -> None:
         """`inputs` are never replaced.
@@ -63,9 +49,8 @@ class Outputs:
         self._inputs.pop(None, None)
         self._input_folders = [source for source in self._inputs.values() if os.path.isdir(source)]
         self._overwrite, self._reason_to_keep, self._is_own_folder = overwrite, reason_to_keep, is_own_folder
-        self._reserved: dict[Path, bool] = {}
-        """Whether the folder of each is made."""
-        self._places: set[str] = set()
+        self._reserved: dict[Path, str] = {}
+        """Each path, and where it leads, as file systems compare names."""
         self._new: dict[Path, NewFile] = {}
         self._direct: dict[Path, bytes | memoryview] = {}
         self._cleaned: set[Path] = set()
@@ -73,9 +58,7 @@ class Outputs:
     def __enter__(self) -> Outputs:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.discard()
 
     def reserve(self, path: Path | str) -> Path:
@@ -86,9 +69,10 @@ class Outputs:
         path = Path(path)
         if not path.parent.is_dir():
             raise ImageWriteError(f"{path}: the folder {path.parent} does not exist: create it first.")
-        if not is_device(path):
+        if is_device(path):
+            self._reserved[path] = ""
+        else:
             self._reserve(path)
-        self._reserved[path] = False
         return path
 
     def reserve_in(self, folder: Path | str, name: str) -> Path:
@@ -97,34 +81,40 @@ class Outputs:
         if is_device(path):
             raise ImageWriteError(f"Output '{path}' is not a plain file: remove it, or choose another place.")
         self._reserve(path)
-        self._reserved[path] = True
         return path
 
     def _reserve(self, path: Path) -> None:
         with reporting_errors(path):
             place = as_compared(os.path.realpath(path))
-        if place in self._places:
+        if place in self._reserved.values():
             raise ImageWriteError(f"Output '{path}' is named twice: give each output a different name.")
-        self._may_replace(path)
-        self._places.add(place)
+        self._is_there(path)
+        self._reserved[path] = place
 
     def begin(self, path: Path) -> Path:
         """A temporary name beside the reserved `path`, for a file or folder that the caller writes."""
-        return self._begun(path).path
+        make_folder(path.parent)
+        with reporting_errors(path):
+            new = self._new[path] = NewFile(path)
+            if new.path.parent not in self._cleaned:
+                self._cleaned.add(new.path.parent)
+                remove_left_over_in(new.path.parent)
+        return new.path
 
     def add(self, path: Path, data: bytes | memoryview) -> None:
         """Write the content of the reserved `path` beside its place, or remember that of a device."""
         if is_standard_stream(path) or is_device(path):
             self._direct[path] = data
             return
+        self.begin(path)
         with reporting_errors(path):
-            self._begun(path).fill(data)
+            self._new[path].fill(data)
 
     def put(self) -> list[tuple[Path, int]]:
         """Give all files that were added their names; returns (path, bytes) of each. Raises ImageWriteError."""
         written: list[tuple[Path, int]] = []
         taken: list[NewFile] = []
-        replace = {path: self._may_replace(path) for path in self._new}
+        are_there = {path: self._is_there(path) for path in self._new}
         try:
             for path in self._reserved:
                 if (data := self._direct.get(path)) is not None:
@@ -132,7 +122,9 @@ class Outputs:
                     written.append((path, len(data)))
                 elif (new := self._new.get(path)) is not None:
                     with reporting_errors(path):
-                        written.append((path, self._put(path, new, replace[path], taken)))
+                        written.append((path, new.put(replace=are_there[path] or self._overwrite)))
+                    if not are_there[path]:
+                        taken.append(new)
         except BaseException:  # Ctrl-C too
             for new in taken:
                 new.take_back()
@@ -147,33 +139,13 @@ class Outputs:
         self._new.clear()
         self._direct.clear()
 
-    def _put(self, path: Path, new: NewFile, replace: bool, taken: list[NewFile]) -> int:
-        if not replace:
-            try:
-                size = new.put(replace=False)
-                taken.append(new)
-                return size
-            except FileExistsError:  # since it was asked
-                self._may_replace(path)
-        return new.put(replace=True)
-
-    def _begun(self, path: Path) -> NewFile:
-        if self._reserved[path]:
-            make_folder(path.parent)
-        with reporting_errors(path):
-            new = self._new[path] = NewFile(path)
-            if new.path.parent not in self._cleaned:
-                self._cleaned.add(new.path.parent)
-                temporary_files.remove_left_over_in(new.path.parent)
-        return new
-
-    def _may_replace(self, path: Path) -> bool:
+    def _is_there(self, path: Path) -> bool:
         """Whether `path` exists; raises ImageWriteError where it must not be written or replaced."""
         if is_standard_stream(path):
             return True
         with reporting_errors(path):
-            place, target = _inode(path), os.path.realpath(path)
-        if place in self._inputs:
+            target, found = os.path.realpath(path), _inode(path)
+        if found in self._inputs:
             raise ImageWriteError(f"{path}: is the input itself: choose another name or folder for the output.")
         if any(target.startswith(folder + os.sep) for folder in self._input_folders):
             raise ImageWriteError(f"{path}: lies inside the input: choose another place.")
@@ -182,11 +154,9 @@ class Outputs:
                 raise ImageWriteError(f"Output '{path}' is a folder: name a file in it, or choose another name.")
             if any(source.startswith(target + os.sep) for source in self._inputs.values()):
                 raise ImageWriteError(f"{path}: the input lies inside it: choose another place.")
-        if place is None and os.path.islink(path):
-            raise ImageWriteError(f"Output '{path}' is a link that leads nowhere: remove it, or choose another place.")
-        if place is not None and not self._overwrite and (reason := self._reason_to_keep(path)) is not None:
+        if found is not None and not self._overwrite and (reason := self._reason_to_keep(path)) is not None:
             raise ImageWriteError(f"Output '{path}' {reason}: {WAY_OUT}.")
-        return place is not None
+        return found is not None
 
 
 def _inode(path: Path | str) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from edgeconv.core.records import Part, as_type
 from edgeconv.errors import UsageError
-from edgeconv.io.files import RECORD_BYTES, parse_json, read_text, reason_of
+from edgeconv.io.files import RECORD_BYTES, parse_json, read_text
 
 SCHEMA_VERSION = 1
 """Of every record that is read here."""
@@ -17,13 +17,9 @@ P = TypeVar("P", bound=Part)
 
 
 def read_record(path: Path, kinds: Mapping[str, type[P]]) -> P:
-    """The record that a JSON file holds, if it is one of `kinds`; raises UsageError for any other file."""
+    """The record that a JSON file holds, if it is one of `kinds`. Raises UsageError for other files, ImageReadError."""
     try:
-        text = read_text(path, RECORD_BYTES, plain=False)  # a shell's <(...) is a pipe
-    except (OSError, ValueError) as error:
-        raise UsageError(f"Record '{path}' cannot be read: {reason_of(error)}.") from None
-    try:
-        found = parse_json(text)
+        found = parse_json(read_text(path, RECORD_BYTES))
     except ValueError as error:
         raise UsageError(f"Record '{path}' is not JSON: {error}.") from None
     kind = str(found.get("kind")) if isinstance(found, dict) else ""

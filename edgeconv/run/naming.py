@@ -18,8 +18,9 @@ from edgeconv.core.filters import Filter
 from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
+from edgeconv.io.atomic import make_folder
 from edgeconv.io.encoding import ALL_OF_A_BANK
-from edgeconv.io.files import STANDARD_STREAM, as_compared, is_device, make_folder, names_a_folder
+from edgeconv.io.files import STANDARD_STREAM, as_compared, is_device, names_a_folder
 from edgeconv.io.formats import WRITTEN
 from edgeconv.options import DEFAULT_NAME
 from edgeconv.run.job import Job

@@ -29,9 +29,9 @@ import edgeconv as package
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.export.schemas import schema
+from edgeconv.io.atomic import STALE_SECONDS
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
-from edgeconv.io.temporary_files import STALE_SECONDS
 from edgeconv.run import tiles
 from edgeconv.run.job import Job
 from edgeconv.run.tiles import WindowFilter

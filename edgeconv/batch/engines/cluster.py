@@ -40,7 +40,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError, UsageError, one_line
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.io import temporary_files
+from edgeconv.io.atomic import temporary_name
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""
@@ -244,7 +244,7 @@ class Cluster(Engine):
 @contextmanager
 def _token_for(settings: Settings) -> Iterator[cluster_worker.Terms]:
     """Terms with a token that lies in the output folder as long as the block lasts. Raises ImageWriteError."""
-    store, text, token = store_of(settings.output), secrets.token_hex(16).encode(), temporary_files.new_name()
+    store, text, token = store_of(settings.output), secrets.token_hex(16).encode(), temporary_name()
     maker = cluster_worker.maker_here(settings.jpeg_codec)
     store.write_output(settings.output, token, text, replace=False)
     try:
