@@ -184,10 +184,7 @@ class BenchRecord(RecordHead):
     warnings: list[str]
     left_out: list[LeftOut]
     rows: list[BenchRow]
-    seed: Annotated[
-        Natural | None,
-        Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),
-    ] = None
+    seed: Annotated[Natural, Meta(description="of the pictures that were timed, drawn at the start")]
 
 
 def metrics_of(

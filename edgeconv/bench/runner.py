@@ -84,7 +84,6 @@ def run(
     earlier_seconds, started = record.wall_seconds, perf_counter()
     until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
     saved = started
-    assert record.seed is not None  # only what was measured before there was a referee has none
 
     def keep() -> None:
         record.wall_seconds = earlier_seconds + perf_counter() - started
@@ -180,9 +179,8 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> None:
         if was != now:
             both = "" if name in ASKED else f" ({was}, and here it is {now})"
             raise UsageError(f"'{plan.path}' was measured with another {name}{both}: leave --resume out.")
-    for name in ("created_utc", "wall_seconds", "roofs", "rows"):
+    for name in ("created_utc", "wall_seconds", "roofs", "rows", "seed"):
         setattr(record, name, getattr(earlier, name))
-    record.seed = earlier.seed or record.seed
 
 
 def _measured_with(record: BenchRecord) -> dict[str, Any]:
