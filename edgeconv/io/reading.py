@@ -162,7 +162,7 @@ def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Hea
     """
     entry = _format_of(data, name)
     try:
-        return entry.read_header(data, partial(_check_sides, rules.max_pixels))
+        return entry.read_header(data, partial(check_sides, rules.max_pixels))
     except BadPicture as bad:
         raise _refused(name, entry, bad) from None
     except MemoryError:
@@ -250,7 +250,7 @@ def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
     return np.ascontiguousarray(pixels) if isinstance(pixels, np.ndarray) else pixels
 
 
-def _check_sides(max_pixels: int, width: int, height: int) -> None:
+def check_sides(max_pixels: int, width: int, height: int) -> None:
     """Raise BadPicture for a header with impossible or too large sides."""
     sides = f"{width:,}×{height:,}"
     if width < 1 or height < 1:

@@ -34,7 +34,7 @@ class ArraySource(TileSource):
         self._pixels = pixels
         self.loaded: list[tuple[range, range]] = []
 
-    def load(self, rows: range, columns: range) -> np.ndarray:
+    def stored(self, rows: range, columns: range) -> np.ndarray:
         self.loaded.append((rows, columns))
         return self._pixels[rows.start : rows.stop, columns.start : columns.stop].copy()
 

@@ -195,7 +195,7 @@ def test_a_palette_of_another_length_is_damage(tmp_path: Path) -> None:
     data, count = path.read_bytes(), struct.pack("<HHI", 320, 3, 768)
     assert data.count(count) == 1
     path.write_bytes(data.replace(count, struct.pack("<HHI", 320, 3, 76)))
-    refused(path, "its palette is damaged")
+    refused(path, "its palette is damaged, or not of 8 bits")
 
 
 @pytest.mark.parametrize("compression", ["adobe_deflate", "lzw", "zstd", "jpeg"])
@@ -252,7 +252,7 @@ def test_what_is_decoded_at_once_is_bound_by_the_limit_of_pixels(
     rules = ReadRules(max_pixels=pixels - 1)
     assert "raise --max-pixels" in refused(tmp_path / name, f"{what} of {pixels:,} pixels", rules)
     assert_same(pixels_of(tmp_path / name, ReadRules(max_pixels=pixels))[0], picture)
-    refused(tmp_path / "a.png", "the picture of 7,200 pixels", ReadRules(max_pixels=7199))
+    refused(tmp_path / "a.png", "90×80 pixels, above the limit of 7,199", ReadRules(max_pixels=7199))
     assert_same(pixels_of(tmp_path / "plain.tif", ReadRules(max_pixels=1))[0], picture)
 
 
@@ -360,7 +360,7 @@ def test_what_is_no_picture_is_one_line(tmp_path: Path) -> None:
     for name, says in (
         ("five", "is not a picture"),
         ("words", "3 channels of int32"),
-        ("two", "2 arrays and no 'multiscales'"),
+        ("two", "a group without 'multiscales'"),
     ):
         assert is_zarr(tmp_path / name)
         refused(tmp_path / name, says)

@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from mmap import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,7 +101,7 @@ class Field(NamedTuple):
 class Directory:
     """The entries of a directory; values are read when they are asked for."""
 
-    data: bytes
+    data: bytes | mmap
     order: str
     """`<` or `>`."""
     big: bool
@@ -144,7 +145,7 @@ class Directory:
 
 def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
-    directory = _first_directory(data, MOST_ENTRIES)
+    directory = first_directory(data, MOST_ENTRIES)
     one = directory.one
     width, height = one(WIDTH, 0), one(HEIGHT, 0)
     sides(width, height)
@@ -194,7 +195,7 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
 def orientation_of_exif(block: bytes) -> int:
     """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
     try:
-        return _orientation(_first_directory(block.removeprefix(EXIF_PREFIX), MOST_EXIF_ENTRIES))
+        return _orientation(first_directory(block.removeprefix(EXIF_PREFIX), MOST_EXIF_ENTRIES))
     except BadPicture:
         return 1
 
@@ -204,7 +205,7 @@ def for_opencv(data: bytes) -> bytes:
 
     `data` is one that `read_header` took.
     """
-    directory = _first_directory(data, MOST_ENTRIES)
+    directory = first_directory(data, MOST_ENTRIES)
     is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
     return data if directory.other_bytes <= OTHER_BYTES and is_whole else directory.lighter({})
 
@@ -214,7 +215,7 @@ def for_pillow(data: bytes) -> bytes:
 
     Pillow divides colours by premultiplied alpha, and knows straight alpha in every layout.
     """
-    directory = _first_directory(data, MOST_ENTRIES)
+    directory = first_directory(data, MOST_ENTRIES)
     changed, behind = {ORIENTATION: b""}, b""
     if (extra := directory.entries.get(EXTRA_SAMPLES)) is not None:
         values = [STRAIGHT_ALPHA, *[0] * (min(extra.number, MOST_EXTRA) - 1)]
@@ -236,7 +237,7 @@ def pages(data: bytes) -> Iterator[bytes]:
     page = data
     while True:
         yield page
-        directory = _first_directory(page, MOST_ENTRIES)
+        directory = first_directory(page, MOST_ENTRIES)
         if not directory.following:
             return
         if directory.following in seen or len(seen) == MOST_PAGES:
@@ -252,7 +253,7 @@ def _orientation(directory: Directory) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-def _first_directory(data: bytes, most_entries: int) -> Directory:
+def first_directory(data: bytes | mmap, most_entries: int) -> Directory:
     """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
     order = {b"II": "<", b"MM": ">"}.get(data[:2], "")
     if not order:

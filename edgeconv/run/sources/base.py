@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,12 +20,14 @@ from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError, one_line
-from edgeconv.io.formats.base import AGAIN
+from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.read_limits import ReadRules
-from edgeconv.io.reading import DEPTH_NOTE, GREY_NOTE, MAX_SIDE
+from edgeconv.io.reading import DEPTH_NOTE, GREY_NOTE
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Block = tuple[range, range]
+"""Rows and columns."""
 
 COPIES_WHILE_LOADING = 4
 """Of a chunk: as encoded, as decoded, as the library gives it, as it is given here."""
@@ -50,11 +53,31 @@ class TileSource(ABC):
         self._spread = self.channels > colours
 
     @abstractmethod
-    def load(self, rows: range, columns: range) -> NDArray[Any]:
-        """A block of pixels, HWC. Raises ImageReadError with the block's place."""
+    def stored(self, rows: range, columns: range) -> NDArray[Any]:
+        """A block of pixels as the file has them, HWC. Raises whatever its library does."""
 
     def close(self) -> None:  # noqa: B027  # most of them hold nothing open
         """Close the file."""
+
+    def load(self, rows: range, columns: range) -> NDArray[Any]:
+        """A block of pixels, HWC: grey spread where that was asked for, alpha dropped, native bytes.
+
+        Raises ImageReadError.
+        """
+        try:
+            pixels = self.stored(rows, columns)
+        except MemoryError:
+            raise
+        except BadPicture as bad:
+            raise refused(self.path, self.format, bad) from None
+        except Exception as error:  # whatever a codec says of a damaged chunk
+            place = f"rows {rows.start:,} to {rows.stop - 1:,}, columns {columns.start:,} to {columns.stop - 1:,}"
+            damage = BadPicture(f"the piece at {place} cannot be decoded ({one_line(error)})")
+            raise refused(self.path, self.format, damage) from None
+        dtype = pixels.dtype.newbyteorder("=")
+        if self._spread:
+            return np.repeat(pixels[:, :, :1].astype(dtype, copy=False), self.channels, axis=2)
+        return np.ascontiguousarray(pixels[:, :, : self.channels], dtype)
 
     @property
     def pixel_bytes(self) -> int:
@@ -67,47 +90,22 @@ class TileSource(ABC):
         rows, columns = self.chunk
         return COPIES_WHILE_LOADING * rows * columns * max(self._stored_bytes, self.pixel_bytes)
 
-    def as_given(self, pixels: NDArray[Any]) -> NDArray[Any]:
-        """Stored pixels (HWC): grey spread where that was asked for, alpha dropped, native bytes."""
-        dtype = pixels.dtype.newbyteorder("=")
-        if self._spread:
-            return np.repeat(pixels[:, :, :1].astype(dtype, copy=False), self.channels, axis=2)
-        return np.ascontiguousarray(pixels[:, :, : self.channels], dtype)
-
     def notes_of(self, notes: dict[str, bool], *, alpha: bool) -> tuple[str, ...]:
         """What a person may not expect to have happened to the picture: what holds of `notes`, and what all have."""
         deep = self.dtype == np.uint16
         known = {GREY_NOTE: self._spread, "alpha channel dropped": alpha, **notes, DEPTH_NOTE: deep}
         return tuple(note for note, holds in known.items() if holds)
 
-    def damaged(self, rows: range, columns: range, reason: object) -> ImageReadError:
-        """The error for a block that cannot be decoded."""
-        place = ", ".join(
-            f"{name} {span.start:,} to {span.stop - 1:,}" for name, span in (("rows", rows), ("columns", columns))
-        )
-        return unusable(self.path, self.format, f"the piece at {place} cannot be decoded ({one_line(reason)})")
 
-
-def unusable(path: Path, format: str, reason: str, remedy: str = AGAIN) -> ImageReadError:
+def refused(path: Path, format: str, bad: BadPicture) -> ImageReadError:
     """The error for a file that cannot be read by tiles."""
-    return ImageReadError(f"{path}: {format}: {reason}: {remedy}.")
+    return ImageReadError(f"{path}: {format}: {bad.reason}: {bad.remedy}.")
 
 
-def check_sides(path: Path, format: str, height: int, width: int) -> None:
-    """Raise ImageReadError for impossible sides. The whole picture is never decoded at once."""
-    reason = f"its header says {width:,}×{height:,} pixels"
-    if min(height, width) < 1:
-        raise unusable(path, format, reason)
-    if max(height, width) > MAX_SIDE:
-        raise unusable(path, format, f"{reason}, and no side may be above {MAX_SIDE:,}", "cut it into parts")
-
-
-def check_decoded(path: Path, format: str, pixels: int, rules: ReadRules, what: str) -> None:
-    """Raise ImageReadError where more is decoded at once than the limit of pixels."""
+def check_chunk(what: str, pixels: int, rules: ReadRules) -> None:
+    """Raise BadPicture where more is decoded at once than the limit of pixels."""
     if pixels > rules.max_pixels:
-        raise unusable(
-            path,
-            format,
+        raise BadPicture(
             f"{what} of {pixels:,} pixels, which is decoded at once, is above the limit of {rules.max_pixels:,}",
             "raise --max-pixels if it really is that large",
         )
@@ -132,11 +130,11 @@ class Reader:
     """Puts windows together from chunks, and keeps those that a later window needs while there is room."""
 
     def __init__(
-        self, source: TileSource, windows: Iterable[tuple[range, range]], kept_bytes: int, pool: Executor, threads: int
+        self, source: TileSource, windows: Iterable[Block], kept_bytes: int, pool: Executor, threads: int
     ) -> None:
         self._source, self._pool, self._threads = source, pool, threads
-        self._left = Counter(place for window in windows for place in self._places(*window))
-        self._kept: dict[tuple[int, int], NDArray[Any]] = {}
+        self._left = Counter(chunk for window in windows for chunk in self._chunks(window))
+        self._kept: dict[Block, NDArray[Any]] = {}
         self._room = kept_bytes
         self._lock = threading.Lock()
         self.chunks = len(self._left)
@@ -149,35 +147,24 @@ class Reader:
         source = self._source
         window = np.empty((len(rows), len(columns), source.channels), source.dtype)
 
-        def paste(place: tuple[int, int]) -> None:
-            chunk = self._take(place)
-            into, of = zip(
-                *(_overlap(span, part) for span, part in zip((rows, columns), self._spans(place), strict=True)),
-                strict=True,
-            )
-            window[into] = chunk[of]
+        def paste(chunk: Block) -> None:
+            into, of = zip(*map(_overlap, (rows, columns), chunk), strict=True)
+            window[into] = self._take(chunk)[of]
 
-        for _ in in_order(self._pool, paste, self._places(rows, columns), self._threads):
+        for _ in in_order(self._pool, paste, self._chunks((rows, columns)), self._threads):
             pass
         return window
 
-    def _places(self, rows: range, columns: range) -> list[tuple[int, int]]:
-        down, across = (
-            range(span.start // chunk, -(-span.stop // chunk))
-            for span, chunk in zip((rows, columns), self._source.chunk, strict=True)
-        )
-        return [(row, column) for row in down for column in across]
-
-    def _spans(self, place: tuple[int, int]) -> tuple[range, range]:
-        """Rows and columns of a chunk, as far as the picture goes."""
+    def _chunks(self, window: Block) -> list[Block]:
+        """The chunks that a window touches, as far as the picture goes."""
         sizes = (self._source.height, self._source.width)
-        rows, columns = (
-            range(index * chunk, min((index + 1) * chunk, size))
-            for index, chunk, size in zip(place, self._source.chunk, sizes, strict=True)
+        down, across = (
+            [range(start, min(start + chunk, size)) for start in range(span.start // chunk * chunk, span.stop, chunk)]
+            for span, chunk, size in zip(window, self._source.chunk, sizes, strict=True)
         )
-        return rows, columns
+        return list(product(down, across))
 
-    def _take(self, place: tuple[int, int]) -> NDArray[Any]:
+    def _take(self, place: Block) -> NDArray[Any]:
         with self._lock:
             self._left[place] -= 1
             last = self._left[place] <= 0
@@ -186,7 +173,7 @@ class Reader:
                 self._room += chunk.nbytes
         if chunk is not None:
             return chunk
-        chunk = self._source.load(*self._spans(place))
+        chunk = self._source.load(*place)
         with self._lock:
             self.decoded += 1
             if not last and chunk.nbytes <= self._room:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import ImageReadError, one_line
+from edgeconv.errors import one_line
 from edgeconv.io.formats import png
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.read_limits import ReadRules
-from edgeconv.io.reading import FRAMES_NOTE, PROFILE_NOTE
-from edgeconv.run.sources.base import PART_BYTES, TileSource, check_decoded, check_sides, unusable
+from edgeconv.io.reading import FRAMES_NOTE, PROFILE_NOTE, check_sides
+from edgeconv.run.sources.base import PART_BYTES, TileSource
 
 LOADERS = {
     "VipsForeignLoadPngFile": "PNG",
@@ -46,8 +46,6 @@ IN_MEMORY_BYTES = 100 * 2**20
 DECODING_BYTES = 40 * 2**20
 """Beside a picture that is held in memory: 22 MiB and more were measured while a wide JPEG was decoded."""
 
-CONVERT = "convert it to RGB or grey of 8 or 16 bits"
-
 
 def format_of(path: Path) -> str | None:
     """What a file is, where libvips would take one of `LOADERS` for it; else None."""
@@ -60,42 +58,28 @@ def format_of(path: Path) -> str | None:
     return LOADERS.get(pyvips.ffi.string(found).decode())
 
 
-def open_vips(path: Path, rules: ReadRules) -> VipsSource:
-    """Open a picture, upright. Raises ImageReadError."""
-    import pyvips
+class VipsSource(TileSource):
+    """One picture of libvips, upright."""
 
-    pyvips.cache_set_max(0)  # parts are fetched once: what it would keep is memory that nobody counts
-    format = format_of(path) or "picture"
-    try:
+    def __init__(self, path: Path, format: str, rules: ReadRules) -> None:
+        """Raises BadPicture, OSError and pyvips.Error."""
+        import pyvips
+
+        pyvips.cache_set_max(0)  # parts are fetched once: what it would keep is memory that nobody counts
         if format == "PNG":  # libvips takes all pixels for a whole file
             with path.open("rb") as stream:
                 png.check_end(stream)
         image = pyvips.Image.new_from_file(str(path), access="random", fail_on="warning")
-        return VipsSource(path, format, image, rules)
-    except BadPicture as bad:
-        raise unusable(path, format, bad.reason, bad.remedy) from None
-    except OSError as error:
-        raise ImageReadError(f"{path}: cannot be read ({error.strerror}): check its name and permissions.") from None
-    except pyvips.Error as error:
-        raise unusable(path, format, f"it cannot be opened ({_text(error)})") from None
-
-
-class VipsSource(TileSource):
-    """One picture of libvips."""
-
-    def __init__(self, path: Path, format: str, image: Any, rules: ReadRules) -> None:
-        self.format = format
         turned = image.get("orientation") if image.get_typeof("orientation") else 1
         image = image.autorot()
-        check_sides(path, format, image.height, image.width)
-        check_decoded(path, format, image.height * image.width, rules, "the picture")
+        check_sides(rules.max_pixels, image.width, image.height)
         colours = COLOURS.get(image.interpretation)
         if colours is None or image.format not in TYPES or image.bands not in (colours, colours + 1):
             what = f"{image.bands} bands of {image.format}, {image.interpretation}"
-            raise unusable(path, format, f"its layout ({what}) is not supported", CONVERT)
+            raise BadPicture(f"its layout ({what}) is not supported", "convert it to RGB or grey of 8 or 16 bits")
         super().__init__(path, colours, np.dtype(TYPES[image.format]), image.bands, rules.rgb)
-        self._image = image
-        self.height, self.width = image.height, image.width
+        self._image: Any = image
+        self.format, self.height, self.width = format, image.height, image.width
         self.chunk = max(1, min(4 * PART_BYTES // (self._stored_bytes * self.width), self.height)), self.width
         notes = {
             f"orientation {turned} applied": turned != 1,
@@ -110,21 +94,16 @@ class VipsSource(TileSource):
         held = decoded + DECODING_BYTES if decoded <= IN_MEMORY_BYTES else 0
         return super().loading_bytes + max(held, WINDOW_BYTES)
 
-    def load(self, rows: range, columns: range) -> NDArray[Any]:
+    def stored(self, rows: range, columns: range) -> NDArray[Any]:
         import pyvips
 
-        image, size = self._image, (len(rows), len(columns))
+        size = len(rows), len(columns)
         try:
-            fetched = pyvips.Region.new(image).fetch(columns.start, rows.start, size[1], size[0])
+            fetched = pyvips.Region.new(self._image).fetch(columns.start, rows.start, size[1], size[0])
         except pyvips.Error as error:  # a file is decoded as a whole, so no place can be named
-            raise unusable(self.path, self.format, f"it cannot be decoded ({_text(error)})") from None
-        return self.as_given(np.frombuffer(fetched, self.dtype).reshape(*size, image.bands))
+            raise BadPicture(f"it cannot be decoded ({one_line(error)})") from None
+        return np.frombuffer(fetched, self.dtype).reshape(*size, self._image.bands)
 
     def close(self) -> None:
         """Let go of the picture, and with it of libvips's temporary file."""
         self._image = None
-
-
-def _text(error: object) -> str:
-    """libvips's own message on one line."""
-    return one_line(getattr(error, "detail", "") or error)

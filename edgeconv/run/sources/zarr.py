@@ -1,4 +1,4 @@
-"""Zarr and OME-Zarr (NGFF 0.1 to 0.5) by chunk, through zarr.
+"""Zarr and OME-Zarr (NGFF 0.3 to 0.5) by chunk, through zarr.
 
 A folder that holds an array, or a group with `multiscales`, whose first, finest resolution is taken. Axes are those of
 `multiscales`; without it the last axis is the channel where it is 1, 3 or 4 long, else the first one. Of time and depth
@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.filters import GREY_CHANNELS
-from edgeconv.errors import ImageReadError, one_line
+from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.npy import DTYPES
 from edgeconv.io.read_limits import ReadRules
-from edgeconv.run.sources.base import TileSource, check_decoded, check_sides, unusable
+from edgeconv.io.reading import MAX_SIDE, check_sides
+from edgeconv.run.sources.base import TileSource, check_chunk
 
-FORMAT = "Zarr"
 CHANNELS = (1, 3, 4)
 MARKS = (".zarray", ".zgroup", "zarr.json")
 """Any of these in a folder makes it a Zarr of version 2 or 3."""
-OLD_AXES = "tczyx"
-"""Of NGFF before it named them."""
+AXES = "tczyx"
+"""Those that a picture may have."""
 RESAVE = "save it as an OME-Zarr with axes c, y, x and 1, 3 or 4 channels"
 
 
@@ -36,22 +36,6 @@ def is_zarr(path: Path) -> bool:
         return any((path / mark).is_file() for mark in MARKS)
     except (OSError, ValueError):  # a name too long, a folder that is closed: whoever reads it says so
         return False
-
-
-def open_zarr(path: Path, rules: ReadRules) -> ZarrSource:
-    """Open the finest resolution. Raises ImageReadError."""
-    import zarr
-
-    for folder, _, names in os.walk(path):
-        if any(not os.path.isfile(os.path.join(folder, name)) for name in names):
-            raise unusable(path, FORMAT, f"not every file in {Path(folder).name} is a plain file", RESAVE)
-    try:
-        array, axes, levels = _finest(path, zarr.open(str(path), mode="r"))
-        return ZarrSource(path, array, axes, levels, rules)
-    except (ImageReadError, MemoryError):
-        raise
-    except Exception as error:  # whatever metadata that say something else lead to
-        raise unusable(path, FORMAT, f"it cannot be opened ({one_line(error)})") from None
 
 
 def stored_block(array: Any, axes: str, rows: range, columns: range) -> NDArray[Any]:
@@ -65,21 +49,26 @@ def stored_block(array: Any, axes: str, rows: range, columns: range) -> NDArray[
 
 
 class ZarrSource(TileSource):
-    """One array of a Zarr."""
+    """One array of a Zarr, of the finest resolution."""
 
-    format = FORMAT
+    format = "Zarr"
 
-    def __init__(self, path: Path, array: Any, axes: str, levels: int, rules: ReadRules) -> None:
+    def __init__(self, path: Path, rules: ReadRules) -> None:
+        """Raises BadPicture, and whatever zarr says of metadata that make no sense."""
+        import zarr
+
+        for folder, _, names in os.walk(path):
+            if any(not os.path.isfile(os.path.join(folder, name)) for name in names):
+                raise BadPicture(f"not every file in {Path(folder).name} is a plain file", RESAVE)
+        array, axes, levels = _finest(zarr.open(str(path), mode="r"))
         sizes, chunks = dict(zip(axes, array.shape, strict=True)), dict(zip(axes, array.chunks, strict=True))
         channels = sizes.get("c", GREY_CHANNELS)
         dtype = array.dtype.newbyteorder("=")
         if channels not in CHANNELS or dtype.name not in DTYPES:
-            what = f"{channels} channels of {array.dtype}"
-            raise unusable(path, FORMAT, f"its layout ({what}) is not supported", RESAVE)
+            raise BadPicture(f"its layout ({channels} channels of {array.dtype}) is not supported", RESAVE)
         super().__init__(path, channels, dtype, math.prod(chunks.values()) // (chunks["y"] * chunks["x"]), rules.rgb)
-        check_sides(path, FORMAT, sizes["y"], sizes["x"])
-        samples = math.prod(array.chunks) // chunks.get("c", 1)
-        check_decoded(path, FORMAT, samples, rules, "a chunk")
+        check_sides(MAX_SIDE**2, sizes["x"], sizes["y"])
+        check_chunk("a chunk", math.prod(array.chunks) // chunks.get("c", 1), rules)
         self._array, self._axes = array, axes
         self.height, self.width = sizes["y"], sizes["x"]
         self.chunk = chunks["y"], chunks["x"]
@@ -87,42 +76,31 @@ class ZarrSource(TileSource):
         taken = {"first of several times or depths taken": deep, f"finest of {levels} resolutions taken": levels > 1}
         self.notes = self.notes_of(taken, alpha=channels == max(CHANNELS))
 
-    def load(self, rows: range, columns: range) -> NDArray[Any]:
-        try:
-            return self.as_given(stored_block(self._array, self._axes, rows, columns))
-        except MemoryError:
-            raise
-        except Exception as error:  # whatever a codec says of a damaged chunk
-            raise self.damaged(rows, columns, error) from None
+    def stored(self, rows: range, columns: range) -> NDArray[Any]:
+        return stored_block(self._array, self._axes, rows, columns)
 
 
-def _finest(path: Path, node: Any) -> tuple[Any, str, int]:
+def _finest(node: Any) -> tuple[Any, str, int]:
     """The array, its axes, one letter each, and how many resolutions there are."""
     if hasattr(node, "shape"):
-        return node, _axes_of(path, node.shape), 1
+        return node, _axes_of(node.shape), 1
     attributes = dict(node.attrs)
     scales = attributes.get("ome", attributes).get("multiscales")
-    if scales:
-        array = node[scales[0]["datasets"][0]["path"]]
-        if not hasattr(array, "shape"):
-            raise unusable(path, FORMAT, "its 'multiscales' name no array", RESAVE)
-        named = scales[0].get("axes") or list(OLD_AXES[-array.ndim :])
-        axes = "".join(axis["name"] if isinstance(axis, dict) else axis for axis in named)
-        if len(axes) != array.ndim or len(set(axes)) != len(axes) or not {"x", "y"} <= set(axes) <= set(OLD_AXES):
-            raise unusable(path, FORMAT, f"its axes '{axes}' are not of {', '.join(OLD_AXES)}", RESAVE)
-        return array, axes, len(scales[0]["datasets"])
-    arrays = [array for _, array in node.arrays()]
-    if len(arrays) != 1:
-        raise unusable(path, FORMAT, f"it has {len(arrays)} arrays and no 'multiscales' that says which", RESAVE)
-    return arrays[0], _axes_of(path, arrays[0].shape), 1
+    if not scales:
+        raise BadPicture("it is a group without 'multiscales' that say which array is the picture", RESAVE)
+    array = node[scales[0]["datasets"][0]["path"]]
+    if not hasattr(array, "shape"):
+        raise BadPicture("its 'multiscales' name no array", RESAVE)
+    axes = "".join(axis["name"] if isinstance(axis, dict) else axis for axis in scales[0].get("axes", ()))
+    if len(axes) != array.ndim or len(set(axes)) != len(axes) or not {"x", "y"} <= set(axes) <= set(AXES):
+        raise BadPicture(f"its axes '{axes}' are not of {', '.join(AXES)}", RESAVE)
+    return array, axes, len(scales[0]["datasets"])
 
 
-def _axes_of(path: Path, shape: tuple[int, ...]) -> str:
+def _axes_of(shape: tuple[int, ...]) -> str:
     """Axes where nothing names them."""
     if len(shape) == 2:
         return "yx"
-    if len(shape) == 3 and shape[2] in CHANNELS:
-        return "yxc"
-    if len(shape) == 3 and shape[0] in CHANNELS:
-        return "cyx"
-    raise unusable(path, FORMAT, f"an array of shape {shape} without named axes is not a picture", RESAVE)
+    if len(shape) == 3 and (shape[2] in CHANNELS or shape[0] in CHANNELS):
+        return "yxc" if shape[2] in CHANNELS else "cyx"
+    raise BadPicture(f"an array of shape {shape} without named axes is not a picture", RESAVE)
