@@ -11,7 +11,7 @@
     watch.py      whether the machine stayed the same meanwhile
     runner.py     the whole grid: progress, files that are always complete, resuming
     record.py     the record with its schema, and the figures of a row by their formulas
-    ab.py         two versions by turns: cases (ab_cases.py, guard.toml), and a process of each (ab_side.py)
+    ab.py         two versions by turns: calls of a grid (ab_cases.py), and a process of each (ab_side.py)
     summary.py    the fastest at each case; intervals.py: how sure a ratio of two times is
     goals.py      the bars that the project sets itself (goals.toml), and what a record says about them
     ladders/      matrix products beside cuBLAS and convolutions beside a copy, step by step
