@@ -1,5 +1,7 @@
 """A file without its last bytes is cut short, in every format and for every number of them that a container fills up.
 
+A picture above the limit of pixels is refused by its header, in every format.
+
 Rows of a BMP are filled up to four bytes, chunks of a WebP to two: what is missing there holds no pixel, and decoders
 take no offence. And what follows a chunk that was filled up is found.
 """
@@ -16,6 +18,9 @@ from picture_files import exif, noisy, png, png_chunk, pnm, saved, tiff
 from PIL import Image
 
 from edgeconv.errors import ImageReadError
+from edgeconv.io import reading
+from edgeconv.io.formats import FORMATS, format_of
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image
 
 
@@ -69,6 +74,21 @@ def test_a_file_without_its_last_bytes_is_refused(name: str) -> None:
             with pytest.raises(ImageReadError, match=r"cut short|cannot be decoded") as raised:
                 decode_image(data[:-cut], name)
             assert " at 0x" not in str(raised.value), "no two runs say the same of one file"
+
+
+def test_every_format_is_here() -> None:
+    assert {format_of(make(noisy())) for make in MAKERS.values()} == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_header_above_the_limit_is_refused_before_a_pixel_is_decoded(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = MAKERS[name](noisy(5, 33))
+    assert decode_image(data, name, ReadRules(max_pixels=5 * 33)).pixels.shape[:2] == (5, 33)
+    monkeypatch.setattr(reading, "decode", None)
+    with pytest.raises(ImageReadError, match="its header says 33×5 pixels, above the limit of 164"):
+        decode_image(data, name, ReadRules(max_pixels=5 * 33 - 1))
 
 
 def riff(*chunks: tuple[bytes, bytes]) -> bytes:
