@@ -114,7 +114,7 @@ def pictures_have_reports(folder: Path) -> None:
 
 
 def resize(folder: Path) -> None:
-    resize_file(folder / "photos" / "a.png", (5, 10), folder=folder / "out")
+    resize_file(folder / "photos" / "a.png", (5, 10), folder=folder / "out", overwrite=True)
 
 
 def diff_page(folder: Path) -> None:

@@ -16,7 +16,7 @@ from PIL import Image
 
 from edgeconv.errors import ImageReadError
 from edgeconv.io.read_limits import ReadRules
-from edgeconv.io.reading import decode_image, longest_side, read_image
+from edgeconv.io.reading import decode_image, read_image
 
 BAD_BY_WHAT = {bad.what: bad for bad in BAD_FILES}
 
@@ -59,7 +59,6 @@ def test_the_command_ends_with_2_and_writes_nothing(tmp_path: Path, what: str) -
 def test_a_name_under_which_there_is_no_picture(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(ImageReadError, match=says):
         read_image(tmp_path / name)
-    assert longest_side(tmp_path / name) is None
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +142,6 @@ def test_a_limit_of_pillow_s_own_is_not_in_force(tmp_path: Path, monkeypatch: py
     path = tmp_path / "deflate.tif"
     path.write_bytes(saved(noisy(40, 60), "TIFF", compression="tiff_deflate"))
     np.testing.assert_array_equal(read_image(path).pixels, noisy(40, 60))
-    assert longest_side(path) == 60
     assert Image.MAX_IMAGE_PIXELS == 100
     with pytest.raises(ImageReadError, match="above the limit of 2,399"):
         read_image(path, ReadRules(max_pixels=2399))

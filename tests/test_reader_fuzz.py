@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from pathlib import Path
 
 import pytest
 import reader_fuzz
@@ -12,7 +11,6 @@ from command import PROJECT
 
 from edgeconv.errors import ImageReadError
 from edgeconv.io import reading
-from edgeconv.io.reading import longest_side
 
 CASES = 3_000
 RECORD = PROJECT / "docs" / "results" / "reader_fuzz.json"
@@ -39,14 +37,6 @@ def test_a_whole_file_of_every_kind_is_read_without_a_word() -> None:
     for kind, data in reader_fuzz.whole_files().items():
         notes = reading.decode_image(data, kind).notes
         assert not any(note.startswith(reading.SAID_NOTE) for note in notes), kind
-
-
-def test_the_longest_side_of_damage_is_a_number_or_none(tmp_path: Path) -> None:
-    path = tmp_path / "damaged"
-    for number in range(400):
-        path.write_bytes(reader_fuzz.case(number).data)
-        side = longest_side(path)
-        assert side is None or side >= 0
 
 
 @pytest.mark.parametrize("fault", ["an error of another kind", "an error without the name", "other pixels once more"])

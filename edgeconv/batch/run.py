@@ -29,9 +29,9 @@ from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason
 from edgeconv.io.atomic import make_folder, remove_left_over_in
+from edgeconv.io.files import suffix_counts_text
 from edgeconv.io.folder_lock import one_batch_in
 from edgeconv.io.reading import decode_image
-from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.methods import require
 from edgeconv.options import Workers
 

@@ -9,8 +9,8 @@ from edgeconv.batch.ledger import LedgerRow
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Struct, field, keyed_by
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import counted, digits_text, duration_text, seconds_text, share_text
+from edgeconv.io.files import suffix_counts_text
 from edgeconv.io.reading import SAID_NOTE
-from edgeconv.io.skipped_files import suffix_counts_text
 
 Stage = Literal[
     "read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode", "write"

@@ -27,9 +27,8 @@ from edgeconv.batch.stores import Task, from_the_root, is_remote, join, plain, s
 from edgeconv.core.units import counted
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.contained_paths import foreign_reason
-from edgeconv.io.files import is_standard_stream, read_bytes, utf8
+from edgeconv.io.files import is_standard_stream, read_bytes, suffix_counts_text, utf8
 from edgeconv.io.formats import NAMES, SUFFIXES
-from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run.ownership import read_report
 from edgeconv.run.report import KIND
 

@@ -18,8 +18,8 @@ def resize(
 ) -> int:
     """Save pictures in several sizes.
 
-    As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy. Smaller sizes that an earlier
-    run left in a folder are not resized again. Of several pictures one that fails stops no other; exit code 1 then.
+    As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy. Of several pictures one that
+    fails stops no other; exit code 1 then.
     """
     from edgeconv.core.units import counted
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, EdgeconvError

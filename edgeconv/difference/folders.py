@@ -40,12 +40,11 @@ from edgeconv.errors import (
 from edgeconv.io import junit
 from edgeconv.io.atomic import make_folder, reporting_errors, write_bytes_atomically
 from edgeconv.io.contained_paths import ForeignFileError, place_inside
-from edgeconv.io.files import are_same, read_bytes, special_file_problem
+from edgeconv.io.files import are_same, read_bytes, special_file_problem, suffix_counts_text
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.io.skipped_files import suffix_counts_text
 
 PairStatus = Literal["unreadable", "layout", "changed", "new", "missing", "same"]
 STATUSES: tuple[PairStatus, ...] = get_args(PairStatus)

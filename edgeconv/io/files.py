@@ -15,11 +15,12 @@ import re
 import stat
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from edgeconv.core.safe_text import visible
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 STANDARD_STREAM = "-"
@@ -168,6 +169,12 @@ def is_same_file(source: Path | str, destination: Path | str) -> bool:
         return False
     except (OSError, ValueError) as error:
         raise ImageWriteError(f"{destination}: cannot be written ({reason_of(error)}): choose another place.") from None
+
+
+def suffix_counts_text(kinds: Mapping[str, int]) -> str:
+    """`3 .gif, 1 .avif, 2 without a suffix`: numbers of files by suffix, the most frequent first."""
+    by_number = sorted(kinds.items(), key=lambda kind: (-kind[1], not kind[0], kind[0]))
+    return ", ".join(f"{number:,} {visible(suffix) or 'without a suffix'}" for suffix, number in by_number)
 
 
 def utf8(text: str) -> bytes:

@@ -7,7 +7,6 @@
                   8 bits give uint8, 16 bits uint16, floats their own type
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
     read_header   size and type, before any pixel is decoded
-    longest_side  what the header of a file says
 
 A header is read first and refused by its size before any pixel is decoded (decoding.py). A file is read as a whole
 before that, and a pipe or a device up to its end or the limit of bytes; what does not begin like a picture is not.
@@ -206,15 +205,6 @@ def decode_image(
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
     return Picture(pixels, name, entry.name, notes, channel_axis=header.channel_axis or rules.rgb)
-
-
-def longest_side(path: Path) -> int | None:
-    """The larger of height and width, from the header of a file; None where there is none, or it is refused."""
-    try:
-        header = read_header(read_picture_bytes(path), str(path))
-    except (ImageReadError, MemoryLimitError):
-        return None
-    return max(header.width, header.height)
 
 
 def _format_of(data: bytes, name: str) -> Format:

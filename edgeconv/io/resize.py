@@ -7,11 +7,9 @@ both. The type stays (16 bits stay 16 bits), and every size is made from the ori
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from edgeconv.io.files import is_same_file, is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.io.reading import MAX_SIDE, Picture, longest_side, read_image
+from edgeconv.io.reading import MAX_SIDE, Picture, read_image
 
 _SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
 """What `resize_files` may have named. `IMG_0001` is not: sizes have no leading zeros."""
@@ -102,28 +100,20 @@ def resize_files(
     Gives each source with its files, or with the error that left it without any and that stops no other picture.
     `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
-    itself is left out; a file that already holds the same pixels is left unchanged and listed.
+    itself is left out.
     """
     sources, sizes = tuple(sources), tuple(sizes)
-    making: dict[Path, Callable[[], NDArray[Any]]] = {}
-
-    def reason_to_keep(path: Path) -> str | None:
-        return None if _holds(path, making[path]()) else "exists and holds something else"
-
-    with Outputs(sources, overwrite, reason_to_keep) as outputs:
+    with Outputs(sources, overwrite) as outputs:
         for source in sources:
             try:
                 picture = read_image(source, rules)
-                making.clear()
-                for size, target in _targets(source, picture, sizes, folder, square).items():
-                    making[target] = partial(resize, picture.pixels, size, square=square)
-                made = [path for path in making if overwrite or not path.is_file() or not _holds(path, making[path]())]
-                for path in made:
-                    outputs.reserve_in(path.parent, path.name)
-                for path in made:
-                    outputs.add(path, encode_image(making[path](), path))
+                targets = _targets(source, picture, sizes, folder, square)
+                for target in targets.values():
+                    outputs.reserve_in(target.parent, target.name)
+                for size, target in targets.items():
+                    outputs.add(target, encode_image(resize(picture.pixels, size, square=square), target))
                 outputs.put()
-                yield source, Resized(tuple(making), picture.notes)
+                yield source, Resized(tuple(targets.values()), picture.notes)
             except EdgeconvError as error:
                 outputs.discard()
                 yield source, error
@@ -153,43 +143,20 @@ def _targets(
 def find_pictures(places: Iterable[Path | str]) -> list[Path]:
     """The pictures in `places` (files, or folders that are not searched deeper), sorted within each folder.
 
-    A folder may hold its own results: `name_128.png` is left out where it has 128 pixels on its longest side and
-    there is `name` itself, or a larger size of it. Any other number is part of a name. Raises ImageReadError for a
-    folder that cannot be read and where there is no picture at all.
+    Raises ImageReadError for a folder that cannot be read and where there is no picture at all.
     """
     pictures: list[Path] = []
     for place in map(Path, places):
-        if os.path.isdir(place) and not is_standard_stream(place):
-            pictures += _originals(place)
-        else:
+        if is_standard_stream(place) or not place.is_dir():
             pictures.append(place)
+            continue
+        try:
+            pictures += sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+        except OSError as error:
+            raise ImageReadError(f"{place}: cannot be read ({error.strerror}): check its permissions.") from None
     if not pictures:
         raise ImageReadError(f"{', '.join(map(str, places))}: no picture there: name a folder that holds some.")
     return pictures
-
-
-def _originals(folder: Path) -> list[Path]:
-    """The pictures of one folder, sorted, without the smaller sizes of others."""
-    try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
-    except OSError as error:
-        raise ImageReadError(f"{folder}: cannot be read ({error.strerror}): check its permissions.") from None
-    sized = {path: found for path in paths if (found := _sized(path))}
-    unsized = {path.stem for path in paths if path not in sized}
-    largest = {base: 0 for base, _ in sized.values()}
-    for base, size in sized.values():
-        largest[base] = max(largest[base], size)
-    return [
-        path
-        for path in paths
-        if path not in sized or (sized[path][0] not in unsized and sized[path][1] == largest[sized[path][0]])
-    ]
-
-
-def _sized(path: Path) -> tuple[str, int] | None:
-    """The base of a stem `base_size` and the size, where the picture (its header alone is read) has that size."""
-    found = _SIZED_STEM.fullmatch(path.stem)
-    return (found["base"], int(found["size"])) if found and longest_side(path) == int(found["size"]) else None
 
 
 def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -198,11 +165,3 @@ def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2
     return pixels[top : top + side, left : left + side]
-
-
-def _holds(path: Path, pixels: NDArray[Any]) -> bool:
-    """Whether `path` is a picture of exactly these samples."""
-    try:
-        return np.array_equal(read_image(path).pixels, pixels)
-    except ImageReadError:
-        return False
