@@ -47,13 +47,6 @@ def test_an_old_bmp_has_sides_of_16_bits() -> None:
     assert read_bmp(head + bytes(48)) == Header(width=5, height=3, bits=8, file_bytes=26 + 48)
 
 
-@pytest.mark.parametrize("words", [(5, 3, 2), (5, 3, 0)])
-def test_a_bmp_of_odd_bits_is_none(words: tuple[int, int, int]) -> None:
-    for data in (bmp_file(*words, 100), bmp_file(5, 3, 24, 48)[:20]):
-        with pytest.raises(BadPicture, match="damaged or not complete"):
-            read_bmp(data)
-
-
 # --- PNG -------------------------------------------------------------------------------------------------------------
 
 
