@@ -15,7 +15,6 @@ computed and every s-th sample is picked. Imports OpenCV and NumPy and nothing e
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -29,7 +28,6 @@ from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.core.output import store
 from edgeconv.core.problem import PictureProblem, Problem
-from edgeconv.errors import EdgeconvError
 from edgeconv.hardware.pool import run_pieces, threads_for
 from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
@@ -102,8 +100,7 @@ class OpenCVPlan(Plan):
         def band_bytes(band_rows: int) -> int:
             return ((band_rows - 1) * problem.stride + KERNEL_SIZE) * temporary_row
 
-        if band_bytes(1) > limit:  # the other way out takes a moment to try
-            check_workspace("opencv", band_bytes(1), options, _other_way_out(problem, options))
+        check_workspace("opencv", band_bytes(1), options, or_else="")
         self._threads = max(1, min(self._threads, limit // band_bytes(1)))
         most_rows = 1 + (limit // self._threads // temporary_row - KERNEL_SIZE) // problem.stride
         self._band_rows = max(1, min(self._band_rows, most_rows))
@@ -235,17 +232,6 @@ def _first_alike(kernels: Weights) -> list[int]:
     """For every output (second axis) the first one that has the same kernels."""
     first: dict[bytes, int] = {}
     return [first.setdefault(kernels[:, output].tobytes(), output) for output in range(kernels.shape[1])]
-
-
-def _other_way_out(problem: Problem, options: Options) -> str:
-    """`sliding` where that keeps to the limit, which is tried: on small pictures it needs more than OpenCV."""
-    from edgeconv.methods.cpu.sliding import CpuSliding  # loads a compiler, which OpenCV is taken to do without
-
-    try:
-        CpuSliding().prepare(problem, replace(options, threads=1))
-    except EdgeconvError:
-        return ""
-    return "use --method sliding --threads 1"
 
 
 class OpenCV(Method):

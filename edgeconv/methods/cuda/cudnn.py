@@ -29,19 +29,14 @@ from edgeconv.core.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.errors import UnavailableError
-from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.kernels import load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.methods.cuda.kernel_args import (
-    problem_defines,
-    response_count,
-    strided_geometry,
-)
+from edgeconv.methods.cuda.kernel_args import STAGING_THREADS, response_count, staging_variant, strided_geometry
 from edgeconv.methods.cuda.libcudnn import Algorithm, CudnnError, MathType
 from edgeconv.methods.options import Math, Options
 
-THREADS = 256
 MAX_ELEMENTS = 2**31 - 1
 """cuDNN's legacy calls count the elements of a tensor in 32 bits; larger pictures go in bands."""
 ADDRESS_ALIGNMENT = 16
@@ -50,16 +45,6 @@ BUFFER_SHARE = 0.5
 """Share of the workspace limit for staged bands; the rest is for the algorithm."""
 FIND_REPEATS = 7
 TRANSFORMING = (Algorithm.FFT, Algorithm.FFT_TILING, Algorithm.WINOGRAD, Algorithm.WINOGRAD_NONFUSED)
-
-
-def _stage_variant(problem: Problem, staged: np.dtype[Any], entry: str) -> KernelVariant:
-    shape = (
-        ("THREADS", THREADS),
-        ("STAGED", staged.name),
-        ("STAGED_CHANNELS", problem.in_channels),
-        ("RESPONSE_CHANNELS", response_count(problem)),
-    )
-    return KernelVariant("methods/cuda/epilogue.cu", entry, (*problem_defines(problem, staged), *shape))
 
 
 def _sample_type(math: Math) -> np.dtype[Any]:
@@ -141,16 +126,16 @@ class CudnnPlan(Plan):
 
         problem, sample, (source_rows, width, _) = self.problem, self._source.dtype, self._source.shape
         rows, out_width, _ = self._result.shape
-        stage, epilogue = (load(_stage_variant(problem, sample, entry)) for entry in ("stage", "epilogue"))
-        geometry, blocks = strided_geometry(problem), -(-source_rows * width // THREADS)
+        stage, epilogue = (load(staging_variant(problem, sample, entry)) for entry in ("stage", "epilogue"))
+        geometry, blocks = strided_geometry(problem), -(-source_rows * width // STAGING_THREADS)
         for first in range(0, problem.output_height, rows):
             # The last band is as tall as the others and ends with the picture: it repeats some rows of the one before.
             row = min(first, problem.output_height - rows)
             place = (np.int32(row * problem.stride), np.int32(source_rows))
-            self._bands.append((row, PackedLaunch(stage, blocks, (THREADS, 1), geometry, *place)))
+            self._bands.append((row, PackedLaunch(stage, blocks, (STAGING_THREADS, 1), geometry, *place)))
         pixels = rows * out_width
-        blocks = -(-pixels * problem.output_channels // THREADS)
-        self._epilogue = PackedLaunch(epilogue, blocks, (THREADS, 1), np.int32(pixels))
+        blocks = -(-pixels * problem.output_channels // STAGING_THREADS)
+        self._epilogue = PackedLaunch(epilogue, blocks, (STAGING_THREADS, 1), np.int32(pixels))
 
     def _choose(self, options: Options) -> None:
         """Rank the algorithms; take the first that runs, or measure all and take the fastest.

@@ -1,13 +1,11 @@
 // What stands before and after a library's convolution or GEMM: two kernels, one thread per pixel or output sample.
 //
-// stage       a band of the picture, padded by its border, converted to STAGED, channels filled up with zeros:
-//             staged[row][column][STAGED_CHANNELS], rows `first_row` to `first_row + rows` of the padded picture
-// epilogue    responses[pixel][RESPONSE_CHANNELS] (the first RESPONSES of them count) → joined and stored samples
+// stage       a band of the picture, padded by its border and converted to STAGED:
+//             staged[row][column][CHANNELS], rows `first_row` to `first_row + rows` of the padded picture
+// epilogue    responses[pixel][RESPONSES] → joined and stored samples
 //
-// Macros that decide what is computed, beside those of responses.cuh:
-//     STAGED               float32 float16 float64    type of the staged samples and of the library's responses
-//     STAGED_CHANNELS      1 3 4 8              channels of a staged pixel
-//     RESPONSE_CHANNELS    RESPONSES or more  responses per pixel that the library writes
+// Macro that decides what is computed, beside those of responses.cuh:
+//     STAGED    float32 float16 float64    type of the staged samples and of the library's responses
 // Macro that changes speed alone: THREADS, a block's
 #include "responses.cuh"
 
@@ -17,9 +15,8 @@ __device__ __forceinline__ void put(Real value, float64 &place) { place = value;
 __device__ __forceinline__ void put(Real value, float16 &place) { place = __float2half_rn(value); }
 #endif
 
-struct alignas((STAGED_CHANNELS % 2 ? 1 : STAGED_CHANNELS * sizeof(STAGED) < 16 ? STAGED_CHANNELS : 16 / sizeof(STAGED)) *
-               sizeof(STAGED)) StagedPixel {
-    STAGED sample[STAGED_CHANNELS];
+struct StagedPixel {
+    STAGED sample[CHANNELS];
 };
 
 extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, StagedPixel *staged,
@@ -32,14 +29,14 @@ extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, 
     const INPUT *from = image + (static_cast<long long>(row) * size.width + column) * PIXEL_SAMPLES;
     StagedPixel pixel;
 #pragma unroll
-    for (int i = 0; i < STAGED_CHANNELS; ++i)
-        put(i < CHANNELS && row != OUTSIDE && column != OUTSIDE ? to_real(from[i]) : Real(0), pixel.sample[i]);
+    for (int i = 0; i < CHANNELS; ++i)
+        put(row != OUTSIDE && column != OUTSIDE ? to_real(from[i]) : Real(0), pixel.sample[i]);
     staged[n] = pixel;
 }
 
 extern "C" __global__ __launch_bounds__(THREADS) void epilogue(const STAGED *responses, OUTPUT *out, int pixels) {
     const unsigned n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= static_cast<unsigned>(pixels) * OUT_CHANNELS) return;
-    const STAGED *response = responses + static_cast<long long>(n / OUT_CHANNELS) * RESPONSE_CHANNELS + n % OUT_CHANNELS;
+    const STAGED *response = responses + static_cast<long long>(n / OUT_CHANNELS) * RESPONSES + n % OUT_CHANNELS;
     store_sample<store>(join([&](int d) -> Sum { return to_real(response[d * OUT_CHANNELS]); }), out[n]);
 }

@@ -27,6 +27,7 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cuda.kernel_args import (
     MOST_RESPONSES,
+    STAGING_THREADS,
     BankPart,
     Pitches,
     depth_of,
@@ -35,11 +36,12 @@ from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
     response_count,
     round_up,
+    staging_variant,
     strided_geometry,
 )
 from edgeconv.methods.options import Options
 
-COLUMNS_THREADS, EPILOGUE_THREADS = 256, 256
+COLUMNS_THREADS = 256
 BAND_STEP = 1024
 """Pixels that a band of cuBLAS is a multiple of."""
 L2_SHARE = 0.5
@@ -114,18 +116,6 @@ def columns_variant(problem: Problem) -> KernelVariant:
     column = problem.weights.dtype
     defines = (*problem_defines(problem, column), ("COLUMN", column.name), ("THREADS", COLUMNS_THREADS))
     return KernelVariant("methods/cuda/im2col.cu", "im2col", defines)
-
-
-def epilogue_variant(problem: Problem) -> KernelVariant:
-    """Join and store of a vendor's responses."""
-    responses = response_count(problem)
-    shape = (
-        ("THREADS", EPILOGUE_THREADS),
-        ("STAGED", problem.weights.dtype.name),
-        ("STAGED_CHANNELS", problem.in_channels),
-        ("RESPONSE_CHANNELS", responses),
-    )
-    return KernelVariant("methods/cuda/epilogue.cu", "epilogue", (*problem_defines(problem), *shape))
 
 
 # --- one launch, bands of a block -------------------------------------------------------------------------------
@@ -212,14 +202,14 @@ class CublasPlan(Plan):
         self._columns = cupy.empty((depth, leading), column)
         self._weights = cupy.asarray(problem.dense_weights().reshape(rows, depth))
         self._responses: Any = None if self._direct else cupy.empty((leading, rows), column)
-        im2col, epilogue = load(columns_variant(problem)), load(epilogue_variant(problem))
+        im2col, epilogue = load(columns_variant(problem)), load(staging_variant(problem, column, "epilogue"))
         self._bands = []
         for first in range(0, pixels, leading):
             count = min(leading, pixels - first)
             place = (np.int64(first), np.int32(count), np.int64(leading))
             blocks, threads = -(-count // COLUMNS_THREADS), (COLUMNS_THREADS, 1)
             fill = PackedLaunch(im2col, blocks, threads, strided_geometry(problem), *place)
-            blocks, threads = -(-count * problem.output_channels // EPILOGUE_THREADS), (EPILOGUE_THREADS, 1)
+            blocks, threads = -(-count * problem.output_channels // STAGING_THREADS), (STAGING_THREADS, 1)
             self._bands.append(Band(first, count, fill, PackedLaunch(epilogue, blocks, threads, np.int32(count))))
         responses_bytes = 0 if self._direct else rows * pixels * column.itemsize
         super().__init__(

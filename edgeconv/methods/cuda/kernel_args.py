@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import needs_exact_root, sums_for
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods.base import AddressPlan
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ Pitches = tuple[int, int]
 WARP = 32
 MOST_WEIGHT_BYTES = 4000
 """Arguments of a kernel are at most 4,096 bytes on every GPU: CUDA C++ Programming Guide, kernel parameters."""
+STAGING_THREADS = 256
+"""Of a block of epilogue.cu."""
 MOST_RESPONSES = 24
 """Responses of a pixel that a GEMM of the project holds in registers: compass filters on three channels."""
 
@@ -55,6 +58,12 @@ def problem_defines(problem: Problem, *kinds: np.dtype[Any], pitches: Pitches | 
         *((("USES_FLOAT64", 1),) if problem.dtype == np.float64 else ()),
         *rule_defines(problem),
     )
+
+
+def staging_variant(problem: Problem, staged: np.dtype[Any], entry: str) -> KernelVariant:
+    """A kernel of epilogue.cu: what stands before (`stage`) or after (`epilogue`) a library that takes `staged`."""
+    defines = (*problem_defines(problem, staged), ("THREADS", STAGING_THREADS), ("STAGED", staged.name))
+    return KernelVariant("methods/cuda/epilogue.cu", entry, defines)
 
 
 def pitches_of(problem: Problem) -> Pitches:

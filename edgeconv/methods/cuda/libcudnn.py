@@ -1,10 +1,9 @@
 """The part of cuDNN 9's convolution API that edgeconv uses, over ctypes.
 
-CuPy no longer binds cuDNN, so this module opens `libcudnn.so.9` (`cudnn64_9.dll` on Windows) by itself. `call` calls
-a function of the table below, and raises `CudnnError` with the call's name, status and text where cuDNN refuses.
-`Convolution` holds the descriptors of one convolution; it can be made on a machine with no GPU, and only what takes a
-handle needs one. Sizes are always given as N, C, H, W or out, in, H, W; memory is NHWC, and a filter lies in memory
-as (out, H, W, in).
+CuPy no longer binds cuDNN, so this module opens `libcudnn.so.9` by itself. `call` calls a function of the table below,
+and raises `CudnnError` with the call's name, status and text where cuDNN refuses. `Convolution` holds the descriptors
+of one convolution; it can be made on a machine with no GPU, and only what takes a handle needs one. Sizes are always
+given as N, C, H, W or out, in, H, W; memory is NHWC, and a filter lies in memory as (out, H, W, in).
 
 Source: cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h of cuDNN 9, and its API reference (all of this API is marked
 deprecated since 9.0 and present in every 9.x).
@@ -14,8 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import os
-import sys
 from contextlib import suppress
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_void_p
 from enum import IntEnum
@@ -26,9 +23,7 @@ from typing import Any
 from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 
-LIBRARY_NAME = "cudnn64_9.dll" if sys.platform == "win32" else "libcudnn.so.9"
-WHEEL_FOLDERS = ("*/bin", "*/bin/*") if sys.platform == "win32" else ("*/lib",)
-"""Where NVIDIA's wheels keep their libraries, below their folder `nvidia`."""
+LIBRARY_NAME = "libcudnn.so.9"
 STATUS_SUCCESS = 0
 ERROR_TEXT_BYTES = 1024
 _NHWC = 1
@@ -109,10 +104,7 @@ def _open() -> ctypes.CDLL:
     """Open the library where NVIDIA's path finder or a wheel has it, else by the system's search."""
     package = importlib.util.find_spec("nvidia")
     roots = map(Path, (package.submodule_search_locations or ()) if package else ())
-    folders = [folder for root in roots for inner in WHEEL_FOLDERS for folder in sorted(root.glob(inner))]
-    if sys.platform == "win32":  # it looks into no folder by itself for what cuDNN loads in its turn
-        for folder in filter(Path.is_dir, folders):
-            os.add_dll_directory(str(folder))
+    folders = [folder for root in roots for folder in sorted(root.glob("*/lib"))]
     # The path finder raises classes of its own (DynamicLibNotFoundError and others), all of them RuntimeErrors.
     with suppress(ImportError, OSError, RuntimeError):
         from cuda.pathfinder import load_nvidia_dynamic_lib
