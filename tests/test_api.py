@@ -119,6 +119,7 @@ def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> N
         ({"image": [[1]]}, "not list"),
         ({"image": "photo.png"}, "NumPy, CuPy, PyTorch or JAX"),
         ({"image": np.zeros(4, np.uint8)}, "An array of 4 is not a picture"),
+        ({"image": np.zeros((4, 5, 6), np.uint8)}, r"needs an axis for its channel: image\[\.\.\., None\]"),
         ({"image": np.zeros((4, 4, 3), np.int64)}, "int64"),
         ({"image": np.zeros((4, 4, 3), bool)}, "bool"),
         ({"image": np.ma.zeros((5, 6, 3))}, r"mask has no meaning.*filled\(value\)"),

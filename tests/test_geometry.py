@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeconv.core.choices import BORDERS
 from edgeconv.core.geometry import (
-    BORDERS,
     MAX_PADDING,
     OUTSIDE,
     bands,

@@ -12,7 +12,7 @@ import pytest
 from edgeconv import convolve
 from edgeconv.api.auto import runnable
 from edgeconv.core import output
-from edgeconv.core.output import NO_RANGE, finite_range, magnitude, normalize, store, stretch
+from edgeconv.core.output import NO_RANGE, finite_range, magnitude, store, stretch
 from edgeconv.core.problem import StoredMode
 from edgeconv.core.request import make_request
 from edgeconv.methods import METHODS
@@ -57,14 +57,14 @@ def test_what_is_no_number_stays_and_the_others_fill_the_range(odd: float, flat:
     raw = np.array([[[2.0], [2.0 if flat else 4.0], [odd], [2.0 if flat else 3.0]]], np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        out = normalize(raw, np.dtype(np.float32))
+        out = stretch(raw, *finite_range(raw), np.dtype(np.float32))
     expected = [0.0, 0.0, odd, 0.0] if flat else [0.0, 1.0, odd, 0.5]
     np.testing.assert_array_equal(out.ravel(), np.array(expected, np.float32))
 
 
 def test_a_picture_without_any_number_is_left_as_it_is() -> None:
     nothing = np.full((2, 2, 1), np.nan, np.float32)
-    assert np.isnan(normalize(nothing, np.dtype(np.float32))).all()
+    assert np.isnan(stretch(nothing, *finite_range(nothing), np.dtype(np.float32))).all()
     assert finite_range(nothing) == NO_RANGE
     assert magnitude(NO_RANGE) == 0.0
 
@@ -99,7 +99,9 @@ def test_halves_are_stretched_to_the_even_neighbour(low: int, dtype: str, white:
     """A range of twice the type's: every odd value lands between two levels."""
     steps = [*range(8), 2 * white - 3, 2 * white - 1, 2 * white]
     raw = np.array(steps, np.float32)[np.newaxis, :, np.newaxis] + low
-    assert normalize(raw, np.dtype(dtype)).ravel().tolist() == [round(Fraction(step, 2)) for step in steps]
+    assert stretch(raw, *finite_range(raw), np.dtype(dtype)).ravel().tolist() == [
+        round(Fraction(step, 2)) for step in steps
+    ]
 
 
 @pytest.mark.parametrize("samples", [84, 83, 1, 130])

@@ -16,8 +16,7 @@ MOST_BYTES = 2**30
 class PlanCache:
     """Plans by key. Threads wait for each other only where they want the same plan and it is being made."""
 
-    def __init__(self, most_plans: int = MOST_PLANS, most_bytes: int = MOST_BYTES) -> None:
-        self.most_plans, self.most_bytes = most_plans, most_bytes
+    def __init__(self) -> None:
         self._plans: OrderedDict[Hashable, ConvolutionPlan] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -70,6 +69,6 @@ class PlanCache:
         with self._lock:
             held = {key: plan.memory_bytes for key, plan in self._plans.items()}
             total = sum(held.values())
-            while self._plans and (len(self._plans) >= self.most_plans or total > self.most_bytes):
+            while self._plans and (len(self._plans) >= MOST_PLANS or total > MOST_BYTES):
                 key, _ = self._plans.popitem(last=False)
                 total -= held[key]

@@ -344,28 +344,23 @@ class _Nonfinite:
 
     def may_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Output samples of these rows whose window holds such a sample, under any weight."""
-        shape = (stop - start, self._problem.output_width, self._problem.output_channels)
-        if self._beyond is None:
-            return np.zeros(shape, bool)
-        if self._arithmetic.transforms:
-            return np.ones(shape, bool)
+        if self._beyond is not None and self._arithmetic.transforms:
+            return np.ones((stop - start, self._problem.output_width, self._problem.output_channels), bool)
         weights = self._problem.dense_weights() if self._arithmetic.multiplies_zeros else self._problem.weights
         return self._reached(self._beyond, np.ones(weights.shape[1:]), start, stop)
 
     def must_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Those whose every direction multiplies such a sample by a weight other than zero."""
-        if self._bad is None:
-            return np.zeros((stop - start, self._problem.output_width, self._problem.output_channels), bool)
         used = self._problem.weights != 0
         needed = used.all(axis=0) if self._problem.combine == "maximum" else used.any(axis=0)
         return self._reached(self._bad, needed.astype(np.float64), start, stop)
 
     def _reached(
-        self, places: NDArray[np.float32], window: NDArray[np.float64], start: int, stop: int
+        self, places: NDArray[np.float32] | None, window: NDArray[np.float64], start: int, stop: int
     ) -> NDArray[np.bool_]:
-        touched: NDArray[np.bool_] = (
-            reference.responses(places, window[np.newaxis].astype(np.float64), self._problem, start, stop)[0] > 0
-        )
+        if places is None:
+            return np.zeros((stop - start, self._problem.output_width, self._problem.output_channels), bool)
+        touched: NDArray[np.bool_] = reference.responses(places, window[np.newaxis], self._problem, start, stop)[0] > 0
         return touched
 
 

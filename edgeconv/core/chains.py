@@ -134,11 +134,6 @@ class Chain:
         return self.gives in ("gradient", "ridges")
 
     @property
-    def smoothings_and_gradients(self) -> tuple[Stage, ...]:
-        """The stages that multiply."""
-        return tuple(stage for stage in map(stage_of, self.stages) if stage.weights)
-
-    @property
     def reach(self) -> int:
         """How many rows beyond a block its output depends on, without hysteresis: a window's, stage by stage."""
         return sum(len(stage.weights) // 2 or (stage.name == "thin") for stage in map(stage_of, self.stages))
@@ -254,11 +249,6 @@ def parse_thresholds(text: str | None) -> dict[str, Any]:
         rules = listed(THRESHOLD_RULES)
         raise UsageError(f"--thresholds '{text}' is not LOW,HIGH (such as 50,150), {rules}.") from None
     return {"low": low, "high": high}
-
-
-def named_chain(name: str) -> Chain | None:
-    """The chain of a name, with its default settings; None where no chain is called so."""
-    return make_chain(name) if name in CHAINS else None
 
 
 # --- thresholds that suit a picture -----------------------------------------------------------------------------

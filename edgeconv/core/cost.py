@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.chains import ChainProblem
+from edgeconv.core.chains import ChainProblem, stage_of
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, touched_places
 from edgeconv.core.problem import Problem
@@ -56,7 +56,8 @@ def _count_chain(problem: ChainProblem) -> Counts:
     smoothing of 5×5 has 25 places. Bytes are those of the picture and of the output, once each.
     """
     nominal = useful = 0
-    for stage in problem.chain.smoothings_and_gradients:
+    multiplying = (stage for stage in map(stage_of, problem.chain.stages) if stage.weights)
+    for stage in multiplying:
         directions = 2 if stage.gives == "gradient" else 1
         size = len(stage.weights)
         nominal += directions * size * size

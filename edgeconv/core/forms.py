@@ -127,11 +127,6 @@ def roundings_allowed(weights: Weights) -> NDArray[np.intp]:
     return allowed
 
 
-def has_equal_channels(weights: Weights) -> bool:
-    """Condition of `channel sum`."""
-    return weights.shape[2] > 1 and bool((weights == weights[:, :, :1]).all())
-
-
 @dataclass(frozen=True, eq=False)
 class OneChannel:
     """One kernel for each direction and output, and what each input channel has of it."""
@@ -158,7 +153,7 @@ def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False)
     channels, whole_samples = weights.shape[2], problem.dtype.kind == "u"
     if problem.groups > 1 and channels > 1:
         return None
-    if has_equal_channels(weights):
+    if channels > 1 and (weights == weights[:, :, :1]).all():  # the condition of `channel sum`
         return OneChannel((1.0,) * channels, weights[:, :, :1], 0 if whole_samples else channels - 1)
     if is_whole(problem):
         return None

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.choices import BORDERS, NAMED_PADDINGS, Border
-from edgeconv.core.option import refuse_choice
+from edgeconv.core.choices import NAMED_PADDINGS, Border
 from edgeconv.core.units import counted
 from edgeconv.errors import UsageError
 
@@ -44,12 +43,6 @@ def parse_padding(padding: int | str) -> int:
     if not 0 <= padding <= MAX_PADDING:
         raise UsageError(f"Padding {padding} is outside 0 to {MAX_PADDING}.")
     return int(padding)
-
-
-def check_border(border: object) -> None:
-    """Raise UsageError for an unknown border; the error translates the names of other libraries."""
-    if border not in BORDERS:
-        raise refuse_choice("Border", border, BORDERS)
 
 
 def output_size(size: int, stride: int, padding: int) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -231,8 +231,8 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
     }
     return Lowering(
         channels=channels,
-        source=_sample_type(problem.dtype),
-        stored=_sample_type(problem.output_dtype),
+        source=cast(SampleType, problem.dtype.name),
+        stored=cast(SampleType, problem.output_dtype.name),
         sums=sums,
         planes=planes,
         shares=() if one is None or one.is_plain_sum else one.shares,
@@ -276,10 +276,6 @@ def _alike(kernels: Weights) -> tuple[int, ...]:
     different: dict[bytes, int] = {}
     each = ((kernels[:, output] + 0.0).tobytes() for output in range(kernels.shape[1]))
     return tuple(different.setdefault(one, len(different)) for one in each)
-
-
-def _sample_type(dtype: np.dtype[Any]) -> SampleType:
-    return cast(SampleType, dtype.name)
 
 
 def _grouped(

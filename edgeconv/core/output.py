@@ -53,18 +53,8 @@ def full_range(dtype: np.dtype[Any]) -> float:
     return float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
 
 
-def range_of_type(dtype: np.dtype[Any]) -> Range:
-    """The range of pixels of `dtype` where it is bounded; no values for floats."""
-    return (0.0, full_range(dtype)) if dtype.kind == "u" else NO_RANGE
-
-
 STRIP_SAMPLES = 2**20
 """Samples that are stretched, or compared with a threshold, at once: 8 MB in float64."""
-
-
-def normalize(raw: Any, dtype: np.dtype[Any], xp: Any = np) -> Any:
-    """Stretch exact values (HWC) over the full range of `dtype`; those of a method go through `Request.finish`."""
-    return stretch(raw, *finite_range(raw, xp), dtype, xp)
 
 
 def finite_range(values: Any, xp: Any = np) -> Range:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.chains import Chain, ChainProblem, chain_output_dtype, chain_problem, named_chain
-from edgeconv.core.choices import DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
+from edgeconv.core.chains import Chain, ChainProblem, chain_output_dtype, chain_problem, make_chain
+from edgeconv.core.choices import BORDERS, CHAINS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
 from edgeconv.core.filters import (
     GREY_CHANNELS,
     RGB_CHANNELS,
@@ -19,12 +19,14 @@ from edgeconv.core.filters import (
     named_filter,
     weight_set,
 )
-from edgeconv.core.geometry import check_border, parse_padding
+from edgeconv.core.geometry import parse_padding
+from edgeconv.core.option import refuse_choice
 from edgeconv.core.output import (
+    NO_RANGE,
     finite_range,
+    full_range,
     least_sample,
     mask,
-    range_of_type,
     range_to_stretch,
     stretch,
     threshold_text,
@@ -172,7 +174,8 @@ class Request:
         weights = weight_set(self.single_filter, self.channels, self.luma, in_channels).weights.astype(
             weights_type(kind)
         )
-        pixels = range_of_type(kind) if image is None else finite_range(image, xp)
+        of_type = (0.0, full_range(kind)) if kind.kind == "u" else NO_RANGE
+        pixels = of_type if image is None else finite_range(image, xp)
         return stretch(out, *range_to_stretch(values, pixels, weights), kind, xp)
 
     def mask(self, out: Any, xp: Any = np) -> Any:
@@ -198,12 +201,13 @@ def make_request(
     """
     chosen: Filter | Chain
     if isinstance(filter, str):
-        chosen = named_chain(filter) or named_filter(filter)
+        chosen = make_chain(filter) if filter in CHAINS else named_filter(filter)
     elif isinstance(filter, list | tuple) and filter and all(isinstance(each, str | Filter) for each in filter):
         chosen = filter_bank(filter)
     else:
         chosen = filter if isinstance(filter, Filter | Chain) else custom_filter(filter)
-    check_border(border)
+    if border not in BORDERS:
+        raise refuse_choice("Border", border, BORDERS)
     if output_mode is not None and output_mode not in OUTPUT_MODES:
         raise UsageError(f"Output mode '{output_mode}' is not one of {', '.join(OUTPUT_MODES)}.")
     if isinstance(stride, bool) or not isinstance(stride, int | np.integer) or stride < 1:
@@ -216,7 +220,7 @@ def make_request(
         luma=luma,  # type: ignore[arg-type]
         stride=int(stride),
         padding=parse_padding(padding),
-        border=border,  # type: ignore[arg-type]
+        border=border,
         output_mode=output_mode,
         threshold=None if threshold is None else float(threshold),
     )
