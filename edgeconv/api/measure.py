@@ -29,7 +29,6 @@ from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.errors import UsageError
 from edgeconv.hardware.device import Roof
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.reading import Picture
 from edgeconv.methods import find
 from edgeconv.methods.options import Options
 
@@ -57,7 +56,8 @@ class Measured:
 class Filtered(Measured):
     """A picture that was filtered once, as a whole, and the plan that did it, which may be measured."""
 
-    picture: Picture
+    pixels: NDArray[Any]
+    """Of the picture, HWC."""
     raw: NDArray[Any]
     """What the method gave, HWC."""
     finished: NDArray[Any]
@@ -65,10 +65,10 @@ class Filtered(Measured):
 
 
 def filter_picture(
-    picture: Picture, request: Request, choice: Choice, options: Options, watch: Stopwatch, asked_for: str
+    pixels: NDArray[Any], request: Request, choice: Choice, options: Options, watch: Stopwatch, asked_for: str
 ) -> Filtered:
     """Make a plan and run it once; phases are added to `watch`."""
-    unmasked, pixels = replace(request, threshold=None), picture.pixels
+    unmasked = replace(request, threshold=None)
     with watch.phase("set_up"):
         plan = PreparedFilter(unmasked, pixels.shape, pixels.dtype, choice, options, asked_for)
         with plan.workspace() as work:
@@ -79,7 +79,7 @@ def filter_picture(
         plan=plan,
         cold_seconds=watch.phases_seconds["convolve"],
         watch=watch,
-        picture=picture,
+        pixels=pixels,
         raw=finished if plan.second_pass is None else plan.raw(),
         finished=finished,
     )
@@ -134,7 +134,7 @@ def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None 
 
     A roof that is in `roofs` is not measured again; one that is measured is added.
     """
-    plan, pixels, roofs = filtered.plan, filtered.picture.pixels, {} if roofs is None else roofs
+    plan, pixels, roofs = filtered.plan, filtered.pixels, {} if roofs is None else roofs
     kernel = end_to_end = roof = checked = None
     if budget.max_samples > 0:
         kernel = time_kernel(plan, pixels, budget)
@@ -162,8 +162,7 @@ def measure_plan(
         raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
     if pixels is None:
         pixels = noise_pixels(plan.problem.height, plan.problem.width, plan.dtype, plan.problem.in_channels)
-    picture = Picture(pixels, source="array", format="array")
-    filtered = filter_picture(picture, plan.request, plan.choice, plan.options, Stopwatch(), plan.asked_for)
+    filtered = filter_picture(pixels, plan.request, plan.choice, plan.options, Stopwatch(), plan.asked_for)
     peak_bytes = plan.processor.peak_bytes()
     budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
     return describe(measure(filtered, budget, check), peak_bytes)

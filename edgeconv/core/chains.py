@@ -323,17 +323,9 @@ class ChainProblem(PictureProblem):
     output_mode: StoredMode
 
     @property
-    def output_height(self) -> int:
-        return self.height
-
-    @property
-    def output_width(self) -> int:
-        return self.width
-
-    @property
-    def output_channels(self) -> int:
-        """Those of the picture while it is one, then 1."""
-        return self.in_channels if self.chain.gives == "picture" else 1
+    def output_shape(self) -> tuple[int, int, int]:
+        """The picture's own while it is one, then of one channel."""
+        return (self.height, self.width, self.in_channels if self.chain.gives == "picture" else 1)
 
     @property
     def output_dtype(self) -> np.dtype[Any]:

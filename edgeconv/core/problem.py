@@ -85,18 +85,8 @@ class PictureProblem(ABC):
 
     @property
     @abstractmethod
-    def output_height(self) -> int:
-        """Rows of the output."""
-
-    @property
-    @abstractmethod
-    def output_width(self) -> int:
-        """Pixels in an output row."""
-
-    @property
-    @abstractmethod
-    def output_channels(self) -> int:
-        """Of the output."""
+    def output_shape(self) -> tuple[int, int, int]:
+        """HWC, as methods compute it, one channel too; which axes users get: `Request.output_shape`."""
 
     @property
     @abstractmethod
@@ -109,9 +99,19 @@ class PictureProblem(ABC):
         return (self.height, self.width, self.in_channels)
 
     @property
-    def output_shape(self) -> tuple[int, int, int]:
-        """HWC, as methods compute it, one channel too; which axes users get: `Request.output_shape`."""
-        return (self.output_height, self.output_width, self.output_channels)
+    def output_height(self) -> int:
+        """Rows of the output."""
+        return self.output_shape[0]
+
+    @property
+    def output_width(self) -> int:
+        """Pixels in an output row."""
+        return self.output_shape[1]
+
+    @property
+    def output_channels(self) -> int:
+        """3 of one filter on RGB, 1 for luma and for grey; of a bank as many as it has filters, or three times that."""
+        return self.output_shape[2]
 
     @property
     def input_bytes(self) -> int:
@@ -138,22 +138,14 @@ class Problem(PictureProblem):
     output_mode: StoredMode
 
     @cached_property
-    def output_height(self) -> int:
-        return output_size(self.height, self.stride, self.padding)
-
-    @cached_property
-    def output_width(self) -> int:
-        return output_size(self.width, self.stride, self.padding)
+    def output_shape(self) -> tuple[int, int, int]:
+        rows, columns = (output_size(side, self.stride, self.padding) for side in (self.height, self.width))
+        return (rows, columns, self.weights.shape[1])
 
     @property
     def directions(self) -> int:
         """Responses per sample before they are combined: 1, 2 for a magnitude, 8 for a compass filter."""
         return int(self.weights.shape[0])
-
-    @property
-    def output_channels(self) -> int:
-        """3 of one filter on RGB, 1 for luma and for grey; of a bank as many as it has filters, or three times that."""
-        return int(self.weights.shape[1])
 
     @property
     def output_dtype(self) -> np.dtype[Any]:

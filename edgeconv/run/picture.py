@@ -65,7 +65,7 @@ def run_picture(job: Job, process_seconds: float | None = None, roofs: Roofs | N
     with reserve(job, made, paths, beside) as outputs:
         with watch.phase("decode"):
             picture = picture or decoded()
-        filtered = filter_picture(picture, request, choice, job.options, watch, job.method)
+        filtered = filter_picture(picture.pixels, request, choice, job.options, watch, job.method)
         with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
             described = [
                 hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, filtered.finished)
