@@ -22,7 +22,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.methods import cuda
-from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.base import Method
 from edgeconv.methods.cuda import (
     cudnn,
     flat_rows,
@@ -333,13 +333,6 @@ def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(fa
     small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
     strips = sliding_choice.choose_strips(small)
     assert sliding_choice.is_small(small, strips) == (expected == "fma"), "a tile stores other bytes than the whole"
-
-
-def test_every_plan_is_of_its_problem() -> None:
-    problem = case("float32", "raw")
-    for method in (sliding.CudaSliding(), im2col.CudaIm2col(), implicit.Implicit(), textbook.Textbook(), cudnn.CuDNN()):
-        plan: Plan = method.prepare(problem, Options())
-        assert plan.problem is problem
 
 
 @pytest.mark.parametrize("method", [implicit.Implicit(), cudnn.CuDNN()], ids=["implicit", "cudnn"])

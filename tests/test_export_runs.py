@@ -19,7 +19,7 @@ from problems import random_image
 from run_reports import run_report
 
 from edgeconv.bench import record
-from edgeconv.errors import UsageError
+from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.export import find_exporter
 from edgeconv.export.rows import labels
 from edgeconv.export.schemas import read
@@ -105,10 +105,10 @@ def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None
     path.write_bytes(lzma.compress(made))
     assert read(path) == run_report("h200", "cuda_sliding_s2")
     for damaged, says in (
-        (lzma.compress(made)[:-40], "it is cut short"),
+        (lzma.compress(made)[:-40], "ended before the end-of-stream marker"),
         (lzma.compress(made)[:40] + bytes(40) + lzma.compress(made)[80:], "xz cannot unpack it"),
         (lzma.compress(bytes(2**20 + 1)), "has more than 1,048,576 bytes"),
     ):
         path.write_bytes(damaged)
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(ImageReadError, match=says):
             read(path)

@@ -15,7 +15,6 @@ from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
 from edgeconv.difference.compare import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
-from edgeconv.methods.options import Options
 from edgeconv.run import sources
 
 NO_LIBRARY = "cannot load library 'libvips.so.42': no such file"
@@ -66,7 +65,7 @@ def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
 
 @pytest.mark.parametrize("entry", [entry for entry in PEERS if entry.device == "cpu"], ids=lambda entry: entry.name)
 def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -> None:
-    peer = entry.candidate(Options())
+    peer = entry.candidate()
     module = peer.module
     if module in ("subprocess", "cv2"):
         pytest.skip("a command, and a base dependency")

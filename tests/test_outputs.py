@@ -23,6 +23,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("in.png").write_bytes(b"input")
     os.link("in.png", "hard")
     os.symlink("in.png", "link")
+    os.symlink("nowhere", "dangling")
     Path("old").write_bytes(b"old")
     Path("x.zarr").mkdir()
     (tmp_path / "x.zarr" / "chunk").write_bytes(b"chunk")
@@ -36,6 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("./link", "is the input itself"),
         ("hard", "is the input itself"),
         ("old", r"'old' exists: pass --overwrite to replace it, or choose another place\."),
+        ("dangling", "is a link that leads nowhere"),
         ("x.zarr", "is a folder: name a file in it"),
         (".", "is a folder"),
         ("missing/a", "the folder missing does not exist: create it first"),
@@ -58,6 +60,7 @@ def test_what_is_refused_before_any_work(here: Path, path: str, reason: str) -> 
         ("in.png", "is the input itself"),
         ("x.zarr/a", "lies inside the input"),
         (".", "the input lies inside it"),
+        ("dangling", "is a link that leads nowhere"),
     ],
 )
 def test_what_overwrite_does_not_lift(here: Path, path: str, reason: str) -> None:
@@ -167,7 +170,7 @@ def test_a_folder_as_an_output(here: Path, is_there: bool) -> None:
         (new / "0").write_bytes(b"0")
         outputs.put()
     assert names(Path(name)) == ["0"]
-    assert len(names(here)) == 5 + (not is_there)
+    assert len(names(here)) == 6 + (not is_there)
 
 
 def test_a_folder_that_is_taken_meanwhile(here: Path) -> None:

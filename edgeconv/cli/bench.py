@@ -46,6 +46,7 @@ def grid(
     from edgeconv.bench.grid import chosen_grid
     from edgeconv.bench.rules import parse_rules
     from edgeconv.bench.runner import BenchRun, run
+    from edgeconv.bench.synthetic import DRAWN_FILTERS, bench_filter
     from edgeconv.export import export, parse_formats
     from edgeconv.export.spoken import case_line, summary_lines, summary_tables
 
@@ -59,6 +60,8 @@ def grid(
         stop_after_seconds=target.stop_after,
         command=tuple(sys.argv[1:]),
     )
+    for name in {name for part in plan.grid.parts for name in part.filters} - set(DRAWN_FILTERS):
+        bench_filter(name, "mix")  # refuses a chain before anything is written
     _make_room(target.output, target.name, target.resume or replacing.overwrite)
 
     def told(rows: Sequence[BenchRow]) -> None:

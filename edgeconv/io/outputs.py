@@ -154,6 +154,8 @@ class Outputs:
                 raise ImageWriteError(f"Output '{path}' is a folder: name a file in it, or choose another name.")
             if any(source.startswith(target + os.sep) for source in self._inputs.values()):
                 raise ImageWriteError(f"{path}: the input lies inside it: choose another place.")
+        if found is None and os.path.islink(path):
+            raise ImageWriteError(f"Output '{path}' is a link that leads nowhere: remove it, or choose another place.")
         if found is not None and not self._overwrite and (reason := self._reason_to_keep(path)) is not None:
             raise ImageWriteError(f"Output '{path}' {reason}: {WAY_OUT}.")
         return found is not None
