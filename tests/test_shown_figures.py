@@ -14,7 +14,7 @@ from jsonschema import validate
 from run_reports import all_run_reports
 
 from edgeconv.api.figures import speed
-from edgeconv.batch.summary import STAGES, BatchSummary, PictureResult, summary_text, waterfall
+from edgeconv.batch.summary import STAGES, BatchSummary, PictureResult, stage_lines, summary_text
 from edgeconv.bench.record import metrics_of
 from edgeconv.core.cost import Counts
 from edgeconv.core.records import plain
@@ -155,14 +155,11 @@ def test_the_sums_of_a_batch_by_hand() -> None:
     assert "note      alpha dropped: 7" in lines
 
 
-def test_the_bars_of_the_stages_follow_each_other_to_scale() -> None:
-    """Forty columns for all stages together."""
-    shown = waterfall({"read": 1.0, "decode": 2.0, "set_up": 0.0, "convolve": 5.0, "write": 2.0})
-    assert [line.split()[:5] for line in shown] == [
+def test_each_stage_that_took_time_has_its_share() -> None:
+    shown = stage_lines({"read": 1.0, "decode": 2.0, "set_up": 0.0, "convolve": 5.0, "write": 2.0})
+    assert [line.split() for line in shown] == [
         ["read", "1", "s", "10", "%"],
         ["decode", "2", "s", "20", "%"],
         ["convolve", "5", "s", "50", "%"],
         ["write", "2", "s", "20", "%"],
     ]
-    bars = [(line.index("#") - shown[0].index("#"), line.count("#")) for line in shown]
-    assert bars == [(0, 4), (4, 8), (12, 20), (32, 8)]

@@ -22,7 +22,6 @@ SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
 
 ROUNDED_SECONDS = 10
 """From here on, whole seconds."""
-WATERFALL_WIDTH = 40
 LINKS_NAMED = 3
 
 
@@ -117,17 +116,14 @@ def links_note(links: Sequence[str]) -> str:
     return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to include them."
 
 
-def waterfall(stage_seconds: dict[str, float]) -> list[str]:
-    """One line per stage that took time, in order; each bar starts where the one before it ends."""
+def stage_lines(stage_seconds: dict[str, float]) -> list[str]:
+    """One line per stage that took time, in order, with its share of the time of all."""
     total = sum(stage_seconds.values())
-    lines, before = [], 0.0
-    for stage, seconds in stage_seconds.items():
-        if seconds > 0:
-            start, before = int(before / total * WATERFALL_WIDTH), before + seconds
-            bar = "#" * max(1, int(before / total * WATERFALL_WIDTH) - start)
-            took = f"{seconds_text(seconds):>8} {share_text(seconds / total):>7}  "
-            lines.append(f"{stage.replace('_', ' '):<15}{took}{' ' * start}{bar}")
-    return lines
+    return [
+        f"{stage.replace('_', ' '):<15}{seconds_text(seconds):>8} {share_text(seconds / total):>7}"
+        for stage, seconds in stage_seconds.items()
+        if seconds > 0
+    ]
 
 
 def summary_text(summary: BatchSummary) -> str:
@@ -146,7 +142,7 @@ def summary_text(summary: BatchSummary) -> str:
         rate = f"{digits_text(summary.pictures_per_second, 3)} pictures/s with {counted(summary.workers, 'worker')}"
         taken = duration_text if summary.seconds >= ROUNDED_SECONDS else seconds_text
         lines.append(f"time      {taken(summary.seconds)}, {rate}")
-        stages = waterfall(summary.stage_seconds)
+        stages = stage_lines(summary.stage_seconds)
         lines += [f"{'' if number else 'stages':<10}{line}" for number, line in enumerate(stages)]
     held = (f"{count / 2**20:,.0f} MiB ({device})" for device, count in summary.peak_bytes.items() if count is not None)
     if memory := ", ".join(held):

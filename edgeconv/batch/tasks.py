@@ -3,13 +3,9 @@
 Sub-folders are kept: with `--recursive`, photos/a/b.png goes to OUT/a/<name of b>. An obstacle to one picture (a folder
 that cannot be listed) becomes that task's problem and does not stop the others.
 
-Outputs of earlier runs in the searched folders are not filtered again, so that `edgeconv batch .` may be repeated:
-
-    a ledger    names what a batch wrote: that of this batch, and those in the folders that are searched
-    a report    beside a picture, of that name and size: `edgeconv run` wrote both
-
-Files that a person names are always taken. Of stores of objects only the ledger of this batch is asked: to look for a
-report beside each picture costs a request each.
+Outputs of earlier batches in the searched folders are not filtered again, so that `edgeconv batch .` may be repeated:
+the ledgers name them, that of this batch and those in the folders that are searched. Of stores of objects only the
+ledger of this batch is asked. Files that a person names are always taken.
 """
 
 from __future__ import annotations
@@ -29,8 +25,6 @@ from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.files import is_standard_stream, read_bytes, suffix_counts_text, utf8
 from edgeconv.io.formats import NAMES, SUFFIXES
-from edgeconv.run.ownership import read_report
-from edgeconv.run.report import KIND
 
 MAX_LIST_BYTES = 2**30
 """Some millions of paths."""
@@ -96,7 +90,7 @@ def find(inputs: Inputs, output: str, rows: Collection[LedgerRow] = ()) -> Found
             elif not task.name.startswith(OWN_FILES):
                 passed_over[task.source_ext.lower()] += 1
         known = own_outputs.union(*(_outputs_within(join(place, below), own_folder) for below in sorted(ledgers)))
-        own = [task for task in pictures if task.identity not in known and not has_its_report(task)]
+        own = [task for task in pictures if task.identity not in known]
         earlier_outputs += len(pictures) - len(own)
         tasks += own
     unique: dict[tuple[str, PurePosixPath, str], Task] = {}
@@ -126,22 +120,6 @@ def _outputs_within(folder: str, own_folder: str) -> set[str]:
         if not is_remote(folder) and os.path.realpath(folder) != own_folder:
             return outputs_of(folder, read(folder).rows)
     return set()
-
-
-def has_its_report(task: Task) -> bool:
-    """Whether the file beside a picture is the report of the run that wrote it."""
-    if is_remote(task.source) or task.problem is not None:
-        return False
-    picture = Path(task.source)
-    try:
-        if not (beside := picture.with_suffix(".json")).exists():
-            return False
-        report = read_report(beside)
-        written = report["output"]
-        is_own = report["kind"] == KIND and Path(written["file"]).name == picture.name
-        return bool(is_own and written["file_bytes"] == picture.stat().st_size)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def read_list(path: Path) -> list[str]:
