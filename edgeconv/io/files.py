@@ -8,7 +8,6 @@ has no control characters. They are written as Python's escapes, which are visib
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -34,6 +33,8 @@ SMALL_BYTES = 2**20
 RECORD_BYTES = 2**28
 """Most bytes of a report or a record, which edgeconv writes."""
 XZ_MAGIC = b"\xfd7zXZ\x00"
+XZ_MEMORY_BYTES = 2**27
+"""Of the decompressor: twice what `xz -9` asks for."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -94,13 +95,15 @@ def read_text(path: Path, limit: int) -> str:
     if data.startswith(XZ_MAGIC):
         import lzma  # a Python built from source may lack it
 
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
         try:
-            with lzma.open(io.BytesIO(data)) as packed:
-                data = packed.read(limit + 1)
-        except (lzma.LZMAError, EOFError) as error:
+            data = unpacker.decompress(data, limit + 1)
+        except lzma.LZMAError as error:
             raise ImageReadError(f"{path}: xz cannot unpack it ({error}): copy it once more.") from None
         if len(data) > limit:
             raise _too_large(path, limit)
+        if not unpacker.eof:
+            raise ImageReadError(f"{path}: xz cannot unpack it (it is cut short): copy it once more.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
