@@ -36,7 +36,7 @@ from edgeconv.bench.candidates import method_candidates
 from edgeconv.core.request import Request
 from edgeconv.methods.base import Options
 from edgeconv.view.parameters import CHOICES, Parameters, value_of
-(found,) = method_candidates(["mirror:shade=2"], "cpu", Options())
+(found,) = method_candidates(["mirror:shade=2"], "cpu")
 print(found.label, found.options.shade)
 def batch(options):
     return Settings(Request(), ".", "mirror", "cpu", options)
