@@ -24,7 +24,7 @@ class TimingRules:
     border: str = "zero"
     output_mode: str | None = None
     check_samples: int | None = SAMPLED
-    """About so many output samples in whole rows, the first and last among them; None: all."""
+    """The check takes whole rows of about this number of samples, the first and last row among them; None: all."""
 
 
 def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:

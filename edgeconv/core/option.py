@@ -65,7 +65,7 @@ class Option:
     keeps_output: bool
     """Whether an output stays the same to the last bit, so that an earlier result still counts."""
     suggest: Callable[[], Iterable[str]] | None
-    """Values that a shell offers, where they are no choices of the type; called when a shell asks."""
+    """Gives the values that a shell offers where the type itself has no choices; called when a shell asks."""
     least: float | None
     above: float | None
     """Numbers are from the one, or above the other."""

@@ -19,7 +19,7 @@ from edgeconv.io.formats.base import BadPicture
 def read_kernel(path: Path) -> Filter:
     """A kernel, or a bank, from a `.json` file (nested lists), a `.csv` file (three rows of three) or a `.npy` file.
 
-    3×3, or K×C×3×3 as `custom_filter` takes it. Raises UsageError, and ImageReadError for what is no file.
+    3×3, or K×C×3×3 as `custom_filter` takes it. Raises UsageError, and ImageReadError for a file that cannot be read.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in READERS:

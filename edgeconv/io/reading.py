@@ -38,7 +38,7 @@ MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
 
 HASHED_BYTES = 2**24
-"""A file that is no larger is read whatever it begins with, so that a ledger knows by its hash what was refused."""
+"""A file of at most this size is read even if it does not begin like a picture: the ledger needs its hash."""
 STEP_BYTES = 2**20
 """Read from a stream at once."""
 

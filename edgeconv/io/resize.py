@@ -143,7 +143,7 @@ def _targets(
 def find_pictures(places: Iterable[Path | str]) -> list[Path]:
     """The pictures in `places` (files, or folders that are not searched deeper), sorted within each folder.
 
-    Raises ImageReadError for a folder that cannot be read and where there is no picture at all.
+    Raises ImageReadError for a folder that cannot be read, or if there is no picture at all.
     """
     pictures: list[Path] = []
     for place in map(Path, places):
