@@ -1,4 +1,4 @@
-"""How one moves about on a diff page: place and zoom, the swipe line, fingers, the wheel, and keys."""
+"""How one moves about on a diff page: place and zoom, fingers, the wheel, and keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from edgeconv.difference.scale import scale_for
 
 HEIGHT, WIDTH = 300, 520
 SPOT = (120, 300)
-MODES = "dsobhv"
+MODES = "dbv"
 
 
 @pytest.fixture
@@ -42,18 +42,18 @@ def size(shown: Shown, width: int, height: int) -> None:
 
 
 def test_zoom_and_place_survive_every_change_of_view(shown: Shown) -> None:
-    shown.keys("s", "1", "+", "+", *["ArrowRight"] * 20)
+    shown.keys("b", "1", "+", "+", *["ArrowRight"] * 20)
     scale, place = zoom(shown), shown.pixel_at(0.5, 0.5)
     for key in (*MODES, *reversed(MODES)):
         shown.keys(key)
         assert zoom(shown) == scale, key
-    shown.keys("s")
+    shown.keys("b")
     assert shown.pixel_at(0.5, 0.5) == place
 
 
 @pytest.mark.slow
 def test_what_was_fitted_is_fitted_again(shown: Shown) -> None:
-    shown.keys("s")
+    shown.keys("v")
     try:
         found = {}
         for width in (1200, 700):
@@ -70,33 +70,11 @@ def test_what_was_fitted_is_fitted_again(shown: Shown) -> None:
         shown.browser.send("Emulation.clearDeviceMetricsOverride")
 
 
-@pytest.mark.slow
-def test_the_whole_swipe_line_can_be_grabbed_and_the_cursor_says_so(shown: Shown) -> None:
-    shown.keys("s")
-    left, top, width, height = shown.stage()
-    drawn = min(width / WIDTH, height / HEIGHT)
-    across, down = drawn * WIDTH, drawn * HEIGHT
-    edge = left + (width - across) / 2, top + (height - down) / 2
-    cursor = "getComputedStyle(document.getElementById('stage')).cursor"
-    for share in (0.05, 0.5, 0.95):
-        middle = edge[0] + across * float(shown.browser.run("document.getElementById('mix').value")) / 100
-        shown.browser.mouse("mouseMoved", middle + 60, edge[1] + share * down)
-        assert shown.browser.run(cursor) == "crosshair"
-        shown.browser.mouse("mouseMoved", middle + 4, edge[1] + share * down)
-        assert shown.browser.run(cursor) == "ew-resize"
-        target = edge[0] + share * across
-        shown.browser.drag((middle, edge[1] + share * down), (target, edge[1] + share * down))
-        assert float(shown.browser.run("document.getElementById('mix').value")) == pytest.approx(100 * share, abs=1)
-    for key, picture in ((".", shown.reference), (",", shown.others[0])):  # at either end one is seen alone
-        shown.keys(*[key] * 40)
-        x, y = shown.pixel_at(0.8, 0.4)
-        shown.pixel_at(0.5, 0.02)
-        assert shown.colour_at(0.8, 0.4) == pytest.approx(picture[y, x], abs=3)
-
-
 def test_from_afar_an_input_is_seen_where_it_differs(shown: Shown) -> None:
     """Of a smaller level only the part that differs is stored."""
-    shown.keys("]", "s", *[","] * 20, "n", *["-"] * 8, *["ArrowLeft"] * 60)
+    shown.browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    shown.keys("]", "b", "x", "n", *["-"] * 8, *["ArrowLeft"] * 60)
+    shown.browser.send("Emulation.setEmulatedMedia", features=[])
     assert zoom(shown) == 50
     y, x = SPOT[0] + 10, SPOT[1] + 15
     assert shown.colour_at(0.5, 0.5) == pytest.approx(shown.others[1][y, x], abs=6)
@@ -118,12 +96,11 @@ def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("selector", ["#input", "#mix"])
-def test_keys_in_fields_are_the_fields_own(shown: Shown, selector: str) -> None:
-    shown.keys("s" if selector == "#mix" else "b")
-    shown.browser.run(f"document.querySelector({selector!r}).focus()")
+def test_keys_in_fields_are_the_fields_own(shown: Shown) -> None:
+    shown.keys("b")
+    shown.browser.run("document.getElementById('input').focus()")
     before, mode = zoom(shown), shown.browser.run("document.querySelector('[name=mode]:checked').id")
-    for key in ("+", "h", "0"):
+    for key in ("+", "d", "0"):
         shown.browser.key(key)
     assert zoom(shown) == before
     assert shown.browser.run("document.querySelector('[name=mode]:checked').id") == mode
@@ -163,8 +140,6 @@ def phone(shown: Shown) -> Iterator[Shown]:
 
 @pytest.mark.slow
 def test_a_finger_scrolls_the_page_and_two_move_the_pictures(phone: Shown) -> None:
-    phone.browser.run("document.getElementById('mode-onion').click()")
-    phone.browser.drawn()
     left, top, width, height = phone.stage()
     middle = (left + width / 2, top + height / 2)
     touch_action = "getComputedStyle(document.getElementById('stage')).touchAction"

@@ -24,7 +24,6 @@ from edgeconv.core.records import Meta, Natural, Part, RecordHead, header, keyed
 from edgeconv.core.text_rows import TextRow
 from edgeconv.difference import gallery, text
 from edgeconv.difference.compare import DiffRecord, compare
-from edgeconv.difference.gallery import GalleryEntry
 from edgeconv.difference.inputs import FileInput
 from edgeconv.difference.page import Page
 from edgeconv.difference.results import DiffOutcome, Wanted
@@ -109,15 +108,15 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
         pairs, passed_over = compare_folders(baseline, new, conversions, wanted)
-        same = all(pair.status == "same" for pair in pairs)
+        differing = [pair for pair in pairs if pair.status != "same"]
         if wanted.html is not None:
             page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
-            for pair in sorted(pairs, key=lambda pair: (STATUSES.index(pair.status), -pair.amount)):
-                page.list_pair(_entry(page, pair, _inputs(baseline, new, pair.name, conversions, wanted)))
-            outputs.add(Path(wanted.html), page.encode(counts_text(pairs), same))
+            for pair in sorted(differing, key=lambda pair: (STATUSES.index(pair.status), -pair.amount)):
+                _list(page, pair, _inputs(baseline, new, pair.name, conversions, wanted))
+            outputs.add(Path(wanted.html), page.encode(counts_text(pairs), not differing))
         if wanted.junit is not None:
             outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
-        shown = [TextRow(pair.status, f"{pair.name}  {pair.detail}", "bad") for pair in pairs if pair.status != "same"]
+        shown = [TextRow(pair.status, f"{pair.name}  {pair.detail}", "bad") for pair in differing]
         shown.append(TextRow("total", counts_text(pairs)))
         if passed_over:
             said = f"not compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
@@ -131,7 +130,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     record = FoldersRecord(
         **header(),
         kind="diff_folders",
-        same=same,
+        same=not differing,
         baseline=str(baseline),
         new=str(new),
         counts=_counts(pairs),
@@ -261,24 +260,23 @@ def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
     return found
 
 
-def _entry(page: Page, pair: Pair, inputs: Inputs) -> GalleryEntry:
-    """What the gallery shows of a pair; the viewer opens what has changed, as far as its pictures fit into the page."""
+def _list(page: Page, pair: Pair, inputs: Inputs) -> None:
+    """Show a pair in the gallery; the viewer opens what has changed, as far as its pictures fit into the page."""
     before, after = inputs
-    if pair.status == "changed" and pair.diff is not None:
+    detail, thumbnails, opens = pair.detail, {}, None
+    if pair.diff is not None:
         thumbnails = gallery.changed_thumbnails(before, after, pair.diff.comparisons[0].regions)
-        place = page.count
-        if page.add(pair.name, before, [after], pair.diff):
-            return GalleryEntry(pair.name, pair.status, pair.detail, place, thumbnails)
-        detail = f"{pair.detail} (not in the viewer: the page would be larger than --page-limit)"
-        return GalleryEntry(pair.name, pair.status, detail, None, thumbnails)
-    thumbnails, problem = (), ""
-    for source in {"layout": inputs, "missing": inputs[:1], "new": inputs[1:]}.get(pair.status, ()):
-        place = gallery.REFERENCE if source is before else gallery.NEW
-        try:
-            thumbnails += gallery.alone(place, source.load().pixels)
-        except (ImageReadError, MemoryLimitError) as error:
-            problem = f"; {error}"
-    return GalleryEntry(pair.name, pair.status, pair.detail + problem, None, thumbnails)
+        opens = page.add(pair.name, before, [after], pair.diff)
+        if opens is None:
+            detail += " (not in the viewer: the page would be larger than --page-limit)"
+    alone = {gallery.REFERENCE: (before, ("layout", "missing")), gallery.NEW: (after, ("layout", "new"))}
+    for label, (source, statuses) in alone.items():
+        if pair.status in statuses:
+            try:
+                thumbnails[label] = gallery.alone(source.load().pixels)
+            except (ImageReadError, MemoryLimitError) as error:
+                detail += f"; {error}"
+    page.list_pair(pair.name, pair.status, detail, thumbnails, opens)
 
 
 def _case(pair: Pair) -> junit.JUnitCase:

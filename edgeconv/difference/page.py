@@ -13,8 +13,7 @@ The page holds one or more sets, a reference and its inputs each: one for some p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from edgeconv import __version__
@@ -22,7 +21,7 @@ from edgeconv.core.safe_text import visible
 from edgeconv.difference import maps, text
 from edgeconv.difference.compare import Compared, Comparison
 from edgeconv.difference.figures import CHANNEL_NAMES, Box
-from edgeconv.difference.gallery import GalleryEntry
+from edgeconv.difference.gallery import WORDS, Thumbnails
 from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import scale_for
 from edgeconv.difference.text import number, share
@@ -53,23 +52,20 @@ class Page:
         self._sets: list[dict[str, Any]] = []
         self._sections: list[dict[str, Any]] = []
         self._bytes = 0
-        self._pairs: list[GalleryEntry] = []
+        self._pairs: list[dict[str, Any]] = []
 
-    @property
-    def count(self) -> int:
-        """How many sets it has; the number of the next one."""
-        return len(self._sets)
-
-    def add(self, name: str, reference: Input, others: Sequence[Input], record: Compared) -> bool:
-        """Take a set with its name into the page; False, and nothing added, where it does not fit under the limit."""
-        tiles = TileWriter(len(self._sets))
+    def add(self, name: str, reference: Input, others: Sequence[Input], record: Compared) -> int | None:
+        """Take a set into the page; its number, or None, and nothing added, where it does not fit under the limit."""
+        number = len(self._sets)
+        tiles = TileWriter(number)
         pixels = reference.load().pixels
         low, high = maps.display_range(pixels)
         tiles.add(pixels, low, high)
         for other in others:
             tiles.add(other.load().pixels, low, high)
-        if not self._take(tiles.blocks):
-            return False
+        if not self._fits(tiles.blocks):
+            return None
+        self._blocks += tiles.blocks
         scale = scale_for(pixels.dtype)
         facts: dict[str, Any] = {
             "name": visible(name),
@@ -88,22 +84,24 @@ class Page:
             "pictures": list(map(_picture, record.labels, [None, *record.comparisons])),
             "ignored": list(map(_corners, record.allowed.ignored_regions)),
         }
-        self._sections.append(_section(len(self._sets), name, record))
+        self._sections.append(_section(number, name, record))
         self._sets.append(facts)
-        return True
+        return number
 
-    def list_pair(self, entry: GalleryEntry) -> None:
-        """Show a pair in the gallery; without its thumbnails where they do not fit under the limit."""
-        fits = self._take(entry.blocks(len(self._pairs)))
-        self._pairs.append(entry if fits else replace(entry, thumbnails=()))
+    def list_pair(self, name: str, status: str, detail: str, thumbnails: Thumbnails, opens: int | None) -> None:
+        """Show a pair in the gallery, whose set is `opens`; without thumbnails where they do not fit under the limit."""
+        sign, word = WORDS[status]
+        shown = thumbnails if self._fits(thumbnails.values()) else {}
+        self._pairs.append(
+            {"name": name, "status": status, "sign": sign, "word": word, "detail": detail, "set": opens}
+            | {"thumbnails": shown}
+        )
 
-    def _take(self, blocks: list[bytes]) -> bool:
-        """Take blocks into the page, if it stays within the limit with all of them."""
-        needed = sum(map(len, blocks))
+    def _fits(self, parts: Iterable[bytes | str]) -> bool:
+        """Whether the page stays within the limit with these parts, which then count."""
+        needed = sum(map(len, parts))
         fits = self._bytes + needed <= self._limit
-        if fits:
-            self._blocks += blocks
-            self._bytes += needed
+        self._bytes += needed if fits else 0
         return fits
 
     def encode(self, verdict: str, same: bool, remarks: Sequence[str] = (), can_ignore: bool = True) -> bytes:
@@ -111,18 +109,16 @@ class Page:
 
         `can_ignore` offers to draw regions that are then not judged, where something differs.
         """
-        pairs = [entry.record() for entry in self._pairs]
-        rows = [(entry.name, entry.status, entry.detail) for entry in self._pairs]
         frame = page(
             "difference/page.html",
             title=self._title,
             verdict=re.sub("^(same|differs): ", "", verdict).replace(" %", "\N{NO-BREAK SPACE}%"),
             same=same,
-            pairs=Table("Pairs", ("picture", "status", "what"), tuple(rows)),
+            pairs=self._pairs,
             remarks=remarks,
             sets=self._sections,
             version=__version__,
-            data={"tile": TILE, "sets": self._sets, "pairs": pairs, "canIgnore": can_ignore},
+            data={"tile": TILE, "sets": self._sets, "canIgnore": can_ignore},
         )
         before, after = frame.split(b"<!--TILES-->")
         return before + b"\n".join(self._blocks) + after

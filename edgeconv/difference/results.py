@@ -91,7 +91,7 @@ def run(
             outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
         if wanted.html is not None:
             page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
-            if not page.add("", reference, others, record):
+            if page.add("", reference, others, record) is None:
                 limit = bytes_text(wanted.page_limit_bytes)
                 raise UsageError(f"The page would be larger than --page-limit ({limit}): raise it, or compare less.")
             outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))

@@ -20,7 +20,6 @@ function setMode(name) {
   byId(`mode-${name}`).checked = true;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   setBlinking(name === "blink" && !still);
-  byId("mix-label").hidden = name !== "swipe" && name !== "onion";
   byId("blinking").hidden = name !== "blink";
   showLegend();
   refit();
@@ -32,12 +31,6 @@ function setInput(index) {
   byId("input").value = String(state.input);
   showRegion();
   moved();
-}
-
-function setMix(share) {
-  state.mix = clamp(share, 0, 1);
-  byId("mix").value = String(Math.round(state.mix * 100));
-  requestDraw();
 }
 
 let blinkTimer = 0;
@@ -105,6 +98,7 @@ function setSet(index) {
   setInput(firstDifferent);
   if (!hasOpened && state.set.pictures[state.input].same !== false) state.mode = "side";
   setMode(state.mode);
+  markOpened();
   const [x, y] = state.set.pictures[state.input].worst ?? [state.set.width / 2, state.set.height / 2];
   setCursor(same && !state.fitted ? state.cursor : { x, y });
   hasOpened = true;
@@ -120,8 +114,6 @@ const KEYS = {
   p: () => goToRegion(-1),
   "[": () => setInput(state.input - 1),
   "]": () => setInput(state.input + 1),
-  ",": () => setMix(state.mix - 0.05),
-  ".": () => setMix(state.mix + 0.05),
   " ": () => state.mode === "blink" && (setBlinking(!state.blinking), true),
   x: () => state.mode === "blink" && (changeBlink(), true),
   i: () => setDrawing(!drawsRegions),

@@ -20,34 +20,17 @@ function draw() {
   const style = getComputedStyle(document.documentElement);
   colours = { ink: style.getPropertyValue("--ink"), paper: style.getPropertyValue("--paper") };
   for (const pane of panes()) {
-    drawPane(pane, ratio);
+    drawLayer(pane, ratio);
     drawIgnored(pane, ratio);
     drawRegions(pane, ratio);
     drawCursor(pane, ratio);
-    drawLabels(pane, ratio);
+    drawLabel(pane, ratio);
   }
   document.documentElement.dataset.state = waitingFor ? "loading" : "drawn";
 }
 
-function drawPane(pane, ratio) {
-  const [under, over] = pane.layers;
-  drawLayer(under, pane, ratio, pane.x, pane.x + pane.width, 1);
-  if (!over) return;
-  if (state.mode === "onion") {
-    drawLayer(over, pane, ratio, pane.x, pane.x + pane.width, state.mix);
-    return;
-  }
-  const { top, bottom, line } = covered(pane);
-  drawLayer(over, pane, ratio, line, pane.x + pane.width, 1);
-  for (const [colour, wide] of [[colours.paper, 4], [colours.ink, 2]]) {
-    context.fillStyle = colour;
-    context.fillRect(Math.round((line - wide / 2) * ratio), top * ratio, wide * ratio, (bottom - top) * ratio);
-  }
-  drawLabel("↔", (line - 12) * ratio, ((top + bottom) / 2 - 11) * ratio, 24, ratio);
-}
-
-// Draw a layer between two vertical lines of a pane.
-function drawLayer(of, pane, ratio, left, right, opacity) {
+function drawLayer(pane, ratio) {
+  const of = pane.layer;
   const scale = state.scale * ratio;
   const corner = toScreen(pane, 0, 0);
   const origin = { x: Math.round(corner.x * ratio), y: Math.round(corner.y * ratio) };
@@ -55,13 +38,10 @@ function drawLayer(of, pane, ratio, left, right, opacity) {
   const halvings = of.kind === "view" ? Math.floor(Math.log2(1 / scale)) : Math.ceil(Math.log2(1 / scale));
   const level = clamp(halvings, 0, state.set.levels - 1);
   context.save();
-  context.beginPath();
-  context.rect(left * ratio, pane.y * ratio, (right - left) * ratio, pane.height * ratio);
-  context.clip();
+  clipTo(pane, ratio);
   context.beginPath();
   context.rect(origin.x, origin.y, Math.round(state.set.width * scale), Math.round(state.set.height * scale));
   context.clip();
-  context.globalAlpha = opacity;
   context.imageSmoothingEnabled = scale < 1 && of.kind === "view";
 
   const step = TILE * 2 ** level * scale;
@@ -70,13 +50,19 @@ function drawLayer(of, pane, ratio, left, right, opacity) {
     Math.max(0, Math.floor((from * ratio - start) / step)),
     Math.min(Math.ceil(count / TILE), Math.ceil((to * ratio - start) / step)),
   ];
-  const [firstColumn, endColumn] = range(left, right, origin.x, size.width);
+  const [firstColumn, endColumn] = range(pane.x, pane.x + pane.width, origin.x, size.width);
   const [firstRow, endRow] = range(pane.y, pane.y + pane.height, origin.y, size.height);
   for (let row = firstRow; row < endRow; row++) {
     for (let column = firstColumn; column < endColumn; column++) drawTile(of, level, row, column, origin, scale);
   }
-  if (state.scale >= SCALE_WITH_NUMBERS && opacity === 1) drawNumbers(of, pane, ratio, origin, scale, left, right);
+  if (state.scale >= SCALE_WITH_NUMBERS) drawNumbers(pane, ratio, origin, scale);
   context.restore();
+}
+
+function clipTo(pane, ratio) {
+  context.beginPath();
+  context.rect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
+  context.clip();
 }
 
 // A tile, or until it is there its part of a smaller level.
@@ -104,15 +90,15 @@ function drawTile(of, level, row, column, origin, scale) {
 }
 
 // Every channel's value in its pixel; in maps the difference, where there is one.
-function drawNumbers(of, pane, ratio, origin, scale, left, right) {
-  const first = toPicture(pane, left, pane.y);
-  const last = toPicture(pane, right, pane.y + pane.height);
+function drawNumbers(pane, ratio, origin, scale) {
+  const first = toPicture(pane, pane.x, pane.y);
+  const last = toPicture(pane, pane.x + pane.width, pane.y + pane.height);
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.lineJoin = "round";
   for (let y = Math.max(0, Math.floor(first.y)); y < Math.min(state.set.height, last.y); y++) {
     for (let x = Math.max(0, Math.floor(first.x)); x < Math.min(state.set.width, last.x); x++) {
-      const lines = loadedTexts(of, x, y);
+      const lines = loadedTexts(pane.layer, x, y);
       if (!lines) continue;
       const longest = Math.max(...lines.map((line) => line.length));
       const size = Math.min(scale / (1.6 * lines.length), scale / (0.7 * longest), 16 * ratio);
@@ -161,9 +147,7 @@ function outlinedBox(pane, ratio, [left, top, right, bottom], fill = null) {
 // A path within a pane as a light line on a dark one, so that it is seen on any picture.
 function outlined(pane, ratio, path, fill = null) {
   context.save();
-  context.beginPath();
-  context.rect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
-  context.clip();
+  clipTo(pane, ratio);
   context.beginPath();
   path();
   if (fill) {
@@ -185,26 +169,18 @@ function drawCursor(pane, ratio) {
   outlined(pane, ratio, () => context.rect((x + shift) * ratio, (y + shift) * ratio, side * ratio, side * ratio));
 }
 
-// The name of each picture on its own side.
-function drawLabels(pane, ratio) {
-  context.font = `${13 * ratio}px system-ui, sans-serif`;
-  const share = pane.width / pane.labels.length;
-  pane.labels.forEach((label, index) => {
-    const width = Math.min(context.measureText(label).width / ratio + 12, share - 4);
-    const left = index > 0 ? pane.x + pane.width - width : pane.x;
-    drawLabel(label, left * ratio, pane.y * ratio, width, ratio);
-  });
-  context.strokeStyle = colours.ink;
-  context.lineWidth = ratio;
-  context.strokeRect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
-}
-
-function drawLabel(text, left, top, width, ratio) {
+// The pane's frame, and its name in the corner.
+function drawLabel(pane, ratio) {
   context.font = `${13 * ratio}px system-ui, sans-serif`;
   context.textAlign = "left";
   context.textBaseline = "middle";
+  const width = Math.min(context.measureText(pane.label).width / ratio + 12, pane.width);
+  const [left, top] = [pane.x * ratio, pane.y * ratio];
   context.fillStyle = colours.paper;
   context.fillRect(left, top, width * ratio, 22 * ratio);
   context.fillStyle = colours.ink;
-  context.fillText(text, left + 6 * ratio, top + 11 * ratio, (width - 8) * ratio);
+  context.fillText(pane.label, left + 6 * ratio, top + 11 * ratio, (width - 8) * ratio);
+  context.strokeStyle = colours.ink;
+  context.lineWidth = ratio;
+  context.strokeRect(left, top, pane.width * ratio, pane.height * ratio);
 }

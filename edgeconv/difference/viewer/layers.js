@@ -1,7 +1,5 @@
 // Layers: a tile of a picture or of a map, ready to be drawn.
 
-const layer = (kind, picture) => ({ kind, picture });
-
 // Once it is there; it then asks to be drawn.
 function drawnTile(of, level, row, column) {
   const paint = () => paintTile(of, level, row, column).finally(requestDraw);
@@ -12,8 +10,8 @@ async function paintTile({ kind, picture }, level, row, column) {
   const { width, height } = tileSize(level, row, column);
   const surface = readable(width, height);
   surface.fillRect(0, 0, width, height); // until then it reads as transparent
-  if (kind !== "heat") await paintView(surface, kind === "overlay" ? 0 : picture, level, row, column);
-  if (kind !== "view") await paintMap(surface, kind, picture, level, row, column);
+  await paintView(surface, kind === "map" ? 0 : picture, level, row, column);
+  if (kind === "map") await paintMap(surface, picture, level, row, column);
   return createImageBitmap(surface.canvas); // which may stay where it is drawn from, other than what is read
 }
 
@@ -43,16 +41,15 @@ function shader() {
   return (value) => (Number.isNaN(value) ? 0 : ((value - low) * 255) / (high - low));
 }
 
-// Classes in their colours; where nothing differs, an overlay has the reference in grey at half brightness (maps.py).
-async function paintMap(surface, kind, picture, level, row, column) {
+// Classes in their colours; where nothing differs, the reference in grey at half brightness (maps.py).
+async function paintMap(surface, picture, level, row, column) {
   const { colours } = state.set;
   const classes = await tileClasses(picture, level, row, column);
   const image = surface.getImageData(0, 0, surface.canvas.width, surface.canvas.height);
   const rgba = image.data;
   for (let i = 0; i < rgba.length / 4; i++) {
     const dimmed = Math.max(rgba[4 * i], rgba[4 * i + 1], rgba[4 * i + 2]) >> 1;
-    const same = kind === "overlay" ? [dimmed, dimmed, dimmed] : colours[0];
-    rgba.set(classes?.[i] ? colours[classes[i]] : same, 4 * i);
+    rgba.set(classes?.[i] ? colours[classes[i]] : [dimmed, dimmed, dimmed], 4 * i);
   }
   surface.putImageData(image, 0, 0);
 }

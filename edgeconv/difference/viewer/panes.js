@@ -8,11 +8,10 @@ const pictureName = (index) => state.set.pictures[index].name;
 
 function paneContents() {
   const { mode, input } = state;
-  const view = (p) => ({ labels: [pictureName(p)], layers: [layer("view", p)] });
+  const view = (p) => ({ label: pictureName(p), layer: { kind: "view", picture: p } });
   if (mode === "side") return [view(0), view(input)];
-  if (isMap()) return [{ labels: [`${pictureName(input)} − ${pictureName(0)}`], layers: [layer(mode, input)] }];
   if (mode === "blink") return [view(state.showsInput ? input : 0)];
-  return [{ labels: [pictureName(0), pictureName(input)], layers: [layer("view", 0), layer("view", input)] }];
+  return [{ label: `${pictureName(input)} − ${pictureName(0)}`, layer: { kind: "map", picture: input } }];
 }
 
 // One pane, or two in the row or column that shows the pictures larger.
@@ -49,18 +48,3 @@ const inPicture = ({ x, y }) => ({
 
 const paneAt = (x, y) =>
   panes().find((p) => x >= p.x && x < p.x + p.width && y >= p.y && y < p.y + p.height) ?? panes()[0];
-
-// The part of a pane that the picture covers, and where the swipe line divides it.
-function covered(pane) {
-  const from = toScreen(pane, 0, 0);
-  const to = toScreen(pane, state.set.width, state.set.height);
-  const [left, right] = [from.x, to.x].map((x) => clamp(x, pane.x, pane.x + pane.width));
-  const [top, bottom] = [from.y, to.y].map((y) => clamp(y, pane.y, pane.y + pane.height));
-  return { left, right, top, bottom, line: left + state.mix * (right - left) };
-}
-
-const isOnLine = ({ x, y }, reach) => {
-  if (state.mode !== "swipe") return false;
-  const { top, bottom, line } = covered(paneAt(x, y));
-  return Math.abs(x - line) <= reach && y >= top - reach && y <= bottom + reach;
-};

@@ -1,4 +1,4 @@
-// Moving about: scale, centre and the pixel under the cursor; by mouse, touch, wheel and the swipe line.
+// Moving about: scale, centre and the pixel under the cursor; by mouse, touch and wheel.
 
 function fitScale() {
   const [pane] = panes();
@@ -58,7 +58,6 @@ function keepCursorInView() {
 }
 
 const pressed = new Map(); // pointers that are down, by id
-let holdsLine = false;
 
 const placeOf = (event) => {
   const box = stage.getBoundingClientRect();
@@ -71,27 +70,23 @@ const pinch = () => {
   return { wide: Math.hypot(one.x - other.x, one.y - other.y), x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
 };
 
-const reachOf = (event) => (event.pointerType === "touch" ? FINGER_PIXELS : GRAB_PIXELS);
-
 function onPress(event) {
   const place = placeOf(event);
   pressed.set(event.pointerId, place);
   stage.setPointerCapture(event.pointerId);
   const isFirst = pressed.size === 1;
-  holdsLine = isFirst && !drawsRegions && isOnLine(place, reachOf(event));
   drawing = null; // a second finger moves the picture: what the first one has begun to draw is left
   if (drawsRegions && isFirst) {
     const pane = paneAt(place.x, place.y);
     const from = inPicture(toPicture(pane, place.x, place.y));
     drawing = { pane, from, to: from };
-  } else if (!holdsLine) pointAt(place);
+  } else pointAt(place);
 }
 
 function onMove(event) {
   const place = placeOf(event);
   const before = pressed.get(event.pointerId);
   if (!before) {
-    stage.classList.toggle("on-line", isOnLine(place, reachOf(event)));
     pointAt(place);
     return;
   }
@@ -105,9 +100,6 @@ function onMove(event) {
   } else if (drawing) {
     drawing.to = inPicture(toPicture(drawing.pane, place.x, place.y));
     setCursor(drawing.to);
-  } else if (holdsLine) {
-    const { left, right } = covered(pane);
-    if (right > left) setMix((place.x - left) / (right - left));
   } else if (event.pointerType !== "touch" || !state.fitted) {
     drag(place.x - before.x, place.y - before.y);
   }
@@ -120,9 +112,9 @@ function drag(across, down) {
   moved();
 }
 
-// A finger scrolls the page over a fitted picture, unless it moves the swipe line; two fingers never do.
+// A finger scrolls the page over a fitted picture; two fingers never do.
 function onTouch(event) {
-  const ours = event.touches.length > 1 || holdsLine || drawsRegions || !state.fitted;
+  const ours = event.touches.length > 1 || drawsRegions || !state.fitted;
   if (ours && event.cancelable) event.preventDefault();
 }
 
@@ -131,7 +123,6 @@ function onRelease(event) {
   if (isDrawn) ignoreBox(drawnBox());
   drawing = null;
   pressed.delete(event.pointerId);
-  holdsLine = false;
 }
 
 function pointAt({ x, y }) {

@@ -23,7 +23,6 @@ function start() {
   for (const [id, action] of Object.entries(clicks)) on(id, "click", action);
   for (const form of ["controls", "ignoring"]) on(form, "submit", (event) => event.preventDefault());
   on("input", "change", (event) => setInput(Number(event.target.value)));
-  on("mix", "input", (event) => setMix(event.target.value / 100));
   document.addEventListener("keydown", onKey);
   on("stage", "pointerdown", onPress);
   on("stage", "pointermove", onMove);
@@ -34,9 +33,8 @@ function start() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
   byId("altered").hidden = readsExactly();
+  startGallery();
   setSet(0);
 }
 
-byId("viewer").hidden = data.sets.length === 0;
 if (data.sets.length) start();
-startGallery();

@@ -5,34 +5,27 @@ const data = JSON.parse(byId("data").textContent);
 const TILE = data.tile;
 const LARGEST_SCALE = 128; // screen pixels a picture pixel
 const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
-const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
-const FINGER_PIXELS = 24; // the same for a finger
 const RING_PIXELS = 9; // radius of the ring that is drawn around regions as small as this on the screen
 const CACHED_TILES = 600; // tiles of each kind that are held; about 150 MiB of bitmaps
 const BLINK_MILLISECONDS = 500;
 
 const MODES = [
-  { name: "overlay", key: "v", label: "map over picture" },
+  { name: "map", key: "v", label: "map over picture" },
   { name: "side", key: "d", label: "side by side" },
-  { name: "swipe", key: "s", label: "swipe" },
-  { name: "onion", key: "o", label: "onion skin" },
   { name: "blink", key: "b", label: "blink" },
-  { name: "heat", key: "h", label: "heat map" },
 ];
 
-const MAPS = ["heat", "overlay"];
-const isMap = () => MAPS.includes(state.mode);
+const isMap = () => state.mode === "map";
 
 const state = {
   set: data.sets[0],
   setNumber: 0,
-  mode: "overlay",
+  mode: "map",
   input: 1, // the one that is compared with the reference
   fitted: true, // shows the whole picture, also once the stage has another size
   scale: 1,
   centre: { x: 0, y: 0 },
   cursor: { x: 0, y: 0 },
-  mix: 0.5,
   blinking: false,
   showsInput: false,
   region: -1,
