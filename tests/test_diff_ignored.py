@@ -57,8 +57,7 @@ def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> N
         done = edgeconv("diff", "old.png", "new.png", "--ignore", "ignored.json", "--json", cwd=folder)
         found = json.loads(done.text)["comparisons"][0]
         assert (done.code, found["judged"]["differing_samples"]) == (code, differing)
-        assert found["whole"]["differing_samples"] == 600
-        assert found["ignored"]["samples"] == 300 * len(regions)
+        assert (found["ignored_samples"], found["ignored_differing_samples"]) == (300 * len(regions), 600 - differing)
     done = edgeconv("diff", "old.png", "new.png", "--ignore", "60,40,10,10;250,150,10,10", cwd=folder)
     assert (done.code, "(allowed: 2 ignored regions)" in done.text) == (0, True)
     write_regions(folder / "ignored.json", one, region(*SPOTS[1], picture=ODD))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from picture_files import noisy, saved
 
@@ -13,7 +12,6 @@ from edgeconv.api import doctor
 from edgeconv.batch.engines.cluster_worker import maker_here
 from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
-from edgeconv.difference.compare import mean_ssim
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.run import sources
 
@@ -90,12 +88,3 @@ def test_a_worker_says_zlib_where_isal_does_not_start(broken) -> None:
     assert "PNG by isal" in maker_here()
     broken("isal")
     assert "PNG by zlib" in maker_here()
-
-
-def test_ssim_names_the_broken_library(broken) -> None:
-    broken("skimage")
-    picture = np.zeros((16, 16, 3), np.uint8)
-    with pytest.raises(UnavailableError) as error:
-        mean_ssim(picture, picture, 255.0)
-    assert "skimage is installed but cannot be imported" in str(error.value)
-    assert "pip install '.[diff]'" in str(error.value)

@@ -9,19 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from edgeconv.core.optional import import_problem, install
 from edgeconv.core.records import Part, RecordHead, fields_of, finite, header, plain
 from edgeconv.core.records import to_json as record_json
 from edgeconv.difference.figures import Allowance, Figures, of_pair
 from edgeconv.difference.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.difference.scale import Scale, scale_for
-from edgeconv.errors import UnavailableError, UsageError
-
-SSIM_WINDOW = 7
-"""scikit-image's default side, in pixels."""
 
 
 class ReferencePicture(Part):
@@ -37,7 +29,7 @@ class ReferencePicture(Part):
         return self.layout.rpartition(" ")[2]
 
 
-class Comparison(Figures, kw_only=True, omit_defaults=True):
+class Comparison(Figures, kw_only=True):
     """One picture against the reference: the figures, and where they are from."""
 
     file: str
@@ -70,12 +62,10 @@ class DiffRecord(Compared):
     kind: Literal["diff"]
 
 
-def compare(
-    reference: Input, others: Sequence[Input], allowance: Allowance | None = None, with_ssim: bool = False
-) -> DiffRecord:
+def compare(reference: Input, others: Sequence[Input], allowance: Allowance | None = None) -> DiffRecord:
     """Compare each input with the reference, one after the other, so that no more than two are in memory.
 
-    Raises LayoutError, UsageError, ImageReadError, UnavailableError.
+    Raises LayoutError, UsageError, ImageReadError.
     """
     allowance = allowance or Allowance()
     base = reference.load()
@@ -84,8 +74,6 @@ def compare(
         loaded = other.load()
         require_same_layout(reference.name, base.pixels, other.name, loaded.pixels)
         figures = of_pair(base.pixels, loaded.pixels, allowance)
-        if with_ssim:
-            figures.ssim = mean_ssim(base.pixels, loaded.pixels, figures.peak)
         comparisons.append(Comparison(**fields_of(figures), file=other.name, notes=loaded.notes))
         del loaded  # before the next is decoded
     return DiffRecord(
@@ -110,23 +98,3 @@ def _with_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_nulls(inner) for inner in value]
     return finite(value) if isinstance(value, float) else value
-
-
-def mean_ssim(reference: NDArray[Any], other: NDArray[Any], peak: float) -> float:
-    """Mean structural similarity by scikit-image (extra `diff`) of two pictures, HWC; `peak` is the samples' range.
-
-    1 is the same. It complements the exact figures and does not affect the verdict: 10,000 pixels off by up to 3
-    levels leave 0.999995. Raises UnavailableError without scikit-image, UsageError for pictures smaller than the
-    window or not finite.
-    """
-    problem = import_problem("skimage.metrics")
-    if problem is not None:
-        raise UnavailableError(f"--ssim needs the package scikit-image ({problem}): {install('diff')}.")
-    from skimage.metrics import structural_similarity
-
-    if min(reference.shape[:2]) < SSIM_WINDOW:
-        raise UsageError(f"--ssim needs at least {SSIM_WINDOW}×{SSIM_WINDOW} pixels: leave it out for smaller ones.")
-    for pixels in (reference, other):
-        if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
-            raise UsageError("--ssim needs finite samples, and a picture holds NaN or infinity: leave it out.")
-    return float(structural_similarity(reference, other, win_size=SSIM_WINDOW, channel_axis=2, data_range=peak or 1.0))

@@ -113,7 +113,7 @@ class Allowance:
 
 
 class SampleFigures(Part):
-    """Figures of some of the samples: those that are judged, all, or those of one channel."""
+    """Figures of the samples that are judged: all, or those of one channel."""
 
     samples: Natural
     unequal_samples: Natural
@@ -141,7 +141,7 @@ class Spot(Part):
     ulp: Annotated[Natural | None, Meta(description="null: integers, or one of the two is NaN")]
 
 
-class Figures(Part, omit_defaults=True):
+class Figures(Part):
     """Everything that one pass found."""
 
     same: Annotated[bool, Meta(description="not more than the allowed number of judged samples differ")]
@@ -150,12 +150,11 @@ class Figures(Part, omit_defaults=True):
     first: Annotated[Spot | None, Meta(description="the first differing, judged pixel in reading order")]
     worst: Annotated[Spot | None, Meta(description="the first judged sample with the largest difference")]
     peak: float
-    whole: SampleFigures
     channels: dict[str, SampleFigures]
     region_count: Natural
     regions: Annotated[tuple[Region, ...], Meta(description="the largest")]
-    ignored: Annotated[SampleFigures | None, Meta(description="of the pixels that are not judged")] = None
-    ssim: float | None = None
+    ignored_samples: Annotated[Natural, Meta(description="of the pixels that are not judged")]
+    ignored_differing_samples: Natural
 
 
 def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance | None = None) -> Figures:
@@ -169,41 +168,35 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
     allowance.check(reference.shape, reference.dtype)
     ignored = allowance.ignored(reference.shape)
     height, width, channels = reference.shape
-    judged_sums, ignored_sums = ([_Sums(reference.dtype) for _ in range(channels)] for _ in range(2))
+    ignored_pixels = 0 if ignored is None else int(np.count_nonzero(ignored))
+    sums = [_Sums(reference.dtype, height * width - ignored_pixels) for _ in range(channels)]
     differs = np.zeros((height, width), bool)
-    worst, largest, peak = None, 0.0, 0.0
+    worst, largest, peak, ignored_differing = None, 0.0, 0.0, 0
     rows = max(1, STRIP_SAMPLES[reference.dtype.itemsize] // (width * channels))
     for start, stop in bands(height, rows):
         before, after = reference[start:stop], other[start:stop]
-        zones = [(judged_sums, np.ones((stop - start, width), bool))]
-        if ignored is not None:
-            zones = [(judged_sums, ~ignored[start:stop]), (ignored_sums, ignored[start:stop])]
-        for sums, zone in zones:
-            for cell in sums:
-                cell.samples += int(np.count_nonzero(zone))
         if reference.dtype.kind == "f":
             peak = max(peak, magnitude(finite_range(before)))
         if np.array_equal(before, after):
             continue
         sizes = magnitude_of(before, after)
-        unequal = sizes > 0
         beyond = _beyond(before, after, sizes, allowance)
-        for sums, zone in zones:
-            for channel, cell in enumerate(sums):
-                chosen = unequal[..., channel] & zone
-                if chosen.any():
-                    cell.differing += int(np.count_nonzero(beyond[..., channel] & zone))
-                    cell.add(*(_values(each[..., channel], chosen) for each in (before, after, sizes)))
-        _, zone = zones[0]
-        for channel in range(channels):
-            differs[start:stop] |= beyond[..., channel] & zone
-        if (found := max(cell.max_abs for cell in judged_sums)) > largest:
-            y, x, _ = np.unravel_index(int(np.where(zone[..., None], sizes, 0).argmax()), sizes.shape)
+        if ignored is not None:
+            ignored_differing += int(np.count_nonzero(beyond[ignored[start:stop]]))
+            sizes[ignored[start:stop]] = 0
+            beyond[ignored[start:stop]] = False
+        for channel, cell in enumerate(sums):
+            unequal = sizes[..., channel] > 0
+            if unequal.any():
+                cell.differing += int(np.count_nonzero(beyond[..., channel]))
+                cell.add(*(_values(each[..., channel], unequal) for each in (before, after, sizes)))
+                differs[start:stop] |= beyond[..., channel]
+        if (found := max(cell.max_abs for cell in sums)) > largest:
+            y, x, _ = np.unravel_index(int(sizes.argmax()), sizes.shape)
             worst, largest = (start + int(y), int(x)), found
     peak = peak if reference.dtype.kind == "f" else float(np.iinfo(reference.dtype).max)
     pixels, first, count, regions = _regions(differs)
-    judged = _figures(judged_sums, peak)
-    by_channel = list(zip(judged_sums, ignored_sums, strict=True))
+    judged = _figures(sums, peak)
     return Figures(
         same=judged.differing_samples <= allowance.max_count,
         judged=judged,
@@ -211,11 +204,11 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
         first=_spot(reference, other, first),
         worst=_spot(reference, other, worst),
         peak=peak,
-        whole=_figures(judged_sums + ignored_sums, peak),
-        channels={name: _figures(cells, peak) for name, cells in zip(CHANNEL_NAMES[channels], by_channel, strict=True)},
+        channels={name: _figures([cell], peak) for name, cell in zip(CHANNEL_NAMES[channels], sums, strict=True)},
         region_count=count,
         regions=regions,
-        ignored=None if ignored is None else _figures(ignored_sums, peak),
+        ignored_samples=ignored_pixels * channels,
+        ignored_differing_samples=ignored_differing,
     )
 
 
@@ -304,10 +297,11 @@ def _values(samples: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 class _Sums:
-    """Sums and largest values of the samples of a channel that are judged, or of those that are ignored."""
+    """Sums and largest values of the samples of a channel that are judged."""
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.samples = self.unequal = self.differing = self.unbounded = 0
+    def __init__(self, dtype: np.dtype[Any], samples: int) -> None:
+        self.samples = samples
+        self.unequal = self.differing = self.unbounded = 0
         self.total: Any = 0
         self.total_abs: Any = 0
         self.total_squares: Any = 0
@@ -345,7 +339,7 @@ class _Sums:
 
 
 def _figures(cells: Sequence[_Sums], peak: float) -> SampleFigures:
-    """The figures of some cells together."""
+    """The figures of some channels together."""
     samples, unequal, differing, unbounded = (
         sum(getattr(cell, name) for cell in cells) for name in ("samples", "unequal", "differing", "unbounded")
     )

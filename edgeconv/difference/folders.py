@@ -144,7 +144,7 @@ def compare_folders(
 ) -> tuple[list[Pair], Counter[str]]:
     """Every relative name of the two folders, sorted; and by suffix how many files are not pictures.
 
-    Raises ImageReadError, UsageError, UnavailableError.
+    Raises ImageReadError, UsageError.
     """
     passed_over: Counter[str] = Counter()
     listed = [_pictures_in(folder, passed_over) for folder in (baseline, new)]
@@ -226,7 +226,7 @@ def _pair(name: str, inputs: Inputs, there: Sequence[FileInput], wanted: Wanted)
     try:
         if are_same(before.name, after.name):
             return Pair(name, "same", "the files are equal byte for byte")
-        found = compare(before, [after], wanted.allowed(name), wanted.ssim)
+        found = compare(before, [after], wanted.allowed(name))
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:

@@ -37,9 +37,8 @@ COLUMNS: dict[str, Callable[[Comparison], str]] = {
     "PSNR dB": lambda found: "infinite" if found.judged.rmse == 0 else f"{found.judged.psnr_db:.2f}",
     "ULP": lambda found: f"{found.judged.max_ulp:,}",
     "regions": lambda found: f"{found.region_count:,}",
-    "SSIM": lambda found: f"{found.ssim:.6g}",
 }
-"""By name; ULP is of floats alone, SSIM only where it was asked for. Each comparison's details have every figure."""
+"""By name; ULP is of floats alone. Each comparison's details have every figure."""
 
 
 class Page:
@@ -89,7 +88,7 @@ class Page:
         return number
 
     def list_pair(self, name: str, status: str, detail: str, thumbnails: Thumbnails, opens: int | None) -> None:
-        """Show a pair in the gallery, whose set is `opens`; without thumbnails where they do not fit under the limit."""
+        """Show a pair in the gallery, whose set is `opens`; without thumbnails that do not fit under the limit."""
         sign, word = WORDS[status]
         shown = thumbnails if self._fits(thumbnails.values()) else {}
         self._pairs.append(
@@ -147,8 +146,6 @@ def _section(number: int, name: str, record: Compared) -> dict[str, Any]:
     columns = dict(COLUMNS)
     if record.comparisons[0].judged.max_ulp is None:
         del columns["ULP"]
-    if record.comparisons[0].ssim is None:
-        del columns["SSIM"]
     rows = [
         (label, *(shown(found) for shown in columns.values()))
         for label, found in zip(labels, record.comparisons, strict=True)

@@ -33,8 +33,6 @@ class Wanted:
     """The allowance, and what to write."""
 
     allowance: Allowance = field(default_factory=Allowance)
-    ssim: bool = False
-    """Whether it is added to the figures."""
     html: str | None = None
     junit: str | None = None
     pictures: str | None = None
@@ -85,7 +83,7 @@ def run(
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
         wanted.ignored.refuse_unknown(())
-        record = compare(reference, others, wanted.allowed(), wanted.ssim)
+        record = compare(reference, others, wanted.allowed())
         if wanted.junit is not None:
             cases = [_case(record, index) for index in range(len(others))]
             outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))

@@ -130,8 +130,9 @@ def rows(record: Compared, index: int) -> list[tuple[str, str]]:
             lines.append(("ULP", f"largest distance {part.max_ulp:,}"))
         if part.unbounded_samples:
             lines.append(("NaN, infinity", f"{counted(part.unbounded_samples, 'sample')} against another number"))
-    if found.ignored is not None and found.whole.unequal_samples:
-        lines.append(("ignored", part_text(found.ignored)))
+    if found.ignored_differing_samples:
+        said = f"{found.ignored_differing_samples:,} of {counted(found.ignored_samples, 'sample')} not judged differ"
+        lines.append(("ignored", said))
     if part.unequal_samples:
         if len(found.channels) > 1:
             lines += [(f"channel {name}", part_text(each)) for name, each in found.channels.items()]
@@ -140,6 +141,4 @@ def rows(record: Compared, index: int) -> list[tuple[str, str]]:
         listed = "; ".join(f"{region} ({region.pixels:,} px)" for region in found.regions[:REGIONS_SHOWN])
         more = " ..." if found.region_count > REGIONS_SHOWN else ""
         lines.append(("regions", f"{found.region_count:,}, largest first: {listed}{more}"))
-    if found.ssim is not None:
-        lines.append(("SSIM", f"{found.ssim:.6g}"))
     return lines

@@ -10,7 +10,7 @@ const CACHED_TILES = 600; // tiles of each kind that are held; about 150 MiB of 
 const BLINK_MILLISECONDS = 500;
 
 const MODES = [
-  { name: "map", key: "v", label: "map over picture" },
+  { name: "map", key: "v", label: "map" },
   { name: "side", key: "d", label: "side by side" },
   { name: "blink", key: "b", label: "blink" },
 ];
