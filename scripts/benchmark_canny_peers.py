@@ -6,6 +6,8 @@ The picture is docs/pictures/coast.jpg, mirrored side by side up to the size. On
 CUDA events with a cold L2; beside them stand a copy that reads and writes the same bytes, `end to end` from host array
 to host array, and cv2.Canny on the host. What a peer finds elsewhere than edgeconv, which has OpenCV's edges to the
 last pixel, is `elsewhere`: edge pixels with none of the other within a pixel. Compare within a run only.
+
+Source of NPP's signature: nppi_filtering_functions.h and nppdefs.h of NPP 13.2.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from ctypes import byref, c_int
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +30,8 @@ from numpy.typing import NDArray
 import edgeconv
 from edgeconv.api.convolve import chain, plan
 from edgeconv.api.plan import ConvolutionPlan
-from edgeconv.bench.peers.canny import OpenCVCanny, canny_peers, share_elsewhere
+from edgeconv.bench.peers import nvidia
+from edgeconv.bench.peers.base import on_host
 from edgeconv.core.canny import CannySettings
 from edgeconv.core.choices import DEVICES
 from edgeconv.core.records import header
@@ -51,6 +56,68 @@ CASES: tuple[tuple[str, int, CannySettings], ...] = (
     ("RGB", 3, CannySettings(LOW, HIGH)),
 )
 """Name, channels, settings."""
+NPP_SOBEL, NPP_NORMS = 0, (1, 2)
+"""Names of nppdefs.h: the gradient, and |gx| + |gy| or sqrt(gx² + gy²)."""
+
+
+# ---- peers: a function of picture and settings gives the call that finds the edges (H, W), above 0 where there is one
+
+
+def opencv(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
+    """cv2.Canny, by all its threads: the same edges."""
+    size = (settings.blur, settings.blur)
+
+    def find() -> Any:
+        smoothed = cv2.GaussianBlur(picture, size, 0) if settings.blur else picture
+        return cv2.Canny(smoothed, settings.low, settings.high, L2gradient=settings.l2)
+
+    return find
+
+
+def skimage(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
+    """skimage.feature.canny: its thinning interpolates, and its rim has no edges."""
+    if picture.ndim > 2 or settings.blur or not settings.l2:
+        raise UnavailableError("it takes grey pictures, smooths by no binomial, and its gradient is sqrt(gx² + gy²)")
+    canny = import_module("skimage.feature").canny
+    return lambda: canny(picture, sigma=0, low_threshold=settings.low, high_threshold=settings.high)
+
+
+def npp(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
+    """nppiFilterCannyBorder_8u_C1R on arrays of CuPy: some pixels are decided otherwise."""
+    if (reason := nvidia.NPP("npp", "cuda").unavailable_reason()) is not None:
+        raise UnavailableError(reason)
+    if picture.ndim > 2 or settings.blur:
+        raise UnavailableError("it takes grey pictures and does not smooth")
+    cupy, (height, width) = import_module("cupy"), picture.shape
+    image, out = cupy.asarray(picture), cupy.empty(picture.shape, cupy.uint8)
+    size, context, needed = nvidia.NppPair(width, height), nvidia.npp_context(cupy), c_int()
+    nvidia.npp_call("nppiFilterCannyBorderGetBufferSize", size, byref(needed))
+    scratch, low, high = cupy.empty(needed.value, cupy.uint8), int(settings.low), int(settings.high)
+    rules = (NPP_SOBEL, nvidia.MASK_3X3, low, high, NPP_NORMS[settings.l2], nvidia.BORDER_REPLICATE)
+
+    def find() -> Any:
+        where = (image.data.ptr, width, size, nvidia.NppPair(0, 0), out.data.ptr, width, size)
+        nvidia.npp_call("nppiFilterCannyBorder_8u_C1R_Ctx", *where, *rules, scratch.data.ptr, context)
+        return out
+
+    return find
+
+
+PEERS = {"cpu": (opencv, skimage), "cuda": (npp,)}
+
+
+def share_elsewhere(expected: Picture, found: Picture) -> float:
+    """Edge pixels of either map that have none of the other within a pixel, as a share of all edge pixels of both.
+
+    Of two equal neighbours every library keeps another one, which makes the same edge a pixel aside.
+    """
+    near = np.ones((3, 3), np.uint8)
+    pairs = (expected, found), (found, expected)
+    lone = sum(int(np.count_nonzero((one > 0) & (cv2.dilate(other, near) == 0))) for one, other in pairs)
+    return lone / max(1, int(np.count_nonzero(expected)) + int(np.count_nonzero(found)))
+
+
+# ---- measuring
 
 
 def coast(size: int, channels: int) -> Picture:
@@ -83,9 +150,8 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
     hwc = picture if picture.ndim == 3 else picture[:, :, np.newaxis]
     edgeconv = plan_of(hwc.shape, settings, device)
     expected = edgeconv.run(hwc)[:, :, 0]
-    run_opencv, opencv_edges = OpenCVCanny("cpu").prepare(picture, settings)
-    run_opencv()
-    if not np.array_equal(expected, opencv_edges()):
+    run_opencv = opencv(picture, settings)
+    if not np.array_equal(expected, run_opencv()):
         raise SystemExit(
             f"benchmark_canny_peers: error: {name} at {picture.shape[0]}: edgeconv's edges are not OpenCV's."
         )
@@ -110,16 +176,15 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
 
         calls["edgeconv, end to end"] = (seconds_of, end_to_end)
         calls["opencv on the host"] = (seconds_of, run_opencv)
-    here, missing = canny_peers(device)
-    for peer in here:
+    for peer in PEERS[device]:
+        who = peer.__name__
         try:
-            run, edges = peer.prepare(picture, settings)
-        except UnavailableError as reason:
-            left_out[peer.name] = str(reason)
+            run = peer(picture, settings)
+        except (UnavailableError, ImportError) as reason:
+            left_out[who] = str(reason)
             continue
-        run()
-        elsewhere[peer.name] = round(share_elsewhere(expected, edges()), 5)
-        calls[peer.name] = (on_device, run)
+        elsewhere[who] = round(share_elsewhere(expected, np.asarray(on_host(run()) > 0, np.uint8)), 5)
+        calls[who] = (on_device, run)
     samples: dict[str, list[float]] = {who: [] for who in calls}
     started = time.perf_counter()
     while min(map(len, samples.values())) < SAMPLES and time.perf_counter() - started < seconds:
@@ -133,7 +198,7 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
         rows.append(row | ({"elsewhere": elsewhere[who]} if who in elsewhere else {}))
         print(rows[-1], flush=True)
     case = {"case": name, "size": picture.shape[0], "device": device}
-    rows += [case | {"candidate": who, "left_out": why} for who, why in (missing | left_out).items()]
+    rows += [case | {"candidate": who, "left_out": why} for who, why in left_out.items()]
     return rows
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 import runpy
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import PROJECT, SCRIPTS
+
+from edgeconv.core.canny import CannySettings, canny
+from edgeconv.errors import UnavailableError
 
 SOURCES = sorted((PROJECT / "scripts").glob("*.py"))
 NAMES = [path.stem for path in SOURCES if "parse_" in path.read_text(encoding="utf-8")]
@@ -37,3 +42,17 @@ def test_the_help_of_a_script(name: str, capsys: pytest.CaptureFixture[str], mon
     assert str(PROJECT) not in out, "a path of this machine"
     story = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert story in out
+
+
+def test_rivals_of_canny_are_judged_by_where_their_edges_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    rivals = import_module("benchmark_canny_peers")
+    picture, settings = np.zeros((60, 90), np.uint8), CannySettings(60, 200, blur=3)
+    picture[20:40, 10:80] = 220
+    expected, found = canny(picture, settings), rivals.opencv(picture, settings)()
+    assert (expected > 0).any()
+    elsewhere = [rivals.share_elsewhere(expected, np.roll(found, rows, axis=0)) for rows in (0, 1, 20)]
+    assert (elsewhere[0], elsewhere[1], elsewhere[2] > 0.2) == (0, 0, True)
+    for rival in rivals.PEERS["cpu"][1:] + rivals.PEERS["cuda"]:
+        with pytest.raises(UnavailableError):
+            rival(picture, settings)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from edgeconv.bench.grid import ALL
-from edgeconv.bench.peers.base import Peer, installed
+from edgeconv.bench.peers.base import Peer
 from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UsageError
 
@@ -47,7 +47,6 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("jax", "cpu", "jax:JAX", "lax.conv_general_dilated, HWC"),
     PeerEntry("torch-compile", "cpu", "torch:TorchCompile", "shifted multiply-adds, fused", written=True),
     PeerEntry("jax-shifts", "cpu", "jax:JAXShifts", "shifted multiply-adds under jax.jit", written=True),
-    PeerEntry("numba", "cpu", "kernels:NumbaOnCPU", "flat rows, strips in parallel", written=True),
     PeerEntry("halide", "cpu", "kernels:Halide", "flat rows, scheduled by hand", written=True),
     PeerEntry("onnxruntime", "cpu", "onnx:ONNXRuntime", "one model, HWC in and out"),
     PeerEntry("openvino", "cpu", "onnx:OpenVINO", "the same model"),
@@ -60,7 +59,6 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("triton", "cuda", "kernels:Triton", "flat rows or tiles, tuned", written=True),
     PeerEntry("torch-compile", "cuda", "torch:TorchCompile", "shifted multiply-adds, fused", written=True),
     PeerEntry("jax-shifts", "cuda", "jax:JAXShifts", "multiply-adds under jax.jit; time with launch", written=True),
-    PeerEntry("numba", "cuda", "kernels:NumbaOnGPU", "one thread for each pixel, or for each sample", written=True),
     PeerEntry("cudnn-graph", "cuda", "nvidia:CuDNNGraph", "cuDNN's graph API, float32"),
     PeerEntry("cupy-ndimage", "cuda", "images:CuPy", "cupyx.scipy.ndimage.correlate, the picture whole"),
     PeerEntry("npp", "cuda", "nvidia:NPP", "its fixed Laplace and Sobel, else nppiFilterBorder"),
@@ -75,5 +73,6 @@ def peer_candidates(words: Iterable[str], device: DeviceName) -> tuple[list[Peer
     for word in words:
         if word not in (ALL, *names):
             raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
-    named = (entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words))
-    return installed(entry.candidate() for entry in named)
+    named = [entry for entry in PEERS if entry.device == device and (ALL in words or entry.name in words)]
+    found = [(peer, peer.unavailable_reason()) for peer in (entry.candidate() for entry in named)]
+    return [peer for peer, why in found if why is None], {peer.name: why for peer, why in found if why is not None}

@@ -6,13 +6,14 @@ stay apart under one kernel, whether one sum of them is filtered, or whether all
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib.metadata import PackageNotFoundError, version
 from operator import add
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,19 +35,23 @@ NEAR = 2e-6
 """How near weights that were rounded to float32 are to what they were."""
 
 
-class Library(ABC):
-    """One library on one device, imported when it is first asked for."""
+class Peer(BenchCandidate):
+    """One library on one device, imported when it is first asked for; its class says what of a problem it takes."""
 
-    name: str
+    kind = "peer"
     distributions: tuple[str, ...]
     """Names on PyPI, any of which provides it; the first is the one to install."""
     module: str
     """The module to import."""
     needs: tuple[str, ...] = ()
     """Other modules without which it does not run here, beside CuPy on a GPU."""
+    dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
+    borders: tuple[Border, ...] = BORDERS
+    combines: tuple[Combine, ...] = ("single", "magnitude")
+    has_stride = has_groups = True
 
-    def __init__(self, device: DeviceName) -> None:
-        self.device = device
+    def __init__(self, name: str, device: DeviceName) -> None:
+        self.label, self.name, self.device = name, name, device
 
     def unavailable_reason(self) -> str | None:
         """Why it cannot run here, as a sentence without a full stop, or None."""
@@ -61,34 +66,9 @@ class Library(ABC):
     def version(self) -> str:
         """Of the installed distribution."""
         for name in self.distributions:
-            try:
+            with suppress(PackageNotFoundError):
                 return version(name)
-            except PackageNotFoundError:
-                continue
         return "unknown"
-
-
-L = TypeVar("L", bound=Library)
-
-
-def installed(libraries: Iterable[L]) -> tuple[list[L], dict[str, str]]:
-    """Those that run here, and by name why the others do not."""
-    found = [(library, library.unavailable_reason()) for library in libraries]
-    return [each for each, why in found if why is None], {each.name: why for each, why in found if why is not None}
-
-
-class Peer(Library, BenchCandidate):
-    """One that computes a problem's convolution; its class says what of a problem it takes."""
-
-    kind = "peer"
-    dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
-    borders: tuple[Border, ...] = BORDERS
-    combines: tuple[Combine, ...] = ("single", "magnitude")
-    has_stride = has_groups = True
-
-    def __init__(self, name: str, device: DeviceName) -> None:
-        super().__init__(device)
-        self.label = self.name = name
 
     def prepare(self, bench: Bench) -> Ready:
         problem = bench.problem
@@ -115,12 +95,10 @@ def on_host(array: Any) -> NDArray[Any]:
     return np.asarray(array.get() if hasattr(array, "get") else array.cpu() if hasattr(array, "cpu") else array)
 
 
-Kept = tuple[Callable[[], None], Callable[[], NDArray[Any]]]
-"""A run that keeps its result, and what gives that on the host."""
-
-
-def kept(compute: Callable[[], Any], to_host: Callable[[Any], NDArray[Any]] = on_host) -> Kept:
-    """For a library that gives back a new array."""
+def kept(
+    compute: Callable[[], Any], to_host: Callable[[Any], NDArray[Any]] = on_host
+) -> tuple[Callable[[], None], Callable[[], NDArray[Any]]]:
+    """For a library that gives back a new array: a run that keeps its result, and what gives that on the host."""
     held: list[Any] = [None]
 
     def run() -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Library, Peer, changed, kernels_apart, on_host
+from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, changed, kernels_apart, on_host
 from edgeconv.core.filters import RGB_CHANNELS, Weights, named_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.output import TOLERANCE_FLOAT32
@@ -173,10 +173,11 @@ FIXED = {
 """Their kernels, and what they are told beside the border."""
 
 
-class NPPLibrary(Library):
-    """NVIDIA's Performance Primitives by ctypes, on arrays of CuPy."""
+class NPP(Peer):
+    """NVIDIA's Performance Primitives by ctypes, on arrays of CuPy: filters with a border."""
 
     distributions, module = ("nvidia-npp", "nvidia-npp-cu12"), "cuda.pathfinder"
+    dtypes, combines, has_stride = tuple(TYPES), ("single",), False
 
     def unavailable_reason(self) -> str | None:
         if (reason := super().unavailable_reason()) is not None:
@@ -187,12 +188,6 @@ class NPPLibrary(Library):
         except (OSError, RuntimeError, AttributeError) as error:
             return f"NPP cannot be opened ({one_line(error)}; pip install {self.distributions[0]})"
         return None
-
-
-class NPP(NPPLibrary, Peer):
-    """Filters with a border."""
-
-    dtypes, combines, has_stride = tuple(TYPES), ("single",), False
 
     def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         kernel, is_float = _kernel_of_rgb(problem), problem.dtype == np.float32
