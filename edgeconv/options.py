@@ -421,9 +421,7 @@ class Showing:
     """What is made of a comparison beside its figures."""
 
     html: str | None = option(None, "Write one self-contained page to look at.")
-    pictures: str | None = option(
-        None, "Write the map and both pictures beside each other as PNG to this folder (made if missing)."
-    )
+    pictures: str | None = option(None, "Write the map as PNG to this folder (made if missing).")
     junit: str | None = option(None, "Write JUnit XML for CI.")
     page_limit: str = option("256M", "Largest page to write: bytes, or with K, M or G.")
     """The default opens in a browser in about a second."""

@@ -72,9 +72,7 @@ def test_what_was_fitted_is_fitted_again(shown: Shown) -> None:
 
 def test_from_afar_an_input_is_seen_where_it_differs(shown: Shown) -> None:
     """Of a smaller level only the part that differs is stored."""
-    shown.browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
-    shown.keys("]", "b", "x", "n", *["-"] * 8, *["ArrowLeft"] * 60)
-    shown.browser.send("Emulation.setEmulatedMedia", features=[])
+    shown.keys("]", "b", " ", "n", *["-"] * 8, *["ArrowLeft"] * 60)
     assert zoom(shown) == 50
     y, x = SPOT[0] + 10, SPOT[1] + 15
     assert shown.colour_at(0.5, 0.5) == pytest.approx(shown.others[1][y, x], abs=6)

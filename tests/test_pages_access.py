@@ -156,7 +156,7 @@ VIEWER: dict[str, Control] = {
         "document.querySelector('[name=mode]:checked').dataset.walked > 0",
         None,
     ),
-    "#blinking": (("Enter",), "document.activeElement.ariaPressed", "false"),
+    "#change": (("Enter",), "document.getElementById('announcer').textContent.length > 0", None),
     "#input": (
         ("End",),
         "(document.getElementById('input').selectedIndex + 1) / document.getElementById('input').length",
@@ -198,7 +198,7 @@ REPORT: dict[str, Control] = {
 
 WALKS = (
     ("pair", "d", VIEWER, "#input"),
-    ("pair", "b", VIEWER, "#blinking"),
+    ("pair", "b", VIEWER, "#change"),
     ("compare", "d", VIEWER, "#input"),
     ("folders", "d", GALLERY | VIEWER, ".pair"),
     ("bench", "", REPORT, "nav a"),

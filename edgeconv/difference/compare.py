@@ -6,10 +6,11 @@ inclusive. Infinite figures become null in JSON.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from edgeconv.core.records import Part, RecordHead, fields_of, finite, header, plain
+from edgeconv.core.records import Part, RecordHead, fields_of, header, plain
 from edgeconv.core.records import to_json as record_json
 from edgeconv.difference.figures import Allowance, Figures, of_pair
 from edgeconv.difference.inputs import Input, labels_of, layout_text, require_same_layout
@@ -89,12 +90,4 @@ def compare(reference: Input, others: Sequence[Input], allowance: Allowance | No
 
 def to_json(record: RecordHead) -> str:
     """The record as text; what is infinite or NaN is null."""
-    return record_json(_with_nulls(plain(record))).decode().rstrip()
-
-
-def _with_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _with_nulls(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_with_nulls(inner) for inner in value]
-    return finite(value) if isinstance(value, float) else value
+    return record_json(json.loads(json.dumps(plain(record)), parse_constant=lambda _: None)).decode().rstrip()

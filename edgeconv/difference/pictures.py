@@ -1,14 +1,9 @@
-"""Differences as PNGs: the map over the dimmed reference with its legend, and both pictures beside each other.
-
-<name>_map.png    one pixel per picture pixel, the legend below
-<name>_pair.png   the reference and the other
-"""
+"""Differences as PNGs, `<name>_map.png`: the map over the dimmed reference, a pixel for a pixel, its legend below."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +12,7 @@ from edgeconv.difference import maps
 from edgeconv.difference.compare import Compared
 from edgeconv.difference.inputs import Input
 from edgeconv.difference.scale import Scale
-
-if TYPE_CHECKING:
-    from PIL import Image
+from edgeconv.io.encoding import encode_image
 
 TEXT_PIXELS = 13
 LINE_PIXELS = 18
@@ -27,31 +20,20 @@ MARGIN = 8
 LEAST_WIDTH = 360
 """Narrower maps get a margin, so that the legend can be read."""
 PAPER, INK = (24, 24, 27), (235, 235, 235)
-SMALL_PIXELS = 320
-"""Pictures whose longest side is at most half of this are enlarged."""
 
 
 def comparison_pictures(record: Compared, before: Input, others: Sequence[Input]) -> Iterator[tuple[str, bytes]]:
-    """(file name, PNG): the two of every comparison. Two pictures are in memory at a time."""
+    """(file name, PNG) of every comparison. Two pictures are in memory at a time."""
     reference = before.load().pixels
-    low, high = maps.display_range(reference)
-    shown = maps.view(reference, low, high)
+    shown = maps.view(reference, *maps.display_range(reference))
     for other, label in zip(others, record.labels[1:], strict=True):
         pixels = other.load().pixels
         name = re.sub(r"[^\w.-]+", "_", label.rpartition(".")[0] or label)
         painted = maps.overlay(shown, maps.class_map(reference, pixels), record.scale)
-        yield f"{name}_map.png", _png(_with_legend(_enlarged(painted), record.scale))
-        gap = np.broadcast_to(np.array(PAPER, np.uint8), (shown.shape[0], MARGIN, 3))
-        yield f"{name}_pair.png", _png(_enlarged(np.hstack([shown, gap, maps.view(pixels, low, high)])))
+        yield f"{name}_map.png", bytes(encode_image(_with_legend(painted, record.scale), "map.png"))
 
 
-def _png(picture: Image.Image | NDArray[np.uint8]) -> bytes:
-    from edgeconv.io.encoding import encode_image
-
-    return bytes(encode_image(np.asarray(picture), "picture.png"))
-
-
-def _with_legend(pixels: NDArray[np.uint8], scale: Scale) -> Image.Image:
+def _with_legend(pixels: NDArray[np.uint8], scale: Scale) -> NDArray[np.uint8]:
     """A map with the scale below it, in lines that are not wider."""
     from PIL import Image, ImageDraw, ImageFont
 
@@ -67,10 +49,4 @@ def _with_legend(pixels: NDArray[np.uint8], scale: Scale) -> Image.Image:
         x, y = MARGIN + number % in_a_line * step, height + MARGIN // 2 + number // in_a_line * LINE_PIXELS
         draw.rectangle((x, y, x + TEXT_PIXELS, y + TEXT_PIXELS), colour, INK)
         draw.text((x + LINE_PIXELS, y), label, INK, font)
-    return sheet
-
-
-def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A small picture with its pixels repeated, others as they are."""
-    times = max(1, SMALL_PIXELS // max(pixels.shape[:2]))
-    return np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)
+    return np.asarray(sheet)

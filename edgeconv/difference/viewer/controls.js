@@ -18,9 +18,7 @@ function showLegend() {
 function setMode(name) {
   state.mode = name;
   byId(`mode-${name}`).checked = true;
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  setBlinking(name === "blink" && !still);
-  byId("blinking").hidden = name !== "blink";
+  byId("change").hidden = name !== "blink";
   showLegend();
   refit();
 }
@@ -33,18 +31,12 @@ function setInput(index) {
   moved();
 }
 
-let blinkTimer = 0;
-
-function setBlinking(asked) {
-  clearInterval(blinkTimer);
-  state.blinking = asked;
-  byId("blinking").setAttribute("aria-pressed", String(asked));
-  if (asked) blinkTimer = setInterval(changeBlink, BLINK_MILLISECONDS);
-}
-
-function changeBlink() {
+function changePicture() {
+  if (state.mode !== "blink") return false;
   state.showsInput = !state.showsInput;
+  byId("announcer").textContent = pictureName(state.showsInput ? state.input : 0);
   requestDraw();
+  return true;
 }
 
 function showRegion() {
@@ -114,8 +106,7 @@ const KEYS = {
   p: () => goToRegion(-1),
   "[": () => setInput(state.input - 1),
   "]": () => setInput(state.input + 1),
-  " ": () => state.mode === "blink" && (setBlinking(!state.blinking), true),
-  x: () => state.mode === "blink" && (changeBlink(), true),
+  " ": changePicture,
   i: () => setDrawing(!drawsRegions),
   delete: () => document.activeElement === stage && removeRegion(),
   j: () => stepPair(1),

@@ -8,7 +8,7 @@ function start() {
   });
   byId("modes").replaceChildren(...modes);
   const clicks = {
-    blinking: () => setBlinking(!state.blinking),
+    change: changePicture,
     "zoom-in": () => zoomTo(state.scale * 2),
     "zoom-out": () => zoomTo(state.scale / 2),
     fit: showAll,

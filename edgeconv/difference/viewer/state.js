@@ -7,12 +7,11 @@ const LARGEST_SCALE = 128; // screen pixels a picture pixel
 const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
 const RING_PIXELS = 9; // radius of the ring that is drawn around regions as small as this on the screen
 const CACHED_TILES = 600; // tiles of each kind that are held; about 150 MiB of bitmaps
-const BLINK_MILLISECONDS = 500;
 
 const MODES = [
   { name: "map", key: "v", label: "map" },
   { name: "side", key: "d", label: "side by side" },
-  { name: "blink", key: "b", label: "blink" },
+  { name: "blink", key: "b", label: "blink" }, // from one to the other at each press of a button
 ];
 
 const isMap = () => state.mode === "map";
@@ -26,7 +25,6 @@ const state = {
   scale: 1,
   centre: { x: 0, y: 0 },
   cursor: { x: 0, y: 0 },
-  blinking: false,
   showsInput: false,
   region: -1,
 };
