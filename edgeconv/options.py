@@ -516,10 +516,7 @@ class Pairing:
 
     grid: str = option("guard", "Whose cases are compared: as of 'edgeconv bench'.")
     time_limit: float = option(600.0, "Seconds after which no row gets a further pair of processes.", above=0)
-    pairs: int | None = option(None, "Take exactly this many pairs of processes.", least=1)
     fail_on: str = option("5%", "How much slower is too slow.")
-    plant: str = option("0%", "Make B slower by this, to see what is noticed.")
-    cut: int | None = option(None, "Cut the pairs of a record into this many comparisons.", least=1)
     output: Path | None = option(None, "Write the record to this file, as JSON.", "-o")
 
 

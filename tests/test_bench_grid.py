@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pytest
 from bench_records import TimedMethod, measured_once
 from command import PROJECT
 
-from edgeconv.api.convolve import convolve
 from edgeconv.bench import candidates, goals, record
-from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
+from edgeconv.bench.ab_cases import BY_CONVOLVE
+from edgeconv.bench.candidates import ORACLE, method_candidates, share
 from edgeconv.bench.goals import GOALS, Goal, outcomes
 from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid
 from edgeconv.bench.peers import PEERS, peer_candidates
@@ -21,11 +20,10 @@ from edgeconv.bench.rules import parse_rules
 from edgeconv.bench.synthetic import LARGEST_WEIGHTS, bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import UsageError
 from edgeconv.export import tables
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
-from edgeconv.methods.options import Options
 from edgeconv.options import Filtering, GridAxes, Timing
 
 
@@ -33,7 +31,7 @@ from edgeconv.options import Filtering, GridAxes, Timing
 def test_named_grids_name_only_what_there_is(entry: CaseGrid) -> None:
     for part in entry.parts:
         for device in part.devices:
-            method_candidates(part.methods, device)
+            method_candidates([word.replace(BY_CONVOLVE, "") for word in part.methods], device)
             peer_candidates(part.peers, device)
 
 
@@ -85,31 +83,11 @@ def test_method_words_carry_options() -> None:
     assert [candidate.label for candidate in method_candidates(words, "cpu")] == ["sliding:threads=1"]
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str) -> None:
-    """Of the axes that are compared: methods compute height × width × 1 of luma, Python gives height × width."""
-    pixels = noise_pixels(23, 34, "float32")
-    (found,) = method_candidates([f"sliding:call={call}:threads=1"], "cpu")
-    assert (found.kind, found.label, found.options) == ("method", f"sliding:call={call}:threads=1", Options(threads=1))
-    bench = share("cpu", make_request("sobel", channels="luma", stride=2), pixels)
-    ready = found.prepare(bench)
-    bench.out[...] = 7
-    ready.run()
-    expected = convolve(pixels, "sobel", "reference", channels="luma", stride=2)[:, :, np.newaxis]
-    assert ready.result().shape == expected.shape
-    assert np.allclose(ready.result(), expected, rtol=1e-5, atol=1e-5)
-    assert np.array_equal(ready.output(), ready.result())
-    assert (bench.out == 7).all() == (call == "convolve"), "one writes into the output that is there, one does not"
-
-
-def test_a_call_states_a_narrow_arithmetic_and_refuses_more_than_the_others_do(monkeypatch) -> None:
+def test_a_method_states_a_narrow_arithmetic(monkeypatch) -> None:
     monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)
-    words = ("sliding", "sliding:call=plan", "sliding:call=convolve")
-    for found in method_candidates(words, "cpu"):
-        ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
-        assert (ready.differs or "").startswith(candidates.NARROW), found.label
-    with pytest.raises(UnavailableError, match="normalize"):
-        found.prepare(share("cpu", make_request(output_mode="normalize"), noise_pixels(9, 8, "uint8")))
+    (found,) = method_candidates(["sliding"], "cpu")
+    ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
+    assert (ready.differs or "").startswith(candidates.NARROW)
 
 
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
@@ -120,7 +98,7 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["nothing", "sliding:math=double", "textbook:block=7", "sliding:threads=0", "sliding:fast", "sliding:call=x"],
+    ["nothing", "sliding:math=double", "textbook:block=7", "sliding:threads=0", "sliding:fast", "sliding:call=plan"],
 )
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):

@@ -85,12 +85,6 @@ class AbRow(Part):
             return "cannot run"
         return "no verdict" if len(self.a_seconds) < LEAST_PAIRS else verdict_of(self.ratio, margin)
 
-    def cut(self, number: int) -> list[AbRow]:
-        """The row cut into `number` rows of equally many neighbouring pairs; those that are left over are left out."""
-        pairs = len(self.a_seconds) // number
-        parts = [slice(start, start + pairs) for start in range(0, number * pairs, pairs)] if pairs else []
-        return [AbRow(self.title, self.a_seconds[part], self.b_seconds[part]) for part in parts]
-
 
 class AbRecord(RecordHead):
     """What `bench ab` measured."""
@@ -99,9 +93,9 @@ class AbRecord(RecordHead):
     a: str
     b: str
     machine: dict[str, Any]
-    planted: float
-    """By how much B was made slower on purpose."""
     rows: list[AbRow]
+    planted: float = 0.0
+    """By how much B was made slower on purpose, in two older records."""
 
     @property
     def mean(self) -> Ratio | None:
@@ -186,15 +180,11 @@ def compare_sides(
     b: Side,
     cases: Sequence[AbCase],
     seconds: float,
-    *,
-    exactly: int | None = None,
-    planted: float = 0.0,
     progress: Callable[[int, int, str], None] = lambda settled, total, note: None,
 ) -> AbRecord:
     """Pairs of processes until every row is settled, or the time is up and each row has one.
 
-    With `exactly` each row gets that many, however long that takes. B is made slower by `planted`. `progress` hears how
-    many rows are settled, of how many, and which pair this is.
+    `progress` is told how many rows are settled, of how many, and which pair this is.
     """
     rows = [AbRow(case.title, [], []) for case in cases]
     end = time.monotonic() + seconds
@@ -204,8 +194,6 @@ def compare_sides(
         pairs = len(row.a_seconds)
         if row.cannot is not None:
             return False
-        if exactly is not None:
-            return pairs < exactly
         return not pairs or (time.monotonic() < end and (pairs < LEAST_PAIRS or row.half_width >= HALF_WIDTH))
 
     while any(map(wants, rows)):
@@ -214,17 +202,17 @@ def compare_sides(
             asks = {name: stack.enter_context(process_of(side, place)) for name, side in (("A", a), ("B", b))}
             for case, row in zip(cases, rows, strict=True):
                 if wants(row):
-                    _measure_row(asks, case, row, planted, share)
+                    _measure_row(asks, case, row, share)
                     progress(sum(not wants(each) for each in rows), len(rows), f"pair {len(row.a_seconds)}")
     measured = {case.device for case, row in zip(cases, rows, strict=True) if row.cannot is None}
     machine = {device: get_device(device).describe() for device in sorted(measured)}
-    return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, planted=planted, rows=rows)
+    return AbRecord(**header(), kind="ab", a=a.name, b=b.name, machine=machine, rows=rows)
 
 
-def _measure_row(asks: dict[str, Ask], case: AbCase, row: AbRow, planted: float, seconds: float) -> None:
+def _measure_row(asks: dict[str, Ask], case: AbCase, row: AbRow, seconds: float) -> None:
     """A pair more for a row."""
     for name, ask in asks.items():
-        answer = ask(case={**asdict(case), "slower": planted if name == "B" else 0.0})
+        answer = ask(case=asdict(case))
         if "cannot" in answer:
             row.cannot = f"{name}: {answer['cannot']}"
             return

@@ -1,7 +1,7 @@
 """The rows of `edgeconv bench ab`: the cases of a grid, each as a public call with its words.
 
-A method of the grid says what is called: `call=plan`, which is plan(image, out=out), or `call=convolve`, which is
-convolve(image); under filter `canny` it is canny(image, 100, 200, out=out). `all` stands for `auto`.
+What is called is plan(image, out=out). With `call=convolve` behind a method's name it is convolve(image), which finds
+its plan again and allocates, and under filter `canny` canny(image, 100, 200, out=out). `all` stands for `auto`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from edgeconv.bench.surface import cases_of
 from edgeconv.bench.synthetic import CANNY, GREY_PREFIX, bench_channels, bench_filter
 from edgeconv.core.filters import filter_names
 from edgeconv.core.option import AUTO
+
+BY_CONVOLVE = ":call=convolve"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def ab_cases(grid: CaseGrid) -> list[AbCase]:
 
 
 def _of_case(case: Case, device: str, word: str) -> AbCase:
-    method, options, call = read_word(word)
+    method, options = read_word(word.replace(BY_CONVOLVE, ""))
+    call = "convolve" if BY_CONVOLVE in word else "plan"
     plain, drawn, side = case.filter.removeprefix(GREY_PREFIX), case.drawn, case.size
     shape = (side, side, bench_channels(case.filter))
     words: dict[str, Any] = {"device": device}
@@ -55,4 +58,4 @@ def _of_case(case: Case, device: str, word: str) -> AbCase:
         rules = {"padding": drawn.padding, "border": drawn.border, "output_mode": drawn.output_mode}
         said += [f"{drawn.height}x{drawn.width}", *rules.values()]
         words |= {**rules, "padding": int(drawn.padding) if drawn.padding.isdecimal() else drawn.padding}
-    return AbCase(" ".join(said), call or "plan", device, shape, case.dtype, words)
+    return AbCase(" ".join(said), call, device, shape, case.dtype, words)

@@ -3,8 +3,6 @@
     {"case": {...}}      set a case up: {}, or {"cannot": "why"}
     {"turn": 0.01}       run it for that many seconds: {"seconds": ...}, the tenth percentile of its runs
 
-A case that is asked to be `slower` by 0.07 does 7 % more than its work: so it is seen what a comparison notices.
-
 It runs as text in any interpreter (`python -c`), and uses the public calls alone, `plan`, `convolve`, `canny` and
 `out=`, so that a version from before this file can be measured too.
 
@@ -31,8 +29,6 @@ LEAST_SECONDS = 2e-4
 """Of a sample, so that the clock's own time is far below it."""
 PERCENTILE = 10
 CANNY_LIMITS = (100, 200)
-PLANTED_RUNS = 100
-"""Of a graph, at least, in which a share of them is run again."""
 
 Timed = Callable[[], float]
 """Seconds of one run, as a sample of it."""
@@ -85,16 +81,7 @@ def on_cpu(case: dict[str, Any]) -> Timed:
     """The case, over the same arrays."""
     call, out_shape, out_dtype = caller(case)
     image, out = noise(tuple(case["shape"]), case["dtype"]), np.empty(out_shape, out_dtype)
-
-    def run() -> None:
-        started = time.perf_counter()
-        call(image, out)
-        if case["slower"]:
-            until = (now := time.perf_counter()) + case["slower"] * (now - started)
-            while time.perf_counter() < until:
-                pass
-
-    return several(run)
+    return several(lambda: call(image, out))
 
 
 def on_gpu(case: dict[str, Any]) -> Timed:
@@ -107,17 +94,15 @@ def on_gpu(case: dict[str, Any]) -> Timed:
     pair_bytes = sum(array.nbytes for array in pairs[0])
     for _ in range(CACHES * cupy.cuda.Device().attributes["L2CacheSize"] // pair_bytes + 1):
         pairs.append((one.copy(), cupy.empty(out_shape, out_dtype)))
-    order = pairs * (-(-PLANTED_RUNS // len(pairs)) if case["slower"] else 1)
-    again = order[: round(case["slower"] * len(order))]
     stream = cupy.cuda.Stream(non_blocking=True)
 
     def runs() -> None:
-        for image, result in [*order, *again]:
+        for image, result in pairs:
             call(image, result)
 
     with stream:
         over_all = graph(stream, runs) if case["call"] == "plan" else several(runs, cupy.cuda.Device().synchronize)
-    return lambda: over_all() / len(order)
+    return lambda: over_all() / len(pairs)
 
 
 def graph(stream: Any, put: Callable[[], None]) -> Timed:

@@ -1,9 +1,7 @@
 """What competes at a case: the project's methods, a plain copy (the floor), and peers, all behind one interface.
 
 A method is asked for by a word, its name with options behind colons (`im2col:gemm=cublas`, `cudnn:find:math=tf32`), or
-by `all`: every method that runs here but the reference, which checks the others. A method is its prepared plan alone;
-with `call=` it is what a caller from Python pays for: `call=plan` is `plan(image, out=out)`, and `call=convolve` is
-`edgeconv.convolve(image, ...)`, which finds its plan again and allocates a new array.
+by `all`: every method that runs here but the reference, which checks the others.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +23,13 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.option import options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import UsageError
 from edgeconv.hardware.device import Device
 from edgeconv.hardware.devices import get_device
 from edgeconv.methods import all_methods, check_name, find, method_names, prepare
-from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 
 ORACLE = "reference"
-Call = Literal["plan", "convolve"]
-CALLS: tuple[Call, ...] = get_args(Call)
 NARROW = "half precision or less"
 """What a row says of a method whose plan states such an arithmetic; it is set against no other (summary.py)."""
 
@@ -52,8 +47,6 @@ class Ready:
     """What it computes in; None: what a method of the project would."""
     tolerance: float = 0.0
     """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
-    output: Callable[[], Any] = lambda: None
-    """Of a method: the array on the device that holds the output of the last run."""
     differs: str | None = None
     """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
@@ -123,51 +116,27 @@ class BenchCandidate(ABC):
 
 
 class MethodCandidate(BenchCandidate):
-    """A method of the project: its plan alone, or as it is called from Python with an array on the device."""
+    """A method of the project: its prepared plan alone."""
 
     kind = "method"
 
-    def __init__(self, label: str, name: str, device: DeviceName, options: Options, call: Call | None = None) -> None:
-        self.label, self.name, self.device, self.options, self.call = label, name, device, options, call
+    def __init__(self, label: str, name: str, device: DeviceName, options: Options) -> None:
+        self.label, self.name, self.device, self.options = label, name, device, options
 
     def unavailable_reason(self) -> str | None:
         return find(self.name, self.device).unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        if self.call is not None:
-            return self._prepare_call(bench)
         with bench.device.guard(self.options.workspace_limit_bytes):
             plan = prepare(self.name, self.device, bench.problem, self.options)
-        return _ready(plan, bench, lambda: plan.run(bench.image, bench.out), lambda: bench.out)
-
-    def _prepare_call(self, bench: Bench) -> Ready:
-        from edgeconv.api.convolve import convolve, plan
-
-        if bench.request.mode_for(bench.problem.dtype) == "normalize":
-            raise UnavailableError("a call with output mode normalize is more than the other candidates do")
-        names = ("filter", "stride", "padding", "border", "channels", "luma", "output_mode")
-        words: dict[str, Any] = {name: getattr(bench.request, name) for name in names}
-        words |= {"method": self.name, "device": self.device, "options": self.options}
-        prepared = plan(bench.problem.input_shape, bench.problem.dtype, **words)
-        held: list[Any] = [None]
-
-        def run() -> None:
-            held[0] = prepared(bench.image, out=bench.out) if self.call == "plan" else convolve(bench.image, **words)
-
-        return _ready(prepared.method_plan, bench, run, lambda: held[0].reshape(bench.problem.output_shape))
-
-
-def _ready(plan: Plan, bench: Bench, run: Callable[[], Any], output: Callable[[], Any]) -> Ready:
-    """A run with its output on the device, and what its plan says of itself."""
-    return Ready(
-        run=run,
-        result=lambda: bench.to_host(output()),
-        problem=bench.problem,
-        arithmetic=plan.arithmetic,
-        output=output,
-        differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
-        about={name: getattr(plan, name) for name in ("workspace_bytes", "moved_bytes", "launches", "choice")},
-    )
+        return Ready(
+            run=lambda: plan.run(bench.image, bench.out),
+            result=lambda: bench.to_host(bench.out),
+            problem=bench.problem,
+            arithmetic=plan.arithmetic,
+            differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
+            about={name: getattr(plan, name) for name in ("workspace_bytes", "moved_bytes", "launches", "choice")},
+        )
 
 
 class CopyCandidate(BenchCandidate):
@@ -232,27 +201,24 @@ def _all_here(device: DeviceName) -> list[MethodCandidate]:
 
 def _named(word: str, device: DeviceName) -> list[MethodCandidate]:
     """The method of a word; none where the device lacks it, or where its options concern GPUs alone."""
-    name, chosen, call = read_word(word)
+    name, chosen = read_word(word)
     check_name(name, ALL)
     elsewhere = {entry.name for entry in options_of(Options) if entry.device not in (None, device)}
     here = name in method_names(device) and not chosen.keys() & elsewhere
-    return [MethodCandidate(word, name, device, Options(**chosen), call)] if here else []
+    return [MethodCandidate(word, name, device, Options(**chosen))] if here else []
 
 
-def read_word(word: str) -> tuple[str, dict[str, Any], Call | None]:
-    """The name in a word, its options by name, and the call; raises UsageError for an option that there is not."""
+def read_word(word: str) -> tuple[str, dict[str, Any]]:
+    """The name in a word, and its options by name; raises UsageError for an option that there is not."""
     name, *settings = word.split(":")
     known = {entry.spelling: entry for entry in options_of(Options)}
     chosen: dict[str, Any] = {}
-    call: Call | None = None
     for setting in settings:
         spelling, given, value = setting.partition("=")
         entry = known.get(spelling)
-        if spelling == "call" and value in CALLS:
-            call = value
-        elif entry is not None and (entry.type is bool) != bool(given):  # a flag takes no value, all others do
+        if entry is not None and (entry.type is bool) != bool(given):  # a flag takes no value, all others do
             chosen[entry.name] = entry.read(value) if given else True
         else:
             shapes = [each if known[each].type is bool else f"{each}=" for each in known]
-            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}, call={'|'.join(CALLS)}.")
-    return name, chosen, call
+            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(shapes)}.")
+    return name, chosen

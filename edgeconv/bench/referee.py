@@ -176,7 +176,7 @@ def expect_computed(ready: Ready, pictures: Pictures, slot: Slot, patch: Patch) 
     tolerance = TRANSFORM_TOLERANCE if arithmetic is not None and arithmetic.transforms else 0.0
 
     def is_right() -> bool:
-        got = bench.to_host(ready.output()[patch.out])
+        got = bench.to_host(bench.out[patch.out])
         return verify.check(truth, got, patch.problem, arithmetic, None, tolerance).passed
 
     if not is_right():
@@ -230,11 +230,11 @@ def expect_possible(series: Series, floor: Series) -> None:
 
 def _expect_all_written(ready: Ready, bench: Bench) -> None:
     """Every sample that holds the poison after a run holds another poison after another, or was written."""
-    left = is_poison(ready.output())
+    left = is_poison(bench.out)
     if bool(left.any()):
         poison(bench.out, OTHER)
         bench.once(ready)
-        unwritten = int((left & is_poison(ready.output(), OTHER)).sum())
+        unwritten = int((left & is_poison(bench.out, OTHER)).sum())
         if unwritten:
             raise FaultError("unwritten samples", f"{unwritten:,} of {left.size:,}")
 

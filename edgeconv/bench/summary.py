@@ -85,8 +85,8 @@ def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
 def competes(row: BenchRow) -> bool:
     """Whether a row may be called the fastest.
 
-    Not where it computes in less than float32 and the picture's type does not ask for that, nor where it says what a
-    call from Python costs (`call=plan`): that is the same kernel as its method's own row.
+    Not where it computes in less than float32 and the picture's type does not ask for that, nor where it is the same
+    kernel as its method's own row, called from Python (`call=plan` of older records).
     """
     reduced = row.options.math != "fma" or (row.differs or "").startswith("half")
     return not (reduced and row.case.dtype != "float16") and ":call=" not in row.candidate

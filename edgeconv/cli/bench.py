@@ -110,40 +110,32 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
 
 def ab(
     a: Annotated[str, Positional("A source folder, a git revision, or the Python of another environment.")],
+    b: Annotated[str, Positional("The version in question.")],
     axes: Annotated[
         GridAxes, Only("sizes", "strides", "methods", "dtypes", "filters", "channels", "devices", "seed", "cases")
     ],
     pairing: Pairing,
     replacing: Replacing,
-    b: Annotated[str | None, Positional("The version in question; none where A is a record to --cut.")] = None,
 ) -> int:
     """Time two versions by turns, in pairs of processes.
 
     Each row is a public call. B is slower where the whole interval of B / A is above the margin; then the command ends
     with 1, and where no row could run. Rows without a verdict need more time.
     """
-    from edgeconv.bench.ab import AbRecord, compare_sides, side_of
+    from edgeconv.bench.ab import compare_sides, side_of
     from edgeconv.bench.ab_cases import ab_cases
     from edgeconv.bench.grid import chosen_grid
     from edgeconv.bench.record import to_json
     from edgeconv.bench.rules import parse_share
-    from edgeconv.errors import UsageError
     from edgeconv.export import ab as shown
     from edgeconv.io.outputs import Outputs
-    from edgeconv.io.records import read_record
 
-    if (b is None) != (pairing.cut is not None):
-        raise UsageError("Name two versions, or with --cut one record of 'edgeconv bench ab'.")
-    margin, planted = parse_share("--fail-on", pairing.fail_on), parse_share("--plant", pairing.plant)
-    if b is None or pairing.cut is not None:
-        _say_table(shown.cut_table(read_record(Path(a), {"ab": AbRecord}), pairing.cut or 1, margin))
-        return EXIT_OK
+    margin = parse_share("--fail-on", pairing.fail_on)
     cases = ab_cases(chosen_grid(replace(axes, grid=pairing.grid)))
     with Outputs([pairing.grid], replacing.overwrite) as outputs:
         output = None if pairing.output is None else outputs.reserve(pairing.output)
-        asked: Any = {"exactly": pairing.pairs, "planted": planted}
         with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
-            record = compare_sides(first, second, cases, pairing.time_limit, progress=line.update, **asked)
+            record = compare_sides(first, second, cases, pairing.time_limit, line.update)
         if output is not None:
             outputs.add(output, to_json(record))
         outputs.put()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import geometric_mean, median
 
-from edgeconv.bench.ab import AbRecord, AbRow
+from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.intervals import CONFIDENCE
 from edgeconv.core.units import seconds_text, share_text
 from edgeconv.export.tables import tally
@@ -32,19 +32,3 @@ def summary(record: AbRecord, margin: float) -> str:
     """How often each verdict fell, and the mean of all rows."""
     mean = "" if record.mean is None else f"; geometric mean of B / A {record.mean}"
     return f"{tally(table(record, margin), 'row')}{mean}. Slower: the whole interval is above {1 + margin:.3g}."
-
-
-def cut_table(record: AbRecord, comparisons: int, margin: float) -> Table:
-    """How often each verdict falls where the pairs of each row are cut into comparisons, and what was known then."""
-    lines: list[tuple[str, list[AbRow]]] = [(row.title, row.cut(comparisons)) for row in record.rows]
-    lines.append(("all", [part for _, parts in lines for part in parts]))
-    fallen, rows = ("slower", "faster", "same", "no verdict"), []
-    for title, parts in lines:
-        if parts:
-            verdicts: list[str] = [part.verdict(margin) for part in parts]
-            widths = [part.half_width for part in parts]
-            counts = (str(verdicts.count(verdict)) for verdict in fallen)
-            rows.append((title, str(len(parts)), *counts, share_text(median(widths)), share_text(max(widths))))
-    header = ("row", "comparisons", *fallen, "half width, median", "largest")
-    words = f"Verdicts with a margin of {share_text(margin)}; planted {share_text(record.planted)}"
-    return Table(words, header, tuple(rows))
