@@ -91,8 +91,9 @@ def test_a_method_that_errs_in_one_sample_is_found(
     (found,) = done.record.comparisons
     assert (found.worst.x, found.worst.y) == (30, row)
     assert filters or found.worst.channel == "G"
-    assert "WRONG, 1 beyond their error bounds" in done.text
-    assert "opencv on CPU: no time, as its output is wrong" in done.text
+    said = " ".join(row.text for paragraph in done.shown for row in paragraph)
+    assert "WRONG, 1 beyond their error bounds" in said
+    assert "opencv on CPU: no time, as its output is wrong" in said
     assert done.record.methods[1].kernel is None
 
 

@@ -201,18 +201,3 @@ def test_a_page_above_the_limit_is_refused_and_nothing_written(tmp_path: Path) -
     with pytest.raises(UsageError, match="--page-limit"):
         results.run(ArrayInput("a", reference), [ArrayInput("b", other)], wanted)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_browser_that_alters_what_is_read_back_is_found_out(shown: Shown, tmp_path: Path) -> None:
-    alarm = "document.getElementById('altered').checkVisibility()"
-    assert not shown.browser.run(alarm)
-    farbled = (
-        "const read = CanvasRenderingContext2D.prototype.getImageData;"
-        "CanvasRenderingContext2D.prototype.getImageData = function (...place) {"
-        "const image = read.apply(this, place); image.data[image.data.length >> 1] ^= 1; return image; };"
-    )
-    added = shown.browser.send("Page.addScriptToEvaluateOnNewDocument", source=farbled)
-    shown.browser.open(tmp_path / "page.html")
-    assert shown.browser.run(alarm)
-    shown.browser.send("Page.removeScriptToEvaluateOnNewDocument", **added)

@@ -110,7 +110,6 @@ def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing:
 
 def _finish(done: DiffOutcome, json_only: bool) -> int:
     """Print what was found and written, and return the exit code that it calls for."""
-    from edgeconv.difference import results
     from edgeconv.difference.compare import to_json
 
     if json_only:
@@ -121,5 +120,5 @@ def _finish(done: DiffOutcome, json_only: bool) -> int:
                 say("")
             say_rows(paragraph)
     if done.written:
-        say_lines(results.ending(done), err=json_only)
+        say_lines(done.ending, err=json_only)
     return done.exit_code

@@ -280,8 +280,7 @@ def _list(page: Page, pair: Pair, inputs: Inputs) -> None:
 
 
 def _case(pair: Pair) -> junit.JUnitCase:
-    if pair.status == "same":
-        return junit.JUnitCase(pair.name, "passed")
-    details = pair.detail if pair.diff is None else text.plain(text.paragraphs(pair.diff))
-    outcome: junit.JUnitOutcome = "error" if pair.status == "unreadable" else "failure"
-    return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
+    if pair.diff is not None:
+        return text.case(pair.name, pair.diff, 0)
+    outcomes: dict[PairStatus, junit.JUnitOutcome] = {"same": "passed", "unreadable": "error"}
+    return junit.JUnitCase(pair.name, outcomes.get(pair.status, "failure"), f"{pair.status}: {pair.detail}")

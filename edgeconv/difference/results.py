@@ -14,7 +14,7 @@ from edgeconv.core.safe_text import visible
 from edgeconv.core.text_rows import TextRow
 from edgeconv.core.units import bytes_text
 from edgeconv.difference import pictures, text
-from edgeconv.difference.compare import Compared, compare
+from edgeconv.difference.compare import compare
 from edgeconv.difference.figures import Allowance
 from edgeconv.difference.ignored import NO_REGIONS, IgnoredRegions
 from edgeconv.difference.inputs import Input
@@ -59,9 +59,9 @@ class DiffOutcome:
     """(file, bytes)."""
 
     @property
-    def text(self) -> str:
-        """What is shown, as lines of any length."""
-        return text.plain(self.shown)
+    def ending(self) -> str:
+        """A line for each file."""
+        return "\n".join(f"wrote {visible(path)} ({bytes_text(size)})" for path, size in self.written)
 
 
 def run(
@@ -85,7 +85,7 @@ def run(
         wanted.ignored.refuse_unknown(())
         record = compare(reference, others, wanted.allowed())
         if wanted.junit is not None:
-            cases = [_case(record, index) for index in range(len(others))]
+            cases = [text.case(label, record, index) for index, label in enumerate(record.labels[1:])]
             outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
         if wanted.html is not None:
             page = Page(title or f"edgeconv diff: {record.labels[0]}", wanted.page_limit_bytes)
@@ -101,16 +101,3 @@ def run(
     if remarks:
         shown.append([TextRow("", remark) for remark in remarks])
     return DiffOutcome(EXIT_OK if record.same else EXIT_DIFFERENT, record, shown, written)
-
-
-def _case(record: Compared, index: int) -> junit.JUnitCase:
-    comparison, label = record.comparisons[index], record.labels[index + 1]
-    if comparison.same:
-        return junit.JUnitCase(label, "passed")
-    details = "\n".join(f"{name}: {visible(value)}" for name, value in text.rows(record, index))
-    return junit.JUnitCase(label, "failure", text.verdict(comparison, record.allowed), details)
-
-
-def ending(done: DiffOutcome) -> str:
-    """The lines about what was written, with sizes."""
-    return "\n".join(f"wrote {visible(path)} ({bytes_text(size)})" for path, size in done.written)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from edgeconv.core.safe_text import visible
-from edgeconv.core.text_rows import TextRow, broken
+from edgeconv.core.text_rows import TextRow
 from edgeconv.core.units import counted, share_text
 from edgeconv.difference.compare import Compared, Comparison
 from edgeconv.difference.figures import Allowance, SampleFigures, Spot
 from edgeconv.difference.scale import Scale
+from edgeconv.io.junit import JUnitCase
 
 REGIONS_SHOWN = 5
 """Regions that the text lists; JSON and page have all that were stored."""
@@ -48,9 +49,13 @@ def paragraphs(record: Compared) -> Paragraphs:
     return found
 
 
-def plain(shown: Paragraphs) -> str:
-    """Paragraphs as lines of any length."""
-    return "\n\n".join("\n".join(line for _, lines in broken(each, None) for line in lines) for each in shown)
+def case(name: str, record: Compared, index: int) -> JUnitCase:
+    """One comparison as a test, with all its figures where it differs."""
+    found = record.comparisons[index]
+    if found.same:
+        return JUnitCase(name, "passed")
+    details = "\n".join(f"{label}: {visible(value)}" for label, value in rows(record, index))
+    return JUnitCase(name, "failure", verdict(found, record.allowed), details)
 
 
 def summary(record: Compared) -> str:

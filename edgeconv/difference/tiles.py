@@ -1,17 +1,16 @@
 """Pictures as tiles of 256×256 pixels that a browser can decode: exact values, and a pyramid to see them from afar.
 
-    level 0     the values themselves. 8 bits: a lossless WebP; one grey channel stands in it three times. Other types:
-                one plane a byte of a sample, channel 0 byte 0, channel 0 byte 1, ... (little endian; float16 becomes
-                float32, which holds the same values; float64 stays), as zlib
+    level 0     the values themselves, one plane a byte of a sample, channel 0 byte 0, channel 0 byte 1, ... (little
+                endian; float16 becomes float32, which holds the same values; float64 stays), as zlib
     level n ≥ 1 the picture as 8-bit RGB at 1 / 2ⁿ of its size, averages of blocks: a lossy WebP, to look at, behind x
                 and y of its corner in the tile, a byte each; and for inputs a plane of classes of difference, the
                 largest of each block, as zlib
 
-At level 0 an input's values are stored as differences from the reference's (mod 256), and the planes of a reference as
+At level 0 an input's bytes are stored as differences from the reference's (mod 256), and those of a reference as
 differences from the row above. What agrees with the reference is left out, of the smaller levels all around the part
 that does not, so that N inputs that nearly agree cost hardly more than one. Each tile is base64 in a script block of
-its own that the browser does not run: `<script type="text/plain" id="SET-PICTURE-LEVEL-ROW-COLUMN-KIND">`, KIND w for
-WebP, v for values, p for a part to look at, k for classes.
+its own that the browser does not run: `<script type="text/plain" id="SET-PICTURE-LEVEL-ROW-COLUMN-KIND">`, KIND v for
+values, p for a part to look at, k for classes.
 """
 
 from __future__ import annotations
@@ -37,9 +36,6 @@ TILE = 256
 COMPRESSION = 6
 """zlib's level: higher ones gain next to nothing on these bytes."""
 
-EXACT: dict[str, Any] = {"lossless": True, "exact": True, "method": 1, "quality": 50}
-"""Of a lossless WebP: as fast as zlib's level 6 and little more than half its size; method 4 takes five times as long
-for 4 % less."""
 FROM_AFAR: dict[str, Any] = {"quality": 90, "method": 2}
 
 Window = tuple[slice, slice]
@@ -65,11 +61,10 @@ class TileWriter:
                 self.levels += 1
         shown = maps.view(pixels, low, high)
         views = [maps.shrunk_view(shown, 1 << level) for level in range(1, self.levels)]
-        kind, encode = ("w", _exact_webp) if self.dtype == "uint8" else ("v", _exact_planes)
         stored = _bytes(pixels)
         if is_first:
             self._pixels, self._stored, self._views = pixels, stored, views
-        self._write(0, kind, stored, partial(encode, stored, None if is_first else self._stored))
+        self._write(0, "v", stored, partial(_values, stored, None if is_first else self._stored))
         for level, (view, base) in enumerate(zip(views, self._views, strict=True), 1):
             self._write(level, "p", view, partial(_from_afar, view, None if is_first else base))
         if not is_first:
@@ -98,12 +93,7 @@ def script_block(name: str, data: bytes) -> bytes:
     return b'<script type="text/plain" id="%s">%s</script>' % (name.encode(), base64.b64encode(data))
 
 
-def _exact_webp(samples: NDArray[Any], base: NDArray[Any] | None, window: Window) -> bytes:
-    tile = samples[window] if base is None else samples[window] - base[window]
-    return webp(tile, EXACT) if base is None or tile.any() else b""
-
-
-def _exact_planes(samples: NDArray[Any], base: NDArray[Any] | None, window: Window) -> bytes:
+def _values(samples: NDArray[Any], base: NDArray[Any] | None, window: Window) -> bytes:
     tile = samples[window]
     rest = tile.copy() if base is None else tile - base[window]
     if base is None:

@@ -32,7 +32,6 @@ function start() {
   for (const kind of ["touchstart", "touchmove"]) on("stage", kind, onTouch, { passive: false });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
-  byId("altered").hidden = readsExactly();
   startGallery();
   setSet(0);
 }

@@ -81,7 +81,7 @@ class ExportActions:
             from edgeconv.difference import results
 
             left, right = (self._service.comparison_input(request, side) for side in (request.left, request.right))
-            return results.ending(results.run(left, [right], results.Wanted(html=path, overwrite=overwrite)))
+            return results.run(left, [right], results.Wanted(html=path, overwrite=overwrite)).ending
 
         self._write(write, path)
 
@@ -94,7 +94,7 @@ class ExportActions:
 
             wanted = results.Wanted(html=path, overwrite=overwrite, rules=self._service.rules)
             request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
-            return results.ending(methods.run(source, request, parameters.options(), wanted))
+            return methods.run(source, request, parameters.options(), wanted).ending
 
         self._write(write, path)
 
