@@ -105,7 +105,7 @@ def run_case(work: Any, zeroed: bool) -> None:
     memory[work.offset_samples :] = cupy.asarray(pixels).ravel()
     plan.run(memory[work.offset_samples :].reshape(pixels.shape), out)
     found = check.check(pixels, out.get(), problem, plan.arithmetic, 2000)
-    assert found.passed, f"{work}: {found.unexplained_samples} wrong samples, worst {found.worst}"
+    assert found.passed, f"{work}: wrong samples: {found.unexplained_samples}, worst {found.worst}"
 
 
 def _zeroed(size: int) -> Any:

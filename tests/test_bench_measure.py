@@ -41,7 +41,7 @@ def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeyp
     hasty, honest = ([row for row in result.rows if row.candidate == name] for name in ("hasty", "honest"))
     for row in hasty:
         assert row.status == "wrong"
-        assert "wrong samples" in row.reason
+        assert "1 wrong sample, worst at" in row.reason
         assert row.check.unexplained_samples == 1
         assert row.check.max_abs_error == pytest.approx(1.0)
         assert (row.timings, row.metrics, row.lead_l2_state) == ({}, {}, None)
@@ -100,7 +100,7 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
 
 def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
     warnings = measured(monkeypatch, TimedMethod("honest", [0.85e-3])).warnings
-    assert any(line.startswith("4 times lie above the measured roof: the method shares work") for line in warnings)
+    assert any(line.startswith("4 timings above the measured roof: the method shares work") for line in warnings)
     assert measured(monkeypatch, TimedMethod("honest", [2e-3])).warnings == []  # the copy's own share is no matter
 
 

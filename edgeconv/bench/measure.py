@@ -171,8 +171,7 @@ def enter(candidate: BenchCandidate, pictures: Pictures, limit: int | None) -> E
         image = bench.image_host
         check = verify.check(image, ready.result(), ready.problem, ready.arithmetic, limit, ready.tolerance)
         if not check.passed:
-            reason = f"{check.unexplained_samples:,} wrong samples, worst at {check.worst}"
-            return Refused("wrong", reason, check=check)
+            return Refused("wrong", referee.what_is_wrong(check), check=check)
     if candidate.kind == "method":
         referee.expect_same_input(bench, bench.image, bench.image_host)
     if candidate.kind == "peer":  # set up anew, with a drawn picture in place of the check's

@@ -28,7 +28,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import noise_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Budget, Series, percentile
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import counted, seconds_text
 
 PATCH_ROWS, PATCH_COLUMNS = 4, 16
 """Of the output: some dozens of samples, which the oracle computes in a fraction of a millisecond."""
@@ -205,7 +205,7 @@ def expect_right_again(ready: Ready, pictures: Pictures, kind: Kind, limit: int 
     if kind == "method":
         taken_bytes = bench.device.memory_taken_by(lambda: bench.once(ready))
         if taken_bytes:
-            raise FaultError("allocates while timed", f"{taken_bytes:,} bytes")
+            raise FaultError("allocates while timed", counted(taken_bytes, "byte"))
         bench.once(ready)
         _expect_all_written(ready, bench)
         expect_same_input(bench, slot.image, slot.truth)
@@ -213,7 +213,12 @@ def expect_right_again(ready: Ready, pictures: Pictures, kind: Kind, limit: int 
     rows = _drawn_rows(problem, pictures.rng, limit)
     found = verify.check(truth, ready.result(), problem, ready.arithmetic, None, ready.tolerance, rows)
     if not found.passed:
-        raise FaultError("wrong when timed", f"{found.unexplained_samples:,} wrong samples, worst at {found.worst}")
+        raise FaultError("wrong when timed", what_is_wrong(found))
+
+
+def what_is_wrong(found: verify.Check) -> str:
+    """How much of an output, and where."""
+    return f"{counted(found.unexplained_samples, 'wrong sample')}, worst at {found.worst}"
 
 
 def has_floor(problem: Problem) -> bool:

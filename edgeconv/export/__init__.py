@@ -1,4 +1,4 @@
-"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one module per format.
+"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: a function per format.
 
 An exporter gives back its files as bytes by the ending of their names; writing is done here, whole files or none.
 Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made. The one
@@ -22,17 +22,18 @@ Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_gflops_1.svg`."""
 
 EXPORTERS = {
-    "csv": "edgeconv.export.rows",
-    "markdown": "edgeconv.export.markdown",
-    "html": "edgeconv.export.page",
-    "plot": "edgeconv.export.plot",
+    "csv": "rows:export",
+    "markdown": "markdown:export",
+    "html": "page:export",
+    "plot": "page:plots",
 }
-"""The module of each format, whose `export` makes the files: a spreadsheet, tables, a page, and each plot as SVG."""
+"""What makes the files of each format: a spreadsheet, tables, a page, and each plot as SVG."""
 
 
 def find_exporter(name: str) -> Callable[[Sequence[AnyRecord]], Files]:
     """What makes the files of a format."""
-    export: Callable[[Sequence[AnyRecord]], Files] = import_module(EXPORTERS[name]).export
+    module, _, function = EXPORTERS[name].partition(":")
+    export: Callable[[Sequence[AnyRecord]], Files] = getattr(import_module(f"{__name__}.{module}"), function)
     return export
 
 

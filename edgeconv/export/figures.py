@@ -125,7 +125,7 @@ def _distribution(record: BenchRecord, device: str) -> list[Drawing]:
     """How many of the drawn cases reach which share of the limit."""
     tenths = Counter(min(int(10 * share.share), 10) for share in shares(record, device))
     caption = "The limit is a copy of the fewest bytes, or the arithmetic that no form saves, whichever takes longer."
-    title = f"Share of the limit that {tenths.total()} drawn cases reach, {device.upper()}"
+    title = f"Share of the limit at {counted(tenths.total(), 'drawn case')}, {device.upper()}"
     below = {f"{10 * tenth} to {10 * tenth + 10} %": tenths[tenth] for tenth in range(9, -1, -1)}
     cases = {"100 % and more": tenths[10], **below} if tenths else {}
     return _bars(f"shares_{device}", title, caption, "cases", cases, str)

@@ -1,6 +1,6 @@
-"""One page that opens from disk with no network: a summary, plots, tables, and the pictures of runs.
+"""One page that opens from disk with no network: a summary, plots, tables, and the pictures of runs; or plots alone.
 
-Without its script, which sorts and filters tables, all of it can be read.
+Without its script, which sorts and filters tables, all of the page can be read.
 """
 
 from __future__ import annotations
@@ -23,3 +23,13 @@ def export(records: Sequence[AnyRecord], folders: Sequence[Path] = ()) -> dict[s
     title = "; ".join(dict.fromkeys(document.title for document, *_ in parts))
     drawn, address = partial(svg, palette=PAGE, titled=False), partial(data_address, "image/webp")
     return {".html": page("export/report.html", title=title, parts=parts, svg=drawn, address=address)}
+
+
+def plots(records: Sequence[AnyRecord]) -> dict[str, bytes]:
+    """Each plot as SVG; of several records the files are numbered, and reports of runs stand in one drawing."""
+    found = list(documents(records))
+    return {
+        f"{f'_{number}' if len(found) > 1 else ''}_{drawing.name}.svg": svg(drawing).encode()
+        for number, document in enumerate(found, 1)
+        for drawing in document.drawings
+    }

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.difference import maps
@@ -33,42 +32,35 @@ def run_pictures(reports: Sequence[RunReport], folders: Sequence[Path]) -> tuple
     """What can be shown, as title and WebP, each input once and before what came of it; and the names of the others."""
     shown: list[tuple[str, bytes]] = []
     missing: dict[str, None] = {}
-    for named in dict.fromkeys(_named(reports)):
-        webp = _thumbnail(named, folders) if len(shown) < MOST else None
+    for title, file, sha256, rgb in dict.fromkeys(_named(reports)):
+        webp = _thumbnail(Path(file), sha256, folders, rgb) if len(shown) < MOST else None
         if webp is None:
-            missing[named.file] = None
+            missing[file] = None
         else:
-            shown.append((named.title, webp))
+            shown.append((title, webp))
     return shown, list(missing)
 
 
-class _Named(NamedTuple):
-    """A file of a run, and the hash of its bytes or of its pixels."""
-
-    file: str
-    title: str
-    sha256: str | None
-    rgb: bool = False
-
-
-def _named(reports: Sequence[RunReport]) -> Iterator[_Named]:
+def _named(reports: Sequence[RunReport]) -> Iterator[tuple[str, str, str | None, bool]]:
+    """A title, a file, the hash of its bytes or pixels, and whether a grey one was read as RGB."""
     for name, report in zip(labels(reports), reports, strict=True):
-        source, result, filter = report.input, report.output, report.problem.filter.name
+        source, result = report.input, report.output
         digest = source.file_sha256 or source.sha256
-        yield _Named(source.file, f"{source.file}, as it was read", digest, source.channels == RGB_CHANNELS)
+        yield f"{source.file}, as it was read", source.file, digest, source.channels == RGB_CHANNELS
         for each in result.files:
-            yield _Named(each.file, f"{Path(each.file).name}: {each.filter}, by {name}", each.file_sha256)
+            yield f"{Path(each.file).name}: {each.filter}, by {name}", each.file, each.file_sha256, False
         if not result.files:
-            yield _Named(result.file, f"{Path(result.file).name}: {filter}, by {name}", result.file_sha256)
+            title = f"{Path(result.file).name}: {report.problem.filter.name}, by {name}"
+            yield title, result.file, result.file_sha256, False
 
 
-def _thumbnail(named: _Named, folders: Sequence[Path]) -> bytes | None:
+def _thumbnail(file: Path, sha256: str | None, folders: Sequence[Path], rgb: bool) -> bytes | None:
     """A small picture of the first file that is the one of the run."""
-    file, rules = Path(named.file), replace(DEFAULT_RULES, rgb=named.rgb)
+    rules = replace(DEFAULT_RULES, rgb=rgb)
     for path in dict.fromkeys([file, Path(file.name), *(folder / file.name for folder in folders)]):
         with suppress(ImageReadError, MemoryLimitError):
             data = read_picture_bytes(path, rules)
             pixels = decode_image(data, str(path), rules).pixels
-            if named.sha256 in (hashlib.sha256(data).hexdigest(), sha256_of(pixels)):
+            if sha256 in (hashlib.sha256(data).hexdigest(), sha256_of(pixels)):
                 return thumbnail(pixels, *maps.display_range(pixels), side=SIDE)
     return None

@@ -148,7 +148,7 @@ def distribution(record: BenchRecord) -> Table:
         rows += [(device, str(len(found)), *cells, mean, str(len(leads)), behind)] if found else []
     header = ("device", "cases", *(f"p{percentile}" for percentile in PERCENTILES))
     more = ("lead over the fastest peer, geometric mean", "cases with a peer", "of them, peer faster")
-    title = f"Share of the limit, {draw.cases} cases drawn from seed {draw.seed}" if draw else ""
+    title = f"Share of the limit, {counted(draw.cases, 'case')} drawn from seed {draw.seed}" if draw else ""
     return Table(title, (*header, *more), tuple(rows))
 
 
