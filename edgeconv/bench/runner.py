@@ -203,8 +203,8 @@ def _warnings(rows: Sequence[BenchRow]) -> list[str]:
     above = sum(share > ABOVE for share in shares)
     if above:
         lines.append(
-            f"{counted(above, 'timing')} above the measured roof: the method shares work or computes in less than float32, "
-            "or something else was at work while the roof, or the floor of the case, was measured"
+            f"{counted(above, 'timing')} above the measured roof: the method shares work or computes in less than "
+            "float32, or something else was at work while the roof, or the floor of the case, was measured"
         )
     flags = Counter(flag.partition(": ")[0] for row in rows for flag in row.machine.flags)
     return lines + [f"flagged in {counted(count, 'row')}: {flag}" for flag, count in flags.items()]
