@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from bench_records import FEW, FakeDevice, TimedMethod, Trick, Trickster, grid, measured, row_of, use
 
-from edgeconv.bench import referee, runner
+from edgeconv.bench import runner
 from edgeconv.bench.candidates import Bench, Ready, share
 from edgeconv.bench.referee import draw_patch
 from edgeconv.core.problem import INPUT_DTYPES
@@ -91,18 +91,6 @@ def works_in_place(bench: Bench, right: Callable[[], None], runs: int) -> None:
     bench.image[0, 0, 1] += 1
 
 
-def answers_later(bench: Bench, right: Callable[[], None], runs: int) -> None:
-    """Where the test sleeps, as a thread or a stream of its own would."""
-    problem, image, out = bench.problem, bench.image, bench.out
-    if runs:
-        late.append(lambda: np.copyto(out, reference.values(image, problem, 0, problem.output_height), "unsafe"))
-    else:
-        right()
-
-
-late: list[Callable[[], None]] = []
-
-
 @pytest.mark.parametrize(
     ("trick", "fault", "dtype"),
     [
@@ -113,12 +101,10 @@ late: list[Callable[[], None]] = []
         (leaves_one_sample, "unwritten samples", "float32"),
         (changes_its_input, "changed its input", "float32"),
         (works_in_place, "changed its input", "float32"),
-        (answers_later, "unfinished", "float32"),
     ],
 )
 def test_what_is_not_right_each_time_gets_no_time(monkeypatch, trick: Trick, fault: str | None, dtype: str) -> None:
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
-    monkeypatch.setattr(referee.time, "sleep", lambda seconds: [late.pop()() for _ in late[:]])
     use(monkeypatch, TimedMethod("honest", [2e-3]), Trickster("cheat", [1.5e-3], trick), TimedMethod("last", [2e-3]))
     record = runner.run(runner.BenchRun(grid(8, dtypes=(dtype,), filters=("laplacian8",)), FEW))
     row = row_of(record, "cheat")

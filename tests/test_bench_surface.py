@@ -94,24 +94,15 @@ def test_the_share_is_that_of_the_larger_limit(monkeypatch: pytest.MonkeyPatch) 
         assert share.limit_seconds == pytest.approx(max(1e-3, arithmetic))  # nine taps in 16 bits
         assert share.share == pytest.approx(share.limit_seconds / 2e-3)
         assert share.lead == pytest.approx(2.5)
-    assert {share.bound_by for share in found} == {"start"}  # all take as long as the fastest of them
     (everything,) = tables_of(record)[0].rows
     assert (everything[:2], everything[-3:]) == (("cpu", "5"), ("2.5 [2.5, 2.5]", "5", "0"))
     low, quarter, half = map(float, everything[2:5])
     assert low <= quarter <= half
 
 
-def test_the_worst_come_first_and_those_of_the_start_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_at_which_a_peer_was_faster_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     record = made_up(monkeypatch, seconds=2e-3, peer_seconds=1e-3)
     assert tables_of(record)[0].rows[0][-1] == "5", "the peer was faster"
-    found = surface.shares(record, "cpu")
-    assert surface.worst(found) == []
-    limits = [4e-4, 1e-4, 3e-4, 2e-4, 5e-4]
-    changed = [
-        dataclasses.replace(share, limit_seconds=limit, bound_by="memory")
-        for share, limit in zip(found, limits, strict=True)
-    ]
-    assert [share.limit_seconds for share in surface.worst(changed)] == [1e-4, 2e-4, 3e-4, 4e-4, 5e-4]
 
 
 def test_the_command_draws_checks_measures_and_says_the_distribution(monkeypatch, tmp_path) -> None:

@@ -13,7 +13,7 @@ the least and the largest of its sizes. Seed and number give the same cases on e
 
 The limit of a case is the larger of two times, a copy of its fewest bytes in the same run, and the operations that no
 form saves (core/lowering.py) at the measured rate of multiply-adds; a method's share is limit / median. Small cases are
-bound by neither, but by the start of a run, which the least time of the record shows.
+bound by neither, but by the start of a run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ OTHER_PADDINGS = ("valid", "2", "3")
 OWN_LARGEST = 9
 WEIGHT_OF_FAMILY = 3
 """Chances of random weights and of own kernels, each, beside one named filter."""
-WORST = 10
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
 
 
@@ -115,8 +114,6 @@ class Share:
 
     row: BenchRow
     limit_seconds: float
-    bound_by: str
-    """memory, arithmetic, or start where the start of a run is the larger."""
     peer: BenchRow | None
 
     @property
@@ -135,16 +132,13 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
     timed = [rows for (where, _), rows in timed_by_case(record).items() if where == device]
     roof = record.roofs[device]  # type: ignore[index]  # a device of the record's own rows
     operand_bytes = roof.fma_flops_per_second / FLOPS_PER_MULTIPLY_ADD * FLOAT32_BYTES
-    start = min((median(row) for rows in timed for row in rows if row.kind == "method"), default=0.0)
     found = []
     for rows in timed:
         method = fastest(row for row in rows if row.kind == "method" and competes(row))
         peer = fastest(row for row in rows if row.kind == "peer" and competes(row))
         copy = fastest(row for row in rows if row.kind == "copy")
         if method is not None and copy is not None:
-            memory, arithmetic = median(copy), _operand_bytes(method) / operand_bytes
-            limit, bound_by = max((memory, "memory"), (arithmetic, "arithmetic"))
-            found.append(Share(method, limit, "start" if start > limit else bound_by, peer))
+            found.append(Share(method, max(median(copy), _operand_bytes(method) / operand_bytes), peer))
     return found
 
 
@@ -156,8 +150,3 @@ def _operand_bytes(row: BenchRow) -> float:
     )
     of_pixel = operation_bytes_per_pixel(problem, recomputes=row.device == "cuda")
     return float(of_pixel) * problem.output_height * problem.output_width
-
-
-def worst(found: Sequence[Share]) -> list[Share]:
-    """The smallest shares, those that the start of a run binds left out."""
-    return sorted((share for share in found if share.bound_by != "start"), key=lambda share: share.share)[:WORST]

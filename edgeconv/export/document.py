@@ -64,9 +64,7 @@ def _of_bench(record: BenchRecord) -> Document:
         facts=f"{local_time_text(record.created_utc)}, {counted(len(record.rows), 'row')} in "
         f"{seconds_text(record.wall_seconds)}; ratios compare medians of interleaved runs",
         summary=said,
-        tables=_not_empty(
-            fastest, tables.smallest_shares(record), goals, rows.every_row(record), tables.left_out(record)
-        ),
+        tables=_not_empty(fastest, goals, rows.every_row(record), tables.left_out(record)),
         drawings=figures.of_bench(record),
         warnings=[*stopped, *record.warnings],
         notes={"Machine and versions": machine_lines(record), "Formulas": formulas},

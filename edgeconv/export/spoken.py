@@ -15,7 +15,7 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.rows import every_row
-from edgeconv.export.tables import distribution, fastest, smallest_shares
+from edgeconv.export.tables import distribution, fastest
 from edgeconv.page import Table
 
 MOST_ROWS = 24
@@ -65,7 +65,7 @@ def summary_lines(record: BenchRecord) -> list[str]:
 def summary_tables(record: BenchRecord) -> list[Table]:
     """What a bench ends with: everybody at each case; of many rows the fastest alone, of drawn cases a distribution."""
     if record.grid.draw is not None:
-        return [distribution(record), smallest_shares(record)]
+        return [distribution(record)]
     everybody = every_row(record)
     table = everybody if len(everybody.rows) <= MOST_ROWS else fastest(record)
     more = f": the first {MOST_ROWS} of {len(table.rows)}" if len(table.rows) > MOST_ROWS else ""

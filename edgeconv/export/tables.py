@@ -17,7 +17,7 @@ from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import groups, median, winners
-from edgeconv.bench.surface import Share, shares, worst
+from edgeconv.bench.surface import shares
 from edgeconv.core.safe_text import visible
 from edgeconv.core.timing import Series
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
@@ -150,32 +150,6 @@ def distribution(record: BenchRecord) -> Table:
     more = ("lead over the fastest peer, geometric mean", "cases with a peer", "of them, peer faster")
     title = f"Share of the limit, {counted(draw.cases, 'case')} drawn from seed {draw.seed}" if draw else ""
     return Table(title, (*header, *more), tuple(rows))
-
-
-def smallest_shares(record: BenchRecord) -> Table:
-    """Of drawn cases, the ten of each device that are furthest from their limit, with what binds them."""
-    devices = record.roofs if record.grid.draw else ()
-    rows = tuple(_of_share(device, share) for device in devices for share in worst(shares(record, device)))
-    header = (
-        "of the limit",
-        "device",
-        "bound by",
-        "case",
-        "shape",
-        "border, mode, padding",
-        "time",
-        "arithmetic",
-        "forms",
-    )
-    return Table("The smallest shares", header, rows)
-
-
-def _of_share(device: str, share: Share) -> tuple[str, ...]:
-    case, choice = share.row.case, share.row.choice
-    what = f"{case.dtype} {case.filter} {case.channels} s{case.stride}"
-    shape, rules = f"{case.height}×{case.width}", f"{case.border}, {case.output_mode}, {case.padding}"
-    how = (str(choice.get("arithmetic", NOTHING)), str(choice.get("forms", NOTHING)))
-    return share_text(share.share), device, share.bound_by, what, shape, rules, seconds(median(share.row)), *how
 
 
 def left_out(record: BenchRecord) -> Table:

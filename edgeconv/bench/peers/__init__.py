@@ -50,7 +50,6 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("halide", "cpu", "kernels:Halide", "flat rows, scheduled by hand", written=True),
     PeerEntry("onnxruntime", "cpu", "onnx:ONNXRuntime", "one model, HWC in and out"),
     PeerEntry("openvino", "cpu", "onnx:OpenVINO", "the same model"),
-    PeerEntry("pyvips", "cpu", "images:Vips", "libvips conv, memory to memory"),
     PeerEntry("torch", "cuda", "torch:ChannelsLast", "conv2d, channels last, float32 with TF32 off"),
     PeerEntry("torch-nchw", "cuda", "torch:Planes", "conv2d on planes, float32 with TF32 off"),
     PeerEntry("torch-half", "cuda", "torch:Half", "conv2d, channels last, float16"),

@@ -2,14 +2,13 @@
 
     scipy          ndimage.correlate of the whole picture with K[:, :, None] where channels stay apart, else planes
     cupy-ndimage   the same on a GPU
-    pyvips         a pipeline from memory to memory; libvips repeats the edge pixel, and its cache is switched off
     skimage        filters by name, plane by plane: their weights are scaled (Sobel by 1/4, a magnitude by 1/√2), so
                    results are scaled back
     cucim          the same on a GPU
     kornia-rs      imgproc.sobel of float32
 
-Source: the references of scipy.ndimage.correlate and skimage.filters.edges, which CuPy and cuCIM follow; libvips'
-chapter on convolution; help(kornia_rs.imgproc.sobel) of 0.2.
+Source: the references of scipy.ndimage.correlate and skimage.filters.edges, which CuPy and cuCIM follow;
+help(kornia_rs.imgproc.sobel) of 0.2.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 
 NDIMAGE_MODES = {"zero": "constant", "replicate": "nearest", "reflect": "reflect", "reflect101": "mirror"}
-VIPS_FORMATS = {"uint8": "uchar", "uint16": "ushort", "float32": "float"}
 MAGNITUDES = ("sobel", "scharr", "prewitt")
 LAPLACIAN = "laplacian4"
 
@@ -116,39 +114,3 @@ class KorniaRs(Peer):
         done, differs = changed(problem, border="zero")
         sobel = import_module(self.module).imgproc.sobel
         return Ready(*kept(lambda: sobel(image_host, 3)), done, tolerance=TOLERANCE_FLOAT32, differs=differs)
-
-
-class Vips(Peer):
-    """conv with float precision."""
-
-    distributions, module = ("pyvips[binary]", "pyvips"), "pyvips"  # the extra brings libvips
-
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        pyvips = import_module("pyvips")
-        pyvips.cache_set_max(0)
-        done, differs = changed(problem, border="replicate")
-        height, width, channels = image_host.shape
-        form = VIPS_FORMATS[problem.dtype.name]
-        source = pyvips.Image.new_from_memory(image_host.data, width, height, channels, form)
-
-        def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
-            matrix = pyvips.Image.new_from_array(kernel.tolist())
-            return lambda plane: [plane.conv(matrix, precision="float")]
-
-        work, stride = work_of(problem), problem.stride
-        values = work.values(filter_by, lambda one, other: (one * one + other * other) ** 0.5)
-
-        def compute() -> Any:
-            image = source.cast("float")
-            found = values(work.planes(image, image.extract_band, lambda shares: image.recomb([list(shares)])))
-            found *= 1 if work.apart else problem.output_channels // len(found)
-            value = found[0].bandjoin(found[1:]) if len(found) > 1 else found[0]
-            if stride > 1:
-                value = value.embed(0, 0, done.output_width * stride, done.output_height * stride)
-                value = value.subsample(stride, stride)
-            value = value.abs() if problem.output_mode == "abs" else value
-            value = value.rint() if problem.output_dtype.kind == "u" else value
-            return value.cast(VIPS_FORMATS[problem.output_dtype.name]).write_to_memory()
-
-        run, result = kept(compute, lambda pixels: np.frombuffer(pixels, done.output_dtype).reshape(done.output_shape))
-        return Ready(run, result, done, tolerance=TOLERANCE_FLOAT32, differs=differs)
