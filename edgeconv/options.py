@@ -432,7 +432,7 @@ class DiffInput:
     """What is compared with what."""
 
     convert: str | None = option(
-        None, "Make layouts agree: rgb or grey, float32 (same values) or unit (0 to 1); comma between."
+        None, "Make layouts agree: rgb, float32 (same values) or unit (0 to 1); comma between."
     )
     update: bool = option(False, "Two folders: make the first like the second; the old files are kept.")
 

@@ -57,7 +57,6 @@ def folder(tmp_path: Path) -> Path:
         ("a.tiff double.tiff", 3),
         ("a.tiff double.tiff --convert float32 --max-count 3", 0),
         ("a.png grey.png --convert rgb", 0),
-        ("a.png grey.png --convert grey", 0),
         ("a.png deep.png --convert unit", 0),
         ("a.png grey.png", 3),
         ("a.png taller.png", 3),
@@ -88,7 +87,6 @@ def test_the_text_leads_with_exact_figures(folder: Path) -> None:
     text = edgeconv("diff", "a.png", "b.png", cwd=folder).text
     assert "differs: 3 of 144 samples (2.1 %) in 3 pixels, by at most 7" in text
     assert "7 in G at x 4, y 3: reference 10 10 10, other 10 17 10" in text
-    assert "at x 0, y 0: reference 10 10 10, other 11 10 10" in text
     line = edgeconv("diff", "a.png", "grey.png", cwd=folder).err
     assert "grey.png is 8×6×1 uint8, a.png is 8×6×3 uint8" in line
     assert "--convert" in line
@@ -130,7 +128,7 @@ def test_the_schema_is_one_and_records_of_floats_keep_to_it(folder: Path) -> Non
     (found,) = record["comparisons"]
     assert found["judged"]["max_abs"] is None
     assert found["judged"]["unbounded_samples"] == 6
-    assert found["first"]["other"] == [None, None, None]
+    assert found["worst"]["other"] == [None, None, None]
 
 
 def pages_of(count: int, height: int = 6) -> list[np.ndarray]:
@@ -148,7 +146,7 @@ def test_all_pages_of_a_bank_are_compared(tmp_path: Path) -> None:
     assert found["reference"]["layout"] == "8×18×1 uint8"
     (comparison,) = found["comparisons"]
     assert comparison["notes"] == ["3 pages, one below the other"]
-    assert (comparison["differing_pixels"], comparison["first"]["y"]) == (1, 2 * 6 + 4)
+    assert (comparison["differing_pixels"], comparison["worst"]["y"]) == (1, 2 * 6 + 4)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / f"{name}.tif").rename(tmp_path / name / "bank.tif")

@@ -76,7 +76,7 @@ def test_the_text_lists_what_is_not_the_same(folders: Path) -> None:
     assert [line.split()[:2] for line in lines[:-2]] == [
         [status, name] for name, status in STATUSES.items() if status != "same"
     ]
-    assert lines[-2].split(maxsplit=1) == ["total", "2 same; 1 missing; 1 new; 1 changed; 1 with another layout"]
+    assert lines[-2].split(maxsplit=1) == ["total", "2 same; 1 missing; 1 new; 1 changed; 1 other size or type"]
     assert "  not compared, as edgeconv does not read such files: " in lines[-1]
 
 

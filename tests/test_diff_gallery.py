@@ -46,7 +46,7 @@ def test_pairs_are_listed_with_status_by_colour_sign_and_word(page: Browser) -> 
     assert page.run(LISTED) == ["torn.png", "grown.png", "much.png", "little.png", "added.png", "gone.png"]
     words = page.run("[...document.querySelectorAll('.pair .status')].map((e) => e.innerText)")
     assert words == [
-        "! cannot be read", "⇔ other size or type", "≠ changed", "≠ changed", "+ new", "− missing"
+        "! unreadable", "⇔ other size or type", "≠ changed", "≠ changed", "+ new", "− missing"
     ]  # fmt: skip
     colours = page.run("[...document.querySelectorAll('.pair')].map((e) => getComputedStyle(e).borderLeftColor)")
     assert len(set(colours)) == 4

@@ -76,10 +76,6 @@ def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> N
         ('{"kind": "ignored_regions", "schema_version": 1, "regions": [{"left": -1}]}', "is damaged"),
         ('{"kind": "ignored_regions", "schema_version": 2, "regions": []}', "schema version 2"),
         (json.dumps({"kind": "ignored_regions", "schema_version": 1, "regions": [region(195, 0)]}), "x 0–9, y 195–204"),
-        (
-            json.dumps({"kind": "ignored_regions", "schema_version": 1, "regions": [region(0, 0, picture="x.png")]}),
-            "a region is for 'x.png'",
-        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(folder: Path, content: str, says: str) -> None:

@@ -118,6 +118,7 @@ def test_blink_shows_the_other_picture_in_the_same_place(shown: Shown) -> None:
     shown.keys(" ")
     assert shown.colour_at(*place) == pixel(shown.others[0], under)
     shown.browser.click("#change")
+    shown.browser.drawn()
     assert shown.colour_at(*place) == pixel(shown.reference, under)
 
 

@@ -6,8 +6,8 @@
     scale       the fixed classes of difference shared by histogram, heat map, legend and page
     maps        pictures and maps of classes as 8-bit RGB
     text        the result for a person
-    pictures    heat, signed, side by side, overlay
-    page        one self-contained page; tiles and gallery are parts of it, viewer/ is its script
+    pictures    the map as PNG, and thumbnails
+    page        one self-contained page; tiles are parts of it, viewer/ is its script
     results     what a comparison writes
     folders     pairs by relative name, and accepting a new baseline
     methods     every convolution method that runs here against the reference

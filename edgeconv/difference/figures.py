@@ -138,7 +138,6 @@ class Spot(Part):
     reference: tuple[Unbounded, ...]
     other: tuple[Unbounded, ...]
     difference: Unbounded
-    ulp: Annotated[Natural | None, Meta(description="null: integers, or one of the two is NaN")]
 
 
 class Figures(Part):
@@ -147,7 +146,6 @@ class Figures(Part):
     same: Annotated[bool, Meta(description="not more than the allowed number of judged samples differ")]
     judged: SampleFigures
     differing_pixels: Annotated[Natural, Meta(description="judged, with at least one differing sample")]
-    first: Annotated[Spot | None, Meta(description="the first differing, judged pixel in reading order")]
     worst: Annotated[Spot | None, Meta(description="the first judged sample with the largest difference")]
     peak: float
     channels: dict[str, SampleFigures]
@@ -195,13 +193,12 @@ def of_pair(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
             y, x, _ = np.unravel_index(int(sizes.argmax()), sizes.shape)
             worst, largest = (start + int(y), int(x)), found
     peak = peak if reference.dtype.kind == "f" else float(np.iinfo(reference.dtype).max)
-    pixels, first, count, regions = _regions(differs)
+    pixels, count, regions = _regions(differs)
     judged = _figures(sums, peak)
     return Figures(
         same=judged.differing_samples <= allowance.max_count,
         judged=judged,
         differing_pixels=pixels,
-        first=_spot(reference, other, first),
         worst=_spot(reference, other, worst),
         peak=peak,
         channels={name: _figures([cell], peak) for name, cell in zip(CHANNEL_NAMES[channels], sums, strict=True)},
@@ -230,18 +227,17 @@ def ulp_distance(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[np.int
     return np.where(np.isnan(reference) | np.isnan(other), -1, distance)
 
 
-def _regions(differs: NDArray[np.bool_]) -> tuple[int, tuple[int, int] | None, int, tuple[Region, ...]]:
-    """How many pixels differ, the first of them (y, x), how many regions they form, and the largest of these.
+def _regions(differs: NDArray[np.bool_]) -> tuple[int, int, tuple[Region, ...]]:
+    """How many pixels differ, how many regions they form, and the largest of these.
 
     Regions of one size stand from the top, then from the left.
     """
     rows = np.flatnonzero(differs.any(axis=1))
     if not rows.size:
-        return 0, None, 0, ()
+        return 0, 0, ()
     import cv2
 
     top, bottom = int(rows[0]), int(rows[-1]) + 1
-    first = top, int(differs[top].argmax())
     columns = np.flatnonzero(differs[top:bottom].any(axis=0))
     left, right = int(columns[0]), int(columns[-1]) + 1
     inside = differs[top:bottom, left:right].view(np.uint8)
@@ -252,7 +248,7 @@ def _regions(differs: NDArray[np.bool_]) -> tuple[int, tuple[int, int] | None, i
         Region(left + x, top + y, left + x + width - 1, top + y + height - 1, pixels)
         for x, y, width, height, pixels in found[order].tolist()
     )
-    return int(found[:, 4].sum()), first, len(found), regions
+    return int(found[:, 4].sum()), len(found), regions
 
 
 def _spot(reference: NDArray[Any], other: NDArray[Any], place: tuple[int, int] | None) -> Spot | None:
@@ -261,10 +257,6 @@ def _spot(reference: NDArray[Any], other: NDArray[Any], place: tuple[int, int] |
     y, x = place
     before, after = reference[y, x], other[y, x]
     channel = int(magnitude_of(before[None], after[None]).argmax())
-    ulp = None
-    if before.dtype.kind == "f":
-        steps = int(ulp_distance(before, after)[channel])
-        ulp = None if steps < 0 else steps
     return Spot(
         y=y,
         x=x,
@@ -272,7 +264,6 @@ def _spot(reference: NDArray[Any], other: NDArray[Any], place: tuple[int, int] |
         reference=tuple(before.tolist()),
         other=tuple(after.tolist()),
         difference=float(after[channel]) - float(before[channel]),
-        ulp=ulp,
     )
 
 

@@ -20,12 +20,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from edgeconv.core.records import Meta, Natural, Part, RecordHead, header, keyed_by
+from edgeconv.core.records import Meta, Part, RecordHead, header
 from edgeconv.core.text_rows import TextRow
-from edgeconv.difference import gallery, text
+from edgeconv.difference import pictures, text
 from edgeconv.difference.compare import DiffRecord, compare
 from edgeconv.difference.inputs import FileInput
-from edgeconv.difference.page import Page
+from edgeconv.difference.page import WORDS, Page
 from edgeconv.difference.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
@@ -47,22 +47,17 @@ from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 PairStatus = Literal["unreadable", "layout", "changed", "new", "missing", "same"]
 STATUSES: tuple[PairStatus, ...] = get_args(PairStatus)
+"""The first that occurs decides the exit code."""
 
 EXIT_CODES: dict[PairStatus, int] = {
     "unreadable": ImageReadError.exit_code,
     "layout": LayoutError.exit_code,
-    "changed": EXIT_DIFFERENT,
-    "new": EXIT_DIFFERENT,
-    "missing": EXIT_DIFFERENT,
     "same": EXIT_OK,
 }
-"""The exit code if at least one pair has the status; the first that occurs decides."""
+"""Of others it is EXIT_DIFFERENT."""
 
 Inputs = tuple[FileInput, FileInput]
 """The picture in the baseline and in the new folder."""
-
-COUNTED_AS = {"layout": "with another layout"}
-"""How a number of pairs is described, where the status is not an adjective."""
 
 
 class Pair(Part):
@@ -89,7 +84,6 @@ class FoldersRecord(RecordHead):
     same: bool
     baseline: str
     new: str
-    counts: Annotated[dict[PairStatus, Natural], keyed_by(STATUSES)]
     pairs: list[Pair]
 
 
@@ -121,8 +115,8 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
         if passed_over:
             said = f"not compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
             shown.append(TextRow("note", said, "note"))
-        found = {pair.status for pair in pairs}
-        exit_code = next(code for status, code in EXIT_CODES.items() if status in found)
+        worst = min((pair.status for pair in pairs), key=STATUSES.index)
+        exit_code = EXIT_CODES.get(worst, EXIT_DIFFERENT)
         if update:
             shown.append(TextRow("update", accept(baseline, new, pairs, wanted.rules)))
             exit_code = EXIT_OK
@@ -133,7 +127,6 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
         same=not differing,
         baseline=str(baseline),
         new=str(new),
-        counts=_counts(pairs),
         pairs=pairs,
     )
     return DiffOutcome(exit_code, record, [shown], written)
@@ -151,7 +144,6 @@ def compare_folders(
     names = sorted(set.union(*listed))
     if not names:
         raise UsageError(f"{baseline} and {new} have no pictures: name folders that do.")
-    wanted.ignored.refuse_unknown(names)
     pairs = []
     for name in names:
         inputs = _inputs(baseline, new, name, conversions, wanted)
@@ -162,12 +154,8 @@ def compare_folders(
 
 def counts_text(pairs: Sequence[Pair]) -> str:
     """How many pairs there are of each status, such as `2 same; 1 changed`."""
-    counts = reversed(_counts(pairs).items())
-    return "; ".join(f"{count:,} {COUNTED_AS.get(status, status)}" for status, count in counts if count)
-
-
-def _counts(pairs: Sequence[Pair]) -> dict[PairStatus, int]:
-    return {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
+    counts = Counter(pair.status for pair in pairs)
+    return "; ".join(f"{counts[status]:,} {WORDS[status][1]}" for status in reversed(STATUSES) if status in counts)
 
 
 def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
@@ -265,15 +253,15 @@ def _list(page: Page, pair: Pair, inputs: Inputs) -> None:
     before, after = inputs
     detail, thumbnails, opens = pair.detail, {}, None
     if pair.diff is not None:
-        thumbnails = gallery.changed_thumbnails(before, after, pair.diff.comparisons[0].regions)
+        thumbnails = pictures.changed_thumbnails(before, after, pair.diff.comparisons[0].regions)
         opens = page.add(pair.name, before, [after], pair.diff)
         if opens is None:
             detail += " (not in the viewer: the page would be larger than --page-limit)"
-    alone = {gallery.REFERENCE: (before, ("layout", "missing")), gallery.NEW: (after, ("layout", "new"))}
+    alone = {pictures.REFERENCE: (before, ("layout", "missing")), pictures.NEW: (after, ("layout", "new"))}
     for label, (source, statuses) in alone.items():
         if pair.status in statuses:
             try:
-                thumbnails[label] = gallery.alone(source.load().pixels)
+                thumbnails[label] = pictures.alone(source.load().pixels)
             except (ImageReadError, MemoryLimitError) as error:
                 detail += f"; {error}"
     page.list_pair(pair.name, pair.status, detail, thumbnails, opens)

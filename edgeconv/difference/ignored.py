@@ -6,7 +6,6 @@ A region names the picture that it is for, by its relative name in two folders, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,15 +35,6 @@ class IgnoredRegions(Part):
     def of(self, picture: str | None) -> tuple[Box, ...]:
         """Those of one picture by its relative name, or of a picture that has none."""
         return tuple(region for region in self.regions if region.picture in (None, picture))
-
-    def refuse_unknown(self, names: Iterable[str]) -> None:
-        """Raise UsageError for a region of a picture that is none of `names`."""
-        known = set(names)
-        for region in self.regions:
-            if region.picture is not None and region.picture not in known:
-                raise UsageError(
-                    f"--ignore: a region is for '{region.picture}', and no such picture is compared: take it out."
-                )
 
 
 NO_REGIONS = IgnoredRegions(1, KIND, [])

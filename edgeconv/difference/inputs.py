@@ -4,7 +4,6 @@ Sizes, types and numbers of channels must agree; a conversion that makes them ag
 request:
 
     rgb       one grey channel becomes three equal ones
-    grey      three channels become one, by BT.601, rounded to nearest, ties to even
     float32   integers become floats of the same value; float64 is rounded
     unit      integers become floats from 0 to 1, by the largest value of their type
 """
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -73,14 +71,6 @@ def _to_rgb(pixels: NDArray[Any]) -> NDArray[Any]:
     return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
 
 
-def _to_grey(pixels: NDArray[Any]) -> NDArray[Any]:
-    if pixels.shape[2] == 1:
-        return pixels
-    luma = pixels @ np.asarray(LUMA_WEIGHTS["bt601"])
-    grey: NDArray[Any] = (np.rint(luma) if pixels.dtype.kind == "u" else luma).astype(pixels.dtype)
-    return grey[:, :, None]
-
-
 def _to_float32(pixels: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore", invalid="ignore"):  # a float64 beyond float32 becomes infinite
         return pixels.astype(np.float32, copy=False)
@@ -94,7 +84,6 @@ def _to_unit(pixels: NDArray[Any]) -> NDArray[Any]:
 
 CONVERSIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "rgb": _to_rgb,
-    "grey": _to_grey,
     "float32": _to_float32,
     "unit": _to_unit,
 }
@@ -107,9 +96,8 @@ def parse_conversions(text: str | None) -> tuple[str, ...]:
     for word in names:
         if word not in CONVERSIONS:
             raise UsageError(f"--convert '{word}' is not one of {', '.join(CONVERSIONS)}.")
-    for one, other in (("rgb", "grey"), ("float32", "unit")):
-        if one in names and other in names:
-            raise UsageError(f"--convert {one} and {other} exclude each other.")
+    if "float32" in names and "unit" in names:
+        raise UsageError("--convert float32 and unit exclude each other.")
     return names
 
 
@@ -128,7 +116,7 @@ def require_same_layout(reference_name: str, reference: NDArray[Any], name: str,
     else:
         ways = []
         if reference.shape[2] != pixels.shape[2]:
-            ways.append("rgb or grey")
+            ways.append("rgb")
         if reference.dtype != pixels.dtype:
             ways.append("float32 (same values) or unit (0 to 1)")
         way_out = f"pass --convert with {', and '.join(ways)}"

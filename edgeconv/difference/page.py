@@ -5,7 +5,6 @@
     viewer/     the script in parts, which the template joins: decodes tiles, draws, zooms, reacts to mouse, touch and
                 keyboard
     tiles.py    pictures as compressed tiles of exact values, with a pyramid for the view from afar
-    gallery.py  the pairs of two folders with thumbnails
 
 The page holds one or more sets, a reference and its inputs each: one for some pictures, several for folders.
 """
@@ -21,8 +20,8 @@ from edgeconv.core.safe_text import visible
 from edgeconv.difference import maps, text
 from edgeconv.difference.compare import Compared, Comparison
 from edgeconv.difference.figures import CHANNEL_NAMES, Box
-from edgeconv.difference.gallery import WORDS, Thumbnails
 from edgeconv.difference.inputs import Input
+from edgeconv.difference.pictures import Thumbnails
 from edgeconv.difference.scale import scale_for
 from edgeconv.difference.text import number, share
 from edgeconv.difference.tiles import TILE, TileWriter
@@ -39,6 +38,16 @@ COLUMNS: dict[str, Callable[[Comparison], str]] = {
     "regions": lambda found: f"{found.region_count:,}",
 }
 """By name; ULP is of floats alone. Each comparison's details have every figure."""
+
+WORDS = {
+    "unreadable": ("!", "unreadable"),
+    "layout": ("⇔", "other size or type"),
+    "changed": ("≠", "changed"),
+    "new": ("+", "new"),
+    "missing": ("−", "missing"),
+    "same": ("=", "same"),
+}
+"""(sign, word) of the status of a pair of two folders."""
 
 
 class Page:

@@ -24,9 +24,6 @@ from edgeconv.io import junit
 from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
-DEFAULT_PAGE_LIMIT = 256 * 2**20
-"""What `edgeconv diff` allows by default."""
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -37,7 +34,7 @@ class Wanted:
     junit: str | None = None
     pictures: str | None = None
     """A folder."""
-    page_limit_bytes: int = DEFAULT_PAGE_LIMIT
+    page_limit_bytes: int = 256 * 2**20
     overwrite: bool = False
     rules: ReadRules = DEFAULT_RULES
     """Which pictures are refused."""
@@ -82,7 +79,6 @@ def run(
     with Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite) as outputs:
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
-        wanted.ignored.refuse_unknown(())
         record = compare(reference, others, wanted.allowed())
         if wanted.junit is not None:
             cases = [text.case(label, record, index) for index, label in enumerate(record.labels[1:])]

@@ -126,8 +126,6 @@ def rows(record: Compared, index: int) -> list[tuple[str, str]]:
     if found.worst is not None:
         channel = f" in {found.worst.channel}" if len(found.channels) > 1 else ""
         lines.append(("largest", f"{number(part.max_abs)}{channel} at {spot_text(found.worst)}"))
-    if found.first is not None:
-        lines.append(("first", f"at {spot_text(found.first)}"))
     if part.unequal_samples:
         mean = f"mean {part.mean:+.4g}, mean absolute {part.mean_abs:.4g}, RMSE {part.rmse:.4g}"
         lines.append(("errors", f"{mean}, PSNR {part.psnr_db:.2f} dB (peak {number(found.peak)})"))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.difference import maps
-from edgeconv.difference.gallery import thumbnail
+from edgeconv.difference.pictures import thumbnail
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.export.rows import labels
 from edgeconv.io.read_limits import DEFAULT_RULES

@@ -57,7 +57,7 @@ function goToRegion(step) {
   const [pane] = panes();
   const around = 3; // the region takes a third of the pane
   const fit = Math.min(pane.width / (around * (right - left + 1)), pane.height / (around * (bottom - top + 1)));
-  state.scale = clamp(fit, Math.min(fitScale(), 1) / 2, SCALE_WITH_NUMBERS);
+  state.scale = clamp(fit, Math.min(fitScale(), 1) / 2, LARGEST_SCALE);
   state.centre = { x: (left + right + 1) / 2, y: (top + bottom + 1) / 2 };
   setCursor(state.centre, true);
   showRegion();
@@ -118,7 +118,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 // Fields in which a key is a part of what is typed or chosen, and what uses the arrows or the space bar itself.
 const TYPED_IN = "input:not([type=radio]):not([type=checkbox]), select, textarea";
-const USES_ARROWS = "[type=radio], .wide, #gallery";
+const USES_ARROWS = "[type=radio], .wide, #pairs";
 const USES_SPACE = "button, input, summary, a";
 
 function onKey(event) {

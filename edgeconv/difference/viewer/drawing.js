@@ -55,7 +55,6 @@ function drawLayer(pane, ratio) {
   for (let row = firstRow; row < endRow; row++) {
     for (let column = firstColumn; column < endColumn; column++) drawTile(of, level, row, column, origin, scale);
   }
-  if (state.scale >= SCALE_WITH_NUMBERS) drawNumbers(pane, ratio, origin, scale);
   context.restore();
 }
 
@@ -87,42 +86,6 @@ function drawTile(of, level, row, column, origin, scale) {
   const part = TILE / shrink;
   const place = { x: (column % shrink) * part, y: (row % shrink) * part };
   context.drawImage(coarse, place.x, place.y, width / shrink, height / shrink, x, y, right - x, bottom - y);
-}
-
-// Every channel's value in its pixel; in maps the difference, where there is one.
-function drawNumbers(pane, ratio, origin, scale) {
-  const first = toPicture(pane, pane.x, pane.y);
-  const last = toPicture(pane, pane.x + pane.width, pane.y + pane.height);
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  context.lineJoin = "round";
-  for (let y = Math.max(0, Math.floor(first.y)); y < Math.min(state.set.height, last.y); y++) {
-    for (let x = Math.max(0, Math.floor(first.x)); x < Math.min(state.set.width, last.x); x++) {
-      const lines = loadedTexts(pane.layer, x, y);
-      if (!lines) continue;
-      const longest = Math.max(...lines.map((line) => line.length));
-      const size = Math.min(scale / (1.6 * lines.length), scale / (0.7 * longest), 16 * ratio);
-      context.font = `${size}px system-ui, sans-serif`;
-      context.lineWidth = size / 4;
-      lines.forEach((line, index) => {
-        const middle = origin.y + (y + 0.5) * scale + (index - (lines.length - 1) / 2) * size * 1.1;
-        context.strokeStyle = "#000";
-        context.strokeText(line, origin.x + (x + 0.5) * scale, middle);
-        context.fillStyle = "#fff";
-        context.fillText(line, origin.x + (x + 0.5) * scale, middle);
-      });
-    }
-  }
-}
-
-// The texts of a pixel whose tile is decoded already; drawing waits for no other.
-function loadedTexts(of, x, y) {
-  const { row, column, place } = spotOf(x, y);
-  const [reference, values] = [0, of.picture].map((each) => valueTiles.entries.get(blockId(each, row, column))?.value);
-  if (!values) return null;
-  if (of.kind === "view") return values.map((channel) => valueText(channel[place]));
-  const differs = reference && values.some((channel, c) => magnitude(reference[c][place], channel[place]) > 0);
-  return differs ? values.map((channel, c) => differenceText(reference[c][place], channel[place])) : null;
 }
 
 // In maps: a ring around each region that is tiny on the screen, and the bounds of the one that was gone to.

@@ -3,8 +3,7 @@
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 const TILE = data.tile;
-const LARGEST_SCALE = 128; // screen pixels a picture pixel
-const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
+const LARGEST_SCALE = 64; // screen pixels a picture pixel
 const RING_PIXELS = 9; // radius of the ring that is drawn around regions as small as this on the screen
 const CACHED_TILES = 600; // tiles of each kind that are held; about 150 MiB of bitmaps
 

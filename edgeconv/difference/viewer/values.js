@@ -1,13 +1,8 @@
 // Values of the samples, differences between them, and both as text.
 
-// The tile of a pixel, and which of its samples it is.
-function spotOf(x, y) {
-  const [row, column] = [y, x].map((place) => Math.floor(place / TILE));
-  return { row, column, place: (y % TILE) * tileSize(0, row, column).width + (x % TILE) };
-}
-
 async function pixelValues(picture, x, y) {
-  const { row, column, place } = spotOf(x, y);
+  const [row, column] = [y, x].map((place) => Math.floor(place / TILE));
+  const place = (y % TILE) * tileSize(0, row, column).width + (x % TILE);
   return (await tileValues(picture, row, column)).map((channel) => channel[place]);
 }
 
