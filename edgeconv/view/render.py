@@ -49,8 +49,6 @@ from edgeconv.view.state import ViewRequest, ViewSource, labels
 
 MAX_THREADS = 3
 """For the newest request, and older ones whose methods do not say how far they are: each holds an output in memory."""
-TELL_SECONDS = 0.1
-"""Between two messages about the progress of one computation."""
 REST_SECONDS = 0.25
 """Without a newer request, before the speed is measured."""
 BUDGET = Budget(max_samples=50, time_limit_seconds=0.1)
@@ -170,8 +168,8 @@ class RenderService(QObject):
     """The current picture was decoded, with these notes of its reader."""
     layer_ready = Signal(int, str, object)
     """`left` or `right`, and its Layer."""
-    share_done = Signal(int, object, bool)
-    """How much of what is computed now is done, None where the method does not tell; whether it is the timed run."""
+    measuring = Signal(int)
+    """The displayed output is being timed."""
     scale_known = Signal(int, object, object)
     """The ThresholdScale of the output that is displayed; both thresholds of edges, or None."""
     difference_ready = Signal(int, object, object)
@@ -240,16 +238,11 @@ class RenderService(QObject):
 
     def _listener(self, request: ViewRequest, source: ViewSource, measuring: bool = False) -> Listener:
         """What a computation reports to; raises Stopped once the newest request does not want its output."""
-        told_at = -float("inf")
 
         def listen(share: float) -> None:
-            nonlocal told_at
-            generation, newest = self._newest
+            _, newest = self._newest
             if newest is None or (newest is not request and (measuring or not newest.wants_too(request, source))):
                 raise Stopped
-            if self.clock() - told_at >= TELL_SECONDS:
-                told_at = self.clock()
-                self._tell(self.share_done, generation, share, measuring)
 
         return listen
 
@@ -351,7 +344,7 @@ class RenderService(QObject):
                 if not self.wants(generation):
                     return
             try:
-                self._tell(self.share_done, generation, None, True)
+                self._tell(self.measuring, generation)
                 with listening(self._listener(request, source, measuring=True)):
                     filtered = measure.measure(output.filtered, BUDGET, "sample")
                 output.record = measure.describe(filtered, filtered.plan.processor.peak_bytes())

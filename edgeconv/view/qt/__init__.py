@@ -12,8 +12,7 @@
     kernel          the 3×3 editor among them
     fields          an option row as a field of the controls
     threshold       a slider with its number
-    speed           the lines of the speed panel
-    history         measured runs
+    runs            the lines of the speed panel, and measured runs
     busy            what lasts, and a way to stop it
     export_actions  save, export, copy
     plain_text      text that is never interpreted as markup, and panels of figures

@@ -26,8 +26,8 @@ from edgeconv.view.qt import actions, icons
 from edgeconv.view.qt.busy import BusyIndicator
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
-from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.plain_text import FiguresPanel, plain_label
+from edgeconv.view.qt.runs import HistoryPanel
 from edgeconv.view.state import MODES
 
 FIRST_SIZE = QSize(1320, 860)

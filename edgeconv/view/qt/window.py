@@ -29,7 +29,7 @@ from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP
 from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.plain_text import tip
-from edgeconv.view.qt.speed import speed_head, speed_rows
+from edgeconv.view.qt.runs import speed_head, speed_rows
 from edgeconv.view.render import After, RenderService, Tasks, ThresholdScale
 from edgeconv.view.state import MODES, Model, ViewSource, labels
 
@@ -117,7 +117,7 @@ class ViewWindow(Frame):
         service = self.service
         self._hear(service.picture_read, self._show_read)
         self._hear(service.layer_ready, self._show_layer)
-        self._hear(service.share_done, self._show_share)
+        self._hear(service.measuring, lambda: self.busy.begin(MEASURING))
         self._hear(service.scale_known, self._show_scale)
         self._hear(service.difference_ready, self._show_difference)
         self._hear(service.measured, self._show_measured)
@@ -295,11 +295,6 @@ class ViewWindow(Frame):
         by = "" if method == AUTO else f" by {method}"
         named = [side.label + by * (side.kind == "output") for side in request.shown if side.needs_filter]
         self._show_doing(f"computing {' and '.join(dict.fromkeys(named)) or 'the view'} …", self.busy.go_on)
-
-    def _show_share(self, share: float | None, measuring: bool) -> None:
-        if measuring and self.busy.what != MEASURING:
-            self.busy.begin(MEASURING)
-        self.busy.go_on(self.busy.what, share)
 
     def _show_layer(self, side: str, layer: Layer) -> None:
         self.canvas.show_parts(**{side: layer})

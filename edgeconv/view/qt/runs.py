@@ -1,23 +1,42 @@
-"""Every measured run, the newest first, and the way back to its parameters."""
+"""Measured runs: the figures of one as lines of a narrow panel, and all of them, each a way back to its parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHeaderView, QTreeWidget, QTreeWidgetItem
 
 from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.run.report_text import measured
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.state import MeasuredRun
+
+if TYPE_CHECKING:
+    from edgeconv.api.figures import RunFigures
 
 COLUMNS = ("#", "Filter", "Method", "Kernel", "GFLOPS")
 NUMBERS = (0, 3, 4)
 """Right-aligned columns."""
 
 
+def speed_head(record: RunFigures) -> str:
+    """The one figure that stands above all others."""
+    if record.speed is not None:
+        return f"{digits_text(record.speed.kernel_gflops, 4)} GFLOPS"
+    rates = record.throughput
+    return "–" if rates is None else f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
+
+
+def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
+    """The report's figures."""
+    phases = (f"{name.replace('_', ' ')} {seconds_text(value)}" for name, value in record.phases_seconds.items())
+    return [("phases", ", ".join(phases)), *((row.label, row.text) for row in measured(record))]
+
+
 class HistoryPanel(QTreeWidget):
-    """Every measured run; Enter or a double click goes back to its parameters."""
+    """The newest run stands first; Enter or a double click goes back to its parameters."""
 
     chosen = Signal(object)
 
