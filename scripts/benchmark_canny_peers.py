@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 import edgeconv
 from edgeconv.api.convolve import chain, plan
-from edgeconv.api.plan import ConvolutionPlan
 from edgeconv.bench.peers import nvidia
 from edgeconv.bench.peers.base import on_host
 from edgeconv.core.canny import CannySettings
@@ -42,13 +41,12 @@ from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.atomic import write_bytes_atomically
 
 Picture = NDArray[np.uint8]
-Clock = Callable[[Callable[[], Any]], float]
+Call = Callable[[], Any]
 
-PROJECT = Path(__file__).resolve().parent.parent
-COAST = PROJECT / "docs" / "pictures" / "coast.jpg"
-SAMPLES = 30
+COAST = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "coast.jpg"
+SAMPLES, SECONDS = 30, 2.0
+"""Most of each case."""
 LOW, HIGH = 60.0, 150.0
-
 CASES: tuple[tuple[str, int, CannySettings], ...] = (
     ("grey", 1, CannySettings(LOW, HIGH)),
     ("grey, L2", 1, CannySettings(LOW, HIGH, l2=True)),
@@ -63,7 +61,7 @@ NPP_SOBEL, NPP_NORMS = 0, (1, 2)
 # ---- peers: a function of picture and settings gives the call that finds the edges (H, W), above 0 where there is one
 
 
-def opencv(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
+def opencv(picture: Picture, settings: CannySettings) -> Call:
     """cv2.Canny, by all its threads: the same edges."""
     size = (settings.blur, settings.blur)
 
@@ -74,7 +72,7 @@ def opencv(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
     return find
 
 
-def skimage(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
+def skimage(picture: Picture, settings: CannySettings) -> Call:
     """skimage.feature.canny: its thinning interpolates, and its rim has no edges."""
     if picture.ndim > 2 or settings.blur or not settings.l2:
         raise UnavailableError("it takes grey pictures, smooths by no binomial, and its gradient is sqrt(gx² + gy²)")
@@ -82,7 +80,7 @@ def skimage(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
     return lambda: canny(picture, sigma=0, low_threshold=settings.low, high_threshold=settings.high)
 
 
-def npp(picture: Picture, settings: CannySettings) -> Callable[[], Any]:
+def npp(picture: Picture, settings: CannySettings) -> Call:
     """nppiFilterCannyBorder_8u_C1R on arrays of CuPy: some pixels are decided otherwise."""
     if (reason := nvidia.NPP("npp", "cuda").unavailable_reason()) is not None:
         raise UnavailableError(reason)
@@ -128,45 +126,36 @@ def coast(size: int, channels: int) -> Picture:
     return square if channels > 1 else np.asarray(cv2.cvtColor(square, cv2.COLOR_RGB2GRAY), np.uint8)
 
 
-def seconds_of(call: Callable[[], Any]) -> float:
-    """By the host's clock."""
+def on_the_host(call: Call) -> float:
+    """Seconds by the host's clock."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
 
 
-def plan_of(shape: tuple[int, ...], settings: CannySettings, device: Any) -> ConvolutionPlan:
-    """Edgeconv's, prepared for the picture."""
-    edges = chain(
-        "canny", low=settings.low, high=settings.high, gradient="l2" if settings.l2 else "l1", blur=settings.blur
-    )
-    return plan(shape, "uint8", filter=edges, method="sliding", device=device)
-
-
-def measure(name: str, picture: Picture, settings: CannySettings, device: Any, seconds: float) -> list[dict[str, Any]]:
+def measure(name: str, picture: Picture, settings: CannySettings, device: Any) -> list[dict[str, Any]]:
     """A row for each candidate: one run that is not counted, then all in turns."""
     place = get_device(device)
-    on_device: Clock = place.time_once if place.moves_data else seconds_of
-    hwc = picture if picture.ndim == 3 else picture[:, :, np.newaxis]
-    edgeconv = plan_of(hwc.shape, settings, device)
-    expected = edgeconv.run(hwc)[:, :, 0]
+    on_device = place.time_once if place.moves_data else on_the_host
+    hwc = np.atleast_3d(picture)
+    gradient, limits = "l2" if settings.l2 else "l1", {"low": settings.low, "high": settings.high}
+    edges = chain("canny", gradient=gradient, blur=settings.blur, **limits)  # type: ignore[arg-type]
+    own = plan(hwc.shape, "uint8", filter=edges, method="sliding", device=device)
+    expected = own.run(hwc)[:, :, 0]
     run_opencv = opencv(picture, settings)
     if not np.array_equal(expected, run_opencv()):
-        raise SystemExit(
-            f"benchmark_canny_peers: error: {name} at {picture.shape[0]}: edgeconv's edges are not OpenCV's."
-        )
-    with edgeconv.workspace() as work:  # nobody else works with it
-        image, out = edgeconv.take_arrays(work)
+        side = picture.shape[0]
+        raise SystemExit(f"benchmark_canny_peers: error: {name} at {side}: edgeconv's edges are not OpenCV's.")
+    with own.workspace() as work:  # nobody else works with it
+        image, out = own.take_arrays(work)
     image = hwc if image is None else image
-    calls: dict[str, tuple[Clock, Callable[[], Any]]] = {
+    calls: dict[str, tuple[Callable[[Call], float], Call]] = {
         "copy": (on_device, place.floor(hwc.nbytes, expected.nbytes)),
         "edgeconv": (on_device, partial(work.plan.run, image, out)),
     }
-    elsewhere: dict[str, float] = {"edgeconv": 0.0}
-    left_out: dict[str, str] = {}
+    elsewhere, left_out = {"edgeconv": 0.0}, dict[str, str]()
     if place.moves_data:
-        host_out = place.host_empty((*expected.shape, 1), np.uint8)
-        host_in = place.host_empty(hwc.shape, np.uint8)
+        host_in, host_out = place.host_empty(hwc.shape, np.uint8), place.host_empty((*expected.shape, 1), np.uint8)
         np.copyto(host_in, hwc)
 
         def end_to_end() -> None:
@@ -174,31 +163,29 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any, s
             work.plan.run(image, out)
             place.copy_out(out, host_out)
 
-        calls["edgeconv, end to end"] = (seconds_of, end_to_end)
-        calls["opencv on the host"] = (seconds_of, run_opencv)
+        calls["edgeconv, end to end"] = (on_the_host, end_to_end)
+        calls["opencv on the host"] = (on_the_host, run_opencv)
     for peer in PEERS[device]:
-        who = peer.__name__
         try:
             run = peer(picture, settings)
         except (UnavailableError, ImportError) as reason:
-            left_out[who] = str(reason)
+            left_out[peer.__name__] = str(reason)
             continue
-        elsewhere[who] = round(share_elsewhere(expected, np.asarray(on_host(run()) > 0, np.uint8)), 5)
-        calls[who] = (on_device, run)
+        found = np.asarray(on_host(run()) > 0, np.uint8)
+        elsewhere[peer.__name__] = round(share_elsewhere(expected, found), 5)
+        calls[peer.__name__] = (on_device, run)
     samples: dict[str, list[float]] = {who: [] for who in calls}
     started = time.perf_counter()
-    while min(map(len, samples.values())) < SAMPLES and time.perf_counter() - started < seconds:
+    while min(map(len, samples.values())) < SAMPLES and time.perf_counter() - started < SECONDS:
         for who, (clock, call) in calls.items():
-            samples[who].append(clock(call))
-    rows = []
-    for who, found in samples.items():
-        microseconds = sorted(1e6 * value for value in found)
-        row = {"case": name, "size": picture.shape[0], "device": device, "candidate": who, "samples": len(found)}
-        row |= {"median_us": round(statistics.median(microseconds), 2), "least_us": round(microseconds[0], 2)}
-        rows.append(row | ({"elsewhere": elsewhere[who]} if who in elsewhere else {}))
-        print(rows[-1], flush=True)
+            samples[who].append(1e6 * clock(call))
     case = {"case": name, "size": picture.shape[0], "device": device}
-    rows += [case | {"candidate": who, "left_out": why} for who, why in left_out.items()]
+    rows = [case | {"candidate": who, "left_out": why} for who, why in left_out.items()]
+    for who, took in samples.items():
+        row = {"candidate": who, "samples": len(took), "median_us": round(statistics.median(took), 2)}
+        row |= {"least_us": round(min(took), 2)} | ({"elsewhere": elsewhere[who]} if who in elsewhere else {})
+        rows.append(case | row)
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -207,27 +194,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="Where edgeconv and the peers compute.")
     parser.add_argument("--sizes", default="1024,4096", help="Sides of the pictures, with commas.")
-    parser.add_argument("--seconds", type=float, default=2.0, help="Longest time for each case.")
     parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
     asked = parser.parse_args()
     cv2.setNumThreads(usable_threads())
-    sizes = [int(size) for size in asked.sizes.split(",")]
-    rows = [
-        row
-        for name, channels, settings in CASES
-        for size in sizes
-        for row in measure(name, coast(size, channels), settings, asked.device, asked.seconds)
-    ]
-    record = {
-        **header(),
-        "kind": "canny peers",
-        "versions": installed_versions(),
-        "host": get_device("cpu").describe(),
-        "device": get_device(asked.device).describe(),
-        "low": LOW,
-        "high": HIGH,
-        "rows": rows,
-    }
+    sizes, rows = [int(size) for size in asked.sizes.split(",")], []
+    for name, channels, settings in CASES:
+        for size in sizes:
+            rows += measure(name, coast(size, channels), settings, asked.device)
+    devices = {"host": get_device("cpu").describe(), "device": get_device(asked.device).describe()}
+    record = {**header(), "kind": "canny peers", "versions": installed_versions(), **devices}
+    record |= {"low": LOW, "high": HIGH, "rows": rows}
     write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 

@@ -1,10 +1,10 @@
-"""Write the tables, figures and plots of README.md, docs/ and the ladders' sources, from the code and from records.
+"""Write the tables, figures and plots of README.md and docs/, from the code and from records.
 
     python3 scripts/docs.py            writes what is out of date
     python3 scripts/docs.py --check    writes nothing; exit 1 where something is out of date
 
-A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`, in a source behind `// `; `TABLES`, at the end,
-says in which document and what makes it. One record gives the same plot everywhere, to the byte.
+A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`; `TABLES`, at the end, says in which document and
+what makes it. One record gives the same plot everywhere, to the byte.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ def bench(name: str) -> Any:
 
 GPU, CPU = "h200/gpu", "two-core-xeon-avx512/processor"
 CONV, GEMM = partial(bench, "bench_conv_h200"), partial(bench, "bench_gemm_h200")
-
-
 Columns = dict[str, Callable[[Any], str]]
 """What a table's cell says of an entry, by its header."""
 
@@ -183,13 +181,6 @@ def runs(machine: str) -> str:
     return table([(entry, as_report(found[name])) for name, entry in named if name in found], RUN)
 
 
-def calls(name: str) -> str:
-    """Microseconds from call to call, by the side of the picture."""
-    found = record(name)["calls_microseconds"]
-    rows = [[what, *(f"{times[what]:.1f}" for times in found.values())] for what in next(iter(found.values()))]
-    return lines_of(("µs from call to call", *(f"{side}×{side}" for side in found)), rows)
-
-
 def reader_fuzz() -> str:
     """What became of damaged pictures in the committed run of `scripts/fuzz.py reader`."""
     found = record("reader_fuzz")
@@ -221,8 +212,6 @@ def batch_speed(**machines: str) -> str:
 
 
 TWO_CORES, H200 = "two cores of an AMD EPYC", "one NVIDIA H200, 16 cores"
-
-
 CANNY_PEERS = {"canny_peers_h200": "one NVIDIA H200", "canny_peers_two_cores": TWO_CORES}
 OF_EDGECONV = ("copy", "edgeconv", "edgeconv, end to end")
 """Candidates of scripts/benchmark_canny_peers.py that are no peers."""
@@ -393,7 +382,6 @@ def drawings(of: str) -> dict[str, str]:
 
 # ---- all of it
 
-KERNELS = "edgeconv/bench/ladders/{}_kernels.cu"
 TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "against-peers", against_peers),
     ("docs/operation.md", "methods", lambda: table(METHODS, METHOD)),
@@ -417,14 +405,10 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/banks.md", "banks-cpu", partial(bench_table, "two-core-xeon-avx512/banks_cpu", fastest)),
     ("docs/batch.md", "batch-png", partial(batch_speed, cpu=TWO_CORES, h200=H200)),
     ("docs/batch.md", "batch-jpg", partial(batch_speed, h200_jpg=H200, cpu_jpg=TWO_CORES)),
-    ("docs/api.md", "calls-gpu", partial(calls, "calls_h200")),
-    ("docs/api.md", "calls-cpu", partial(calls, "calls_h200_host")),
     ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.steps(CONV()))),
     ("docs/kernels.md", "conv-blocks", lambda: shown(ladders.conv_blocks(CONV()))),
     ("docs/kernels.md", "gemm-ladder", lambda: shown(ladders.steps(GEMM()))),
     ("docs/kernels.md", "gemm-sizes", lambda: shown(ladders.by_size(GEMM()))),
-    (KERNELS.format("conv"), "conv-ladder-source", lambda: "\n".join(ladders.source(CONV())) + "\n"),
-    (KERNELS.format("gemm"), "gemm-ladder-source", lambda: "\n".join(ladders.source(GEMM())) + "\n"),
     ("docs/reading.md", "reader-fuzz", reader_fuzz),
 )
 """Document, marker, maker."""
@@ -432,11 +416,10 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
 
 def renewed(text: str, marker: str, lines: str) -> str:
     """`text` with the lines of one table made anew."""
-    marked = re.search(rf"((// |)<!-- table {marker} -->\n).*?(\2<!-- end {marker} -->)", text, re.DOTALL)
+    marked = re.search(rf"(<!-- table {marker} -->\n).*?(<!-- end {marker} -->)", text, re.DOTALL)
     if marked is None:
         raise SystemExit(f"docs: error: the document of the table '{marker}' has no place for it.")
-    made = "".join(marked[2] + line for line in lines.splitlines(keepends=True))
-    return text[: marked.end(1)] + made + text[marked.start(3) :]
+    return text[: marked.end(1)] + lines + text[marked.start(2) :]
 
 
 def made() -> dict[Path, str]:

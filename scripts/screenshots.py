@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,19 +103,14 @@ SEEN, PIXEL_ZOOM = (572, 46), 58.0
 """The middle of what pixels.webp shows, and how large."""
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Let the window live until `condition` holds."""
+def settle(window: ViewWindow) -> None:
+    """Let the window live until everything that was asked for has come."""
     from PySide6.QtCore import QEventLoop, QTimer
 
     loop, looking = QEventLoop(), QTimer()
-    looking.timeout.connect(lambda: loop.quit() if condition() else None)
+    looking.timeout.connect(lambda: loop.quit() if window.settled and not window.tasks.busy else None)
     looking.start(10)
     loop.exec()
-
-
-def settle(window: ViewWindow) -> None:
-    """Until everything that was asked for has come."""
-    wait_for(lambda: window.settled and not window.tasks.busy)
 
 
 def keep(seen: Any, path: Path, share: float, **how: Any) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import runpy
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import PROJECT, SCRIPTS
+from command import PROJECT, SCRIPTS, script
 
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.errors import UnavailableError
@@ -44,9 +43,8 @@ def test_the_help_of_a_script(name: str, capsys: pytest.CaptureFixture[str], mon
     assert story in out
 
 
-def test_rivals_of_canny_are_judged_by_where_their_edges_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(SCRIPTS)
-    rivals = import_module("benchmark_canny_peers")
+def test_rivals_of_canny_are_judged_by_where_their_edges_lie() -> None:
+    rivals = script("benchmark_canny_peers")
     picture, settings = np.zeros((60, 90), np.uint8), CannySettings(60, 200, blur=3)
     picture[20:40, 10:80] = 220
     expected, found = canny(picture, settings), rivals.opencv(picture, settings)()

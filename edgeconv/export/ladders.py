@@ -6,8 +6,6 @@ said a step stands with its usual thread blocks.
 
 from __future__ import annotations
 
-import textwrap
-
 from edgeconv.bench.ladders import conv, gemm
 from edgeconv.bench.ladders.base import LadderRecord, LadderRow, Step
 from edgeconv.bench.ladders.conv import COPY, ConvStep
@@ -16,10 +14,8 @@ from edgeconv.page import NOTHING, Table
 
 SIZE, CASES = 4096, {"bench conv": "stride 1", "bench gemm": "float32"}
 """What predictions are made for, and what documents show."""
-WIDTH = 110
-"""Letters of a line in a source's header, beside its comment mark."""
 
-# --- for documents and sources ---------------------------------------------------------------------------------------
+# --- for documents ---------------------------------------------------------------------------------------------------
 
 
 def steps(record: LadderRecord) -> Table:
@@ -48,20 +44,6 @@ def conv_blocks(record: LadderRecord) -> Table:
     named = dict.fromkeys(row.step for row in rows)
     lines = [(f"`{step}`", *(medians.get((step, block), NOTHING) for block in blocks)) for step in named]
     return Table("Thread blocks", ("step", *blocks), tuple(lines))
-
-
-def source(record: LadderRecord) -> list[str]:
-    """The steps as lines of a source's header: name, median, gain, and the idea, which is wrapped."""
-    climbed = [(step.name, seconds(row.median_seconds), _gain(row), step.idea) for step, row in _climbed(record)]
-    widths = [max(len(step[column]) for step in climbed) for column in range(3)]
-    lines = []
-    for name, median, gain, idea in climbed:
-        head = f"  {name:<{widths[0]}}  {median:>{widths[1]}}  {gain:>{widths[2]}}  "
-        lines += textwrap.wrap(idea, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
-    copy = usual(record, SIZE, CASES[record.kind]).get(COPY)
-    more = "" if copy is None else f"; a copy takes {seconds(copy.median_seconds)}"
-    where = f"{record.machine.name}, {SIZE} × {SIZE}, {CASES[record.kind]}, cold L2{more}"
-    return [*lines, f"Medians and gains over the step before on one {where}."]
 
 
 def _climbed(record: LadderRecord) -> list[tuple[Step, LadderRow]]:

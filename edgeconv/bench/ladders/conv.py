@@ -5,8 +5,8 @@ pixel, strides 1 to 3.
 
 A step whose output is not the float64 oracle's gets no time.
 
-`STEPS` is the one place where ideas and predictions are written down: the header of conv_kernels.cu and docs/kernels.md
-are made from it and from what was measured (scripts/docs.py). Predictions were made before the ladder was first
+`STEPS` is the one place where predictions are written down: docs/kernels.md is made from it and from what was measured
+(scripts/docs.py). Predictions were made before the ladder was first
 measured, for 4096 × 4096 at stride 1 on one NVIDIA H200, by counting what a warp asks of the L1: one line of 128 bytes
 per cycle and multiprocessor. The floor there is 97 µs.
 """

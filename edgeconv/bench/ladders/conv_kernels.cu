@@ -1,18 +1,14 @@
 // A ladder of 3×3 convolutions from the textbook kernel to the shipped one: each step one idea more than the last.
 //
-// <!-- table conv-ladder-source -->
-//   textbook  803 µs       –  one thread per output value, one launch per output channel
-//   pixel     342 µs  2.35 ×  one thread per output pixel: each sample is read once for its three channels
-//   constant  184 µs  1.86 ×  weights as a kernel parameter: multiply-adds take them from the constant bank
-//   shared    235 µs  0.78 ×  a tile of the picture in shared memory: each sample is fetched once per block
-//   rolling   144 µs  1.63 ×  no tile: a thread walks down a strip, and each row it reads goes into the sums of
-//                             three output rows at once
-//   vector    120 µs  1.20 ×  four pixels per thread, read and written 16 bytes at a time
-//   waves     120 µs  1.00 ×  the same kernel, strips as long as fill the GPU with whole waves of blocks
-//   sliding   106 µs  1.13 ×  the shipped method: a warp has its rows in shared memory, and copies the next ones
-//                             while it computes these
-// Medians and gains over the step before on one NVIDIA H200, 4096 × 4096, stride 1, cold L2; a copy takes 98.8 µs.
-// <!-- end conv-ladder-source -->
+//   textbook  one thread per output value, one launch per output channel
+//   pixel     one thread per output pixel: each sample is read once for its three channels
+//   constant  weights as a kernel parameter: multiply-adds take them from the constant bank
+//   shared    a tile of the picture in shared memory: each sample is fetched once per block
+//   rolling   no tile: a thread walks down a strip, and each row it reads goes into the sums of three output rows at once
+//   vector    four pixels per thread, read and written 16 bytes at a time
+//   waves     the same kernel, strips as long as fill the GPU with whole waves of blocks
+//   sliding   the shipped method: a warp has its rows in shared memory, and copies the next ones while it computes these
+// What each gained: docs/kernels.md.
 //
 // All steps compute the same thing, so that nothing but the idea changes: float32, HWC, 3→3 channels, a zero border of one
 // pixel. `textbook` is textbook.cu and `sliding` is sliding.cu; the steps between them are here. What was tried beside

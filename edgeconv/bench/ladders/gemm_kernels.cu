@@ -1,16 +1,13 @@
 // A ladder of matrix products, C = A · B, row-major, A (m × k), B (k × n): each step one idea more than the last.
 //
-// <!-- table gemm-ladder-source -->
-//   plain          25.5 ms       –  one thread per element of C, every operand from global memory
-//   shared         16.6 ms  1.54 ×  square tiles of A and B in shared memory: an operand is read from global
-//                                   memory as many times less often as a tile is wide
-//   registers      3.42 ms  4.86 ×  a block of C in each thread's registers, 16-byte reads: an operand read from
-//                                   shared memory feeds 8 products
-//   double_buffer  3.01 ms  1.13 ×  two buffers: the next tiles are copied, asynchronously, while these are
-//                                   multiplied
-//   cublas         2.68 ms  1.12 ×  the vendor's product
-// Medians and gains over the step before on one NVIDIA H200, 4096 × 4096, float32, cold L2.
-// <!-- end gemm-ladder-source -->
+//   plain          one thread per element of C, every operand from global memory
+//   shared         square tiles of A and B in shared memory: an operand is read from global memory as many times less
+//                  often as a tile is wide
+//   registers      a block of C in each thread's registers, 16-byte reads: an operand read from shared memory feeds 8
+//                  products
+//   double_buffer  two buffers: the next tiles are copied, asynchronously, while these are multiplied
+//   cublas         the vendor's product
+// What each gained: docs/kernels.md.
 //
 // In `registers` and `double_buffer` a block makes TILE_M × TILE_N elements, TILE_K deep per step, each thread
 // THREAD_M × THREAD_N of them, and all reads and copies are 16 bytes: a thread takes its rows of A several depths at a
