@@ -130,6 +130,7 @@ def _npy(words: bytes, length: int | None = None) -> bytes:
 
 
 DAMAGED = "cut short"
+SHARED = "bytes, more than the whole file"
 TOO_LONG = "no side may be above 1,000,000"
 BOMBS = (
     Bomb("JPEG whose EXIF entries share their bytes", _exif_in_jpeg),
@@ -156,11 +157,12 @@ BOMBS = (
         "are more than 4×4 pixels can take",
     ),
     Bomb("PNG of 2^31 × 2^31", lambda: png_head(2**31 - 1, 2**31 - 1) + png_chunk(b"IEND", b""), TOO_LONG),
-    Bomb("TIFF of entries that share their bytes", lambda: _many_entries(tiff(noisy(500, 500)))),
-    Bomb("TIFF of entries, 16 bits", lambda: _many_entries(tiff(noisy(400, 400).astype(np.uint16)))),
+    Bomb("TIFF of entries that share their bytes", lambda: _many_entries(tiff(noisy(500, 500))), SHARED),
+    Bomb("TIFF of entries, 16 bits", lambda: _many_entries(tiff(noisy(400, 400).astype(np.uint16))), SHARED),
     Bomb(
         "compressed TIFF of entries that share their bytes",
         lambda: _many_entries(saved(noisy(500, 500), "TIFF", compression="tiff_deflate")),
+        SHARED,
     ),
     Bomb("TIFF whose strips are the same megabyte", _same_strips),
     Bomb("BigTIFF of 2^60 entries", lambda: _big_tiff(2**60), "more than 65,535 entries"),

@@ -196,20 +196,3 @@ def test_plain_strips_are_as_long_as_their_rows_whatever_is_said_of_them(
     tiff.read_header(whole)
     with pytest.raises(BadPicture, match=rf"{len(whole) - 1:,} of {len(whole):,} bytes are there"):
         tiff.read_header(whole[:-1])
-
-
-def test_a_file_without_its_other_tags_is_the_file_with_another_directory_behind_it() -> None:
-    """What no pixel depends on is left out; the head points behind the file, and all else stays in its place."""
-    heavy = tiff_of(24, t700=(BYTES, tuple(range(200)) * 6000), t274=(HALFS, (6,)))
-    light = tiff.for_opencv(heavy)
-    assert light[:4] == heavy[:4]
-    assert light[8 : len(heavy)] == heavy[8:]
-    (place,) = struct.unpack_from("<I", light, 4)
-    assert place == len(heavy)
-    (count,) = struct.unpack_from("<H", light, place)
-    tags = [struct.unpack_from("<H", light, place + 2 + 12 * number)[0] for number in range(count)]
-    assert tags == [256, 257, 258, 262, 273, 274, 279]
-    assert light[place + 2 + 12 * count :] == bytes(4)
-    assert tiff.read_header(light) == replace(PLAIN_TIFF, orientation=6)
-    small = tiff_of(24, t700=(BYTES, (1, 2, 3)))
-    assert tiff.for_opencv(small) is small

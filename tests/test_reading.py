@@ -217,7 +217,7 @@ def exhausted(*_: Any, **__: Any) -> Any:
 
 
 def test_no_memory_for_the_walk_through_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    for target, name in ((tiff_format.np, "frombuffer"), (tiff_format, "first_directory")):
+    for target, name in ((tiff_format.np, "frombuffer"), (tiff_format, "picture_directory")):
         with monkeypatch.context() as patched:
             patched.setattr(target, name, exhausted)
             with pytest.raises(MemoryLimitError, match=r"a\.tif: not enough memory to parse [0-9,]+ bytes"):

@@ -77,7 +77,7 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
                 _decoded(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_8))
             return _turn_upright(_by_pillow(data, entry, header), header.orientation)
         if entry.name == "TIFF":  # OpenCV turns it, even when asked not to
-            return _as_stored(tiff.for_opencv(data))
+            return _as_stored(data)
         data = data[: header.file_bytes]
         if entry.name == "AVIF":
             return _turn_upright(_as_stored(data), header.orientation)

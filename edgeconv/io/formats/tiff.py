@@ -6,24 +6,24 @@ bits: refused here. With up to 8 bits it decodes damaged compressed strips as bl
 alpha, and corrupts or refuses mirrored tiles: those files go to Pillow. Separate planes of grey and alpha, and more
 than one extra sample, are decoded incorrectly by one or the other, and refused.
 
-Only the needed entries of a directory are read, each once and up to a limit: thousands of entries may refer to the same
-bytes, and a library that reads them all takes gigabytes for a file of a megabyte. So a decoder may be given the file
-with another directory behind it, of the entries that pixels depend on. Source: TIFF 6.0; BigTIFF; EXIF 2.32.
+Thousands of entries may refer to the same bytes, and a library that reads them all takes gigabytes for a file of a
+megabyte: a file whose entries hold more bytes than it has is refused. Source: TIFF 6.0; BigTIFF; EXIF 2.32.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from mmap import mmap
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, too_many, unpack
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, too_many
 
 SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
@@ -37,7 +37,7 @@ MOST_PAGES = 2**12
 
 NUMBER_TYPES = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}
 """Field types of whole numbers: BYTE, SHORT, LONG, IFD, LONG8, IFD8. Others are not needed."""
-SHORT = 3
+ASCII = 2
 TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 """Bytes of a value of each field type."""
 
@@ -46,25 +46,12 @@ STRIP_OFFSETS, ORIENTATION, SAMPLES, ROWS_PER_STRIP, STRIP_BYTES, PLANAR = 273, 
 TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT = 322, 323, 324, 325, 338, 339
 COLOUR_PROFILE = 34675
 
-DECODED_BY = {
-    *(WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER, STRIP_OFFSETS, ORIENTATION, SAMPLES, ROWS_PER_STRIP),
-    *(STRIP_BYTES, PLANAR, TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT),
-    *(292, 293),  # options of fax compression
-    *(317, 320, 332),  # predictor, palette, inks
-    *(347, *range(512, 522)),  # tables of JPEG, new and old
-    *(529, 530, 531, 532),  # YCbCr
-    50674,  # parameters of LERC
-}
-"""Tags that affect the pixels."""
-OTHER_BYTES = 2**20
-"""Values of all other tags may take as much before a decoder is given the file without them."""
-
 WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, CMYK, YCBCR = 0, 1, 2, 5, 6
 COLOUR_CHANNELS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, 3: 1, CMYK: 4, YCBCR: 3}
 """By photometric interpretation; 3 is a palette."""
 UNSIGNED, FLOAT = 1, 3
 STRAIGHT_ALPHA = 2
-MOST_EXTRA = 8
+MOST_SAMPLES = 2**16 - 1
 UNCOMPRESSED = 1
 DEFLATES = (8, 32946)
 """Compressions by zlib: Adobe's number, and the older one of PKZIP."""
@@ -84,33 +71,28 @@ Numbers = NDArray[Any]
 
 
 class Field(NamedTuple):
-    """One entry of a directory: the type and number of its values, where they are, and the entry itself."""
+    """One entry of a directory: the type and number of its values, and where they are."""
 
     kind: int
     number: int
     place: int
-    stored: bytes
-
-    @property
-    def size(self) -> int:
-        """Bytes of all values."""
-        return self.number * TYPE_BYTES.get(self.kind, 0)
 
 
 @dataclass(frozen=True)
 class Directory:
     """The entries of a directory; values are read when they are asked for."""
 
-    data: bytes | mmap
+    file: IO[bytes]
+    file_bytes: int
     order: str
     """`<` or `>`."""
     big: bool
     entries: dict[int, Field]
     """By tag; of several entries for a tag the first one."""
     twice: frozenset[int]
-    """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
-    other_bytes: int
-    """Values of entries that no pixel depends on, each counted as often as an entry points at it."""
+    """Tags that have several entries, texts excepted, which some programs write twice."""
+    held_bytes: int
+    """Values of all entries."""
     following: int
     """Where the next directory is; 0 where none follows."""
 
@@ -120,37 +102,24 @@ class Directory:
         if entry is None or entry.kind not in NUMBER_TYPES:
             return np.empty(0, np.uint64)
         kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
-        count = min(entry.number, most)
-        is_there = entry.place + count * kind.itemsize <= len(self.data)
-        return np.frombuffer(self.data, kind, count, entry.place) if count and is_there else np.empty(0, np.uint64)
+        size = min(entry.number, most) * kind.itemsize
+        if entry.place + size > self.file_bytes:
+            return np.empty(0, np.uint64)
+        self.file.seek(entry.place)
+        return np.frombuffer(self.file.read(size), kind)
 
     def one(self, tag: int, default: int) -> int:
         """The first value of a tag."""
         found = self.numbers(tag, 1)
         return int(found[0]) if found.size else default
 
-    def head(self, place: int) -> bytes:
-        """The head of the file with its first directory elsewhere."""
-        start, code = (8, "Q") if self.big else (4, "I")
-        return self.data[:start] + struct.pack(self.order + code, place)
-
-    def lighter(self, changed: dict[int, bytes], behind: bytes = b"") -> bytes:
-        """The file, some bytes `behind` it, and a directory of the entries that pixels depend on, some `changed`."""
-        counter, end = ("Q", bytes(8)) if self.big else ("H", bytes(4))
-        tags = sorted(self.entries.keys() & DECODED_BY)
-        kept = [entry for tag in tags if (entry := changed.get(tag, self.entries[tag].stored))]
-        head, count = self.head(len(self.data) + len(behind)), struct.pack(self.order + counter, len(kept))
-        return b"".join((head, memoryview(self.data)[len(head) :], behind, count, *kept, end))
-
 
 def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
-    directory = first_directory(data, MOST_ENTRIES)
+    directory = picture_directory(io.BytesIO(data))
     one = directory.one
     width, height = one(WIDTH, 0), one(HEIGHT, 0)
     sides(width, height)
-    if directory.twice:
-        raise BadPicture(f"its directory has field {min(directory.twice)} twice")
     bits, kind = one(BITS, 1), one(SAMPLE_FORMAT, UNSIGNED)
     samples, photometric = one(SAMPLES, 1), one(PHOTOMETRIC, BLACK_IS_ZERO)
     if photometric not in COLOUR_CHANNELS:
@@ -169,9 +138,8 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
         remedy = BY_TILES if known and samples >= colours else CONVERT
         raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
     planes = samples if planes_apart else 1
-    _check_strips(
-        directory, width, height, planes, samples // planes * bits, is_plain=not compressed and photometric != YCBCR
-    )
+    is_plain = not compressed and photometric != YCBCR
+    _check_strips(data, directory, width, height, planes, samples // planes * bits, is_plain=is_plain)
     return Header(
         width=width,
         height=height,
@@ -195,37 +163,24 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
 def orientation_of_exif(block: bytes) -> int:
     """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
     try:
-        return _orientation(first_directory(block.removeprefix(EXIF_PREFIX), MOST_EXIF_ENTRIES))
+        return _orientation(_first_directory(io.BytesIO(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
     except BadPicture:
         return 1
 
 
-def for_opencv(data: bytes) -> bytes:
-    """The file as it is, or where its directory is heavy, or names values that are not there, with a lighter one.
-
-    `data` is one that `read_header` took.
-    """
-    directory = first_directory(data, MOST_ENTRIES)
-    is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
-    return data if directory.other_bytes <= OTHER_BYTES and is_whole else directory.lighter({})
-
-
 def for_pillow(data: bytes) -> bytes:
-    """The file with a lighter directory, without orientation, and with its first extra sample as straight alpha.
+    """The file with its picture upright, and with its first extra sample as straight alpha.
 
-    Pillow divides colours by premultiplied alpha, and knows straight alpha in every layout.
+    Pillow divides colours by premultiplied alpha, and knows straight alpha in every layout. `data` is one that
+    `read_header` took.
     """
-    directory = first_directory(data, MOST_ENTRIES)
-    changed, behind = {ORIENTATION: b""}, b""
-    if (extra := directory.entries.get(EXTRA_SAMPLES)) is not None:
-        values = [STRAIGHT_ALPHA, *[0] * (min(extra.number, MOST_EXTRA) - 1)]
-        stored = struct.pack(f"{directory.order}{len(values)}H", *values)
-        code, room = ("Q", 8) if directory.big else ("I", 4)
-        if len(stored) > room:
-            behind, stored = stored, struct.pack(directory.order + code, len(data))
-        head = struct.pack(f"{directory.order}HH{code}", EXTRA_SAMPLES, SHORT, len(values))
-        changed[EXTRA_SAMPLES] = head + stored.ljust(room, b"\0")
-    return directory.lighter(changed, behind)
+    directory, changed = picture_directory(io.BytesIO(data)), bytearray(data)
+    for tag, first in ((ORIENTATION, 1), (EXTRA_SAMPLES, STRAIGHT_ALPHA)):
+        values = np.zeros_like(directory.numbers(tag, MOST_SAMPLES))
+        if values.size:
+            values[0], place = first, directory.entries[tag].place
+            changed[place : place + values.nbytes] = values.tobytes()
+    return bytes(changed)
 
 
 def pages(data: bytes) -> Iterator[bytes]:
@@ -237,13 +192,14 @@ def pages(data: bytes) -> Iterator[bytes]:
     page = data
     while True:
         yield page
-        directory = first_directory(page, MOST_ENTRIES)
+        directory = picture_directory(io.BytesIO(page))
         if not directory.following:
             return
         if directory.following in seen or len(seen) == MOST_PAGES:
             raise BadPicture(f"its pages have no end, or are more than {MOST_PAGES:,}")
         seen.add(directory.following)
-        head = directory.head(directory.following)
+        start, code = (8, "Q") if directory.big else (4, "I")
+        head = data[:start] + struct.pack(directory.order + code, directory.following)
         page = head + memoryview(data)[len(head) :]
 
 
@@ -253,40 +209,52 @@ def _orientation(directory: Directory) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-def first_directory(data: bytes | mmap, most_entries: int) -> Directory:
-    """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
-    order = {b"II": "<", b"MM": ">"}.get(data[:2], "")
+def picture_directory(file: IO[bytes]) -> Directory:
+    """The first directory of a TIFF file, which decoders read in bounded memory and in one way. Raises BadPicture."""
+    directory = _first_directory(file, MOST_ENTRIES)
+    if directory.twice:
+        raise BadPicture(f"its directory has field {min(directory.twice)} twice")
+    if directory.held_bytes > directory.file_bytes:
+        raise BadPicture(f"its tags hold {directory.held_bytes:,} bytes, more than the whole file")
+    return directory
+
+
+def _first_directory(file: IO[bytes], most_entries: int) -> Directory:
+    file_bytes = file.seek(0, os.SEEK_END)
+
+    def unpack(format: str, position: int) -> tuple[Any, ...]:
+        size = struct.calcsize(format)
+        if position + size > file_bytes:
+            raise cut_short("its directory is not complete")
+        file.seek(position)
+        return struct.unpack(format, file.read(size))
+
+    (mark,) = unpack("2s", 0)
+    order = {b"II": "<", b"MM": ">"}.get(mark, "")
     if not order:
         raise BadPicture("it has no TIFF header")
-    missing = "its directory is not complete"
-    big = unpack(data, order + "H", 2, missing)[0] == BIG
+    big = unpack(order + "H", 2)[0] == BIG
     offset_code, count_code, room = ("Q", "Q", 8) if big else ("I", "H", 4)
-    (start,) = unpack(data, order + offset_code, 8 if big else 4, missing)
-    (count,) = unpack(data, order + count_code, start, missing)
+    (start,) = unpack(order + offset_code, 8 if big else 4)
+    (count,) = unpack(order + count_code, start)
     if count > most_entries:
         raise too_many("entries in its directory", most_entries)
     first, entry_bytes = start + struct.calcsize(order + count_code), 4 + 2 * room
-    table, following = unpack(data, f"{order}{entry_bytes * count}s{offset_code}", first, missing)
+    table, following = unpack(f"{order}{entry_bytes * count}s{offset_code}", first)
     entries: dict[int, Field] = {}
-    other_bytes = 0
-    twice = set()
+    twice, held_bytes = set(), 0
     for position in range(0, len(table), entry_bytes):
-        stored = table[position : position + entry_bytes]
-        tag, kind, length, value = struct.unpack(f"{order}HH{offset_code}{offset_code}", stored)
-        entry = Field(kind, length, first + position + entry_bytes - room, stored)
-        if entry.size > room:
-            entry = entry._replace(place=value)
-        if tag not in DECODED_BY:
-            other_bytes += entry.size
-        elif tag in entries:
+        tag, kind, number, place = struct.unpack_from(f"{order}HH{offset_code}{offset_code}", table, position)
+        size = number * TYPE_BYTES.get(kind, 0)
+        if tag in entries and kind != ASCII:
             twice.add(tag)
-        if length or tag in DECODED_BY:
-            entries.setdefault(tag, entry)
-    return Directory(data, order, big, entries, frozenset(twice), other_bytes, following)
+        entries.setdefault(tag, Field(kind, number, place if size > room else first + position + entry_bytes - room))
+        held_bytes += size
+    return Directory(file, file_bytes, order, big, entries, frozenset(twice), held_bytes, following)
 
 
 def _check_strips(
-    directory: Directory, width: int, height: int, planes: int, pixel_bits: int, *, is_plain: bool
+    data: bytes, directory: Directory, width: int, height: int, planes: int, pixel_bits: int, *, is_plain: bool
 ) -> None:
     """Raise BadPicture where a strip or tile of pixels lies beyond the file's end, or a deflated one is damaged.
 
@@ -312,13 +280,13 @@ def _check_strips(
     ends = offsets + lengths
     # a sum past 64 bits wraps round to less than what was added
     needed = 2**64 if (ends < offsets).any() else int(ends.max())
-    require(directory.data, needed)
+    require(data, needed)
     if directory.one(COMPRESSION, UNCOMPRESSED) in DEFLATES and directory.one(FILL_ORDER, 1) == 1:
         most_bytes = rows * -(-columns * pixel_bits // 8)
-        with memoryview(directory.data) as data:
-            for number, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist(), strict=True), 1):
-                if length and not _inflates(data[offset : offset + length], most_bytes):
-                    raise BadPicture(f"it cannot be decoded (strip or tile {number:,} is damaged)")
+        view = memoryview(data)
+        for number, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist(), strict=True), 1):
+            if length and not _inflates(view[offset : offset + length], most_bytes):
+                raise BadPicture(f"it cannot be decoded (strip or tile {number:,} is damaged)")
 
 
 def _inflates(stored: memoryview, most_bytes: int) -> bool:

@@ -10,7 +10,6 @@ A stranger's tags may name the same bytes thousands of times, and tifffile reads
 from __future__ import annotations
 
 import logging
-import mmap
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,7 @@ from edgeconv.io.formats.tiff import (
     BLACK_IS_ZERO,
     COLOUR_PROFILE,
     CONVERT,
-    DECODED_BY,
     FLOAT,
-    MOST_ENTRIES,
     ORIENTATION,
     RGB,
     SEPARATE_PLANES,
@@ -32,7 +29,7 @@ from edgeconv.io.formats.tiff import (
     UNSIGNED,
     WHITE_IS_ZERO,
     YCBCR,
-    first_directory,
+    picture_directory,
 )
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import FRAMES_NOTE, MAX_SIDE, PROFILE_NOTE, check_sides
@@ -49,9 +46,6 @@ JPEGS = (6, 7, 33007, 34892)
 PALETTE_SHIFT = 8
 """Palettes have 16 bits per colour, of which the upper 8 are used, as in libtiff."""
 
-TAG_BYTES = 2**28
-"""All values of a page's tags together: places of the pieces of the largest picture are a hundred million bytes."""
-
 
 class TiffSource(TileSource):
     """The first page of a TIFF file."""
@@ -63,7 +57,8 @@ class TiffSource(TileSource):
         import tifffile
 
         logging.getLogger("tifffile").addHandler(logging.NullHandler())  # our one line says what is wrong
-        another = _look_at_tags(path)
+        with path.open("rb") as stream:
+            another = bool(picture_directory(stream).following)
         self._file = tifffile.TiffFile(path)
         try:
             self._read_directory(path, another, rules)
@@ -144,18 +139,6 @@ class TiffSource(TileSource):
         if needed > size:
             raise cut_short(f"{size:,} of {needed:,} bytes are there")
         return sum(not count for count in page.databytecounts)
-
-
-def _look_at_tags(path: Path) -> bool:
-    """Whether another page follows the first. Raises BadPicture where its tags hold too much."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        directory = first_directory(mapped, MOST_ENTRIES)
-    if directory.twice:
-        raise BadPicture(f"its directory has field {min(directory.twice)} twice")
-    held = directory.other_bytes + sum(directory.entries[tag].size for tag in DECODED_BY & directory.entries.keys())
-    if held > TAG_BYTES:
-        raise BadPicture(f"its tags hold {held:,} bytes, and no more than {TAG_BYTES:,} are read")
-    return bool(directory.following)
 
 
 def _is_plain(page: Any) -> bool:
