@@ -28,7 +28,6 @@ FormName = Literal[
     "opposite directions",
     "ring of three",
     "ring of differences",
-    "equal taps",
     "gradient",
 ]
 
@@ -81,14 +80,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "ring of differences",
         "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
-        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact "
-        "integers, or, on a GPU, any: there outputs of floats that are not finite are computed again by the plain sum",
-    ),
-    Form(
-        "equal taps",
-        "samples whose weights are equal up to their sign are added first, and multiplied once",
-        "in every direction and output the same samples, with the same signs; it saves operations; the picture is of "
-        "whole numbers",
+        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring, on a GPU: there "
+        "outputs of floats that are not finite are computed again by the plain sum",
     ),
     Form(
         "gradient",
@@ -286,29 +279,6 @@ def gradient(
     return (beside, middle) if roundings_left is None or roundings <= roundings_left else None
 
 
-def equal_taps(columns: Sequence[tuple[float, ...]]) -> list[list[tuple[int, int]]]:
-    """Condition of `equal taps`: groups of (tap, sign), each of which is worth adding first.
-
-    `columns` has the weights of every tap in all responses. The first of a group has the sign 1.
-    """
-    groups: dict[tuple[float, ...], list[tuple[int, int]]] = {}
-    for number, column in enumerate(columns):
-        if not any(column):
-            continue
-        turned = tuple(-weight for weight in column)
-        if turned in groups:
-            groups[turned].append((number, -1))
-        else:
-            groups.setdefault(column, []).append((number, 1))
-    return [members for column, members in groups.items() if _saves(column, len(members))]
-
-
-def _saves(column: tuple[float, ...], taps: int) -> bool:
-    """Whether `taps` samples of these weights take fewer operations together."""
-    each = sum(1 if abs(weight) == 1 else 2 for weight in column if weight)
-    return taps - 1 + each < taps * each
-
-
 def fewer_directions(
     kernels: Sequence[Weights],
     combine: Combine,
@@ -323,12 +293,11 @@ def fewer_directions(
     to compute; and whether such a direction stands for its opposite too, so that the largest |response| is wanted.
 
     `roundings_left` are those that the bound allows each term; None where sums are exact integers. `recomputes`: the
-    method has rings of inexact sums, and computes again by the plain sum what is not finite.
+    method has rings of floats and of differences, and computes again by the plain sum what is not finite.
     """
     if combine == "maximum":
-        exact = whole_samples and roundings_left is None
         few = recomputes and (roundings_left is None or roundings_left >= DIFFERENCES_ROUNDINGS)
-        differences = [ring_of_differences(each) for each in kernels] if exact or few else [None]
+        differences = [ring_of_differences(each) for each in kernels] if few else [None]
         rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples or recomputes else [None]
         found = [ring for ring in (rings if None in differences else differences) if ring is not None]
         if len(found) == len(kernels):

@@ -24,7 +24,7 @@ import numpy as np
 
 from edgeconv.core.exactness import ARITHMETIC_OF_SUMS, WHOLE, Arithmetic, is_whole, needs_exact_root, sums_for
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
-from edgeconv.core.forms import FormName, Ring, equal_taps, fewer_directions, one_channel, roundings_allowed
+from edgeconv.core.forms import FormName, Ring, fewer_directions, one_channel, roundings_allowed
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode
 
@@ -53,8 +53,6 @@ Response = tuple[tuple[Tap, float], ...]
 """One direction of one result: its taps and their weights, zero weights left out."""
 Result = Ring | tuple[Response, ...]
 """A different output: a ring, or its directions."""
-TapGroup = tuple[Tap, tuple[tuple[Tap, int], ...]]
-"""A tap, and those that are added to it, or subtracted, before its sum is multiplied (`equal taps`)."""
 
 
 class BankStructure(NamedTuple):
@@ -83,8 +81,6 @@ class Lowering:
     flat: bool
     results: tuple[Result, ...]
     """All rings or none; empty for a bank."""
-    groups: tuple[TapGroup, ...]
-    """Taps that are added first; the responses then have the first of each."""
     by_size: bool
     """Whether a direction stands for its opposite too, so that the largest |response| is wanted."""
     result_of_output: tuple[int, ...]
@@ -126,14 +122,11 @@ class Lowering:
         return [result for result in self.results if not isinstance(result, Ring)]
 
     def kernels_of(self, responses: tuple[Response, ...]) -> Weights:
-        """A result of taps as kernels (directions, planes, 3, 3), with the taps that are added first."""
+        """A result of taps as kernels (directions, planes, 3, 3)."""
         kernels = np.zeros((len(responses), len(self.planes), KERNEL_SIZE, KERNEL_SIZE))
         for kernel, response in zip(kernels, responses, strict=True):
             for tap, weight in response:
                 kernel[tap] = weight
-            for first, others in self.groups:
-                for tap, sign in others:
-                    kernel[tap] = sign * kernel[first]
         return kernels
 
     @property
@@ -165,8 +158,7 @@ class Lowering:
     def operations_of_a_position(self) -> int:
         """Multiply-adds, and what the forms add up before, of all results and directions."""
         taps = sum(len(response) for result in self.responses for response in result)
-        added = sum(len(others) for _, others in self.groups)
-        return taps + added + sum(ring.operations for ring in self.rings)
+        return taps + sum(ring.operations for ring in self.rings)
 
     @property
     def multiply_adds(self) -> int:
@@ -217,9 +209,6 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
             recomputes=recomputes,
         )
     responses = [tuple(_response(direction) for direction in result) for result in different] if bank is None else []
-    groups: tuple[TapGroup, ...] = ()
-    if share and problem.dtype.kind == "u":
-        groups, responses = _grouped(responses, len(planes))
     taken: dict[FormName, bool] = {
         "channel sum": one is not None and one.is_plain_sum,
         "weighted channel": one is not None and not one.is_plain_sum,
@@ -227,7 +216,6 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
         "opposite directions": by_size,
         "ring of three": any(not ring.of_differences for ring in rings),
         "ring of differences": any(ring.of_differences for ring in rings),
-        "equal taps": bool(groups),
     }
     return Lowering(
         channels=channels,
@@ -238,7 +226,6 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
         shares=() if one is None or one.is_plain_sum else one.shares,
         flat=flat,
         results=(*rings, *responses),
-        groups=groups,
         by_size=by_size,
         result_of_output=result_of_output if bank is None else (),
         bank=bank,
@@ -276,25 +263,6 @@ def _alike(kernels: Weights) -> tuple[int, ...]:
     different: dict[bytes, int] = {}
     each = ((kernels[:, output] + 0.0).tobytes() for output in range(kernels.shape[1]))
     return tuple(different.setdefault(one, len(different)) for one in each)
-
-
-def _grouped(
-    results: list[tuple[Response, ...]], planes: int
-) -> tuple[tuple[TapGroup, ...], list[tuple[Response, ...]]]:
-    """Taps that are worth adding first, and the responses with one of each group left."""
-    taps = every_tap(planes)
-    weights = [dict(response) for result in results for response in result]
-    columns = [tuple(of_response.get(tap, 0.0) for of_response in weights) for tap in taps]
-    groups = tuple(
-        (taps[first], tuple((taps[number], sign) for number, sign in others))
-        for (first, _), *others in equal_taps(columns)
-    )
-    gone = {tap for _, others in groups for tap, _ in others}
-    left = [
-        tuple(tuple((tap, weight) for tap, weight in response if tap not in gone) for response in result)
-        for result in results
-    ]
-    return groups, left
 
 
 def every_tap(planes: int) -> list[Tap]:

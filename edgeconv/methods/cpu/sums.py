@@ -1,8 +1,8 @@
 """A block of pixels in registers: from samples to responses, and from those to stored samples.
 
 pixels side by side     a register holds pixels of one response; each tap is loaded once and added to every response
-                        of the pass that has it; a weight is an immediate vector of the code. Taps of equal weights are
-                        added before (`equal taps`), and a ring has a sum of its own (`ring of three`, core/forms.py)
+                        of the pass that has it; a weight is an immediate vector of the code. A ring has a sum of its
+                        own (`ring of three`, core/forms.py)
 outputs side by side    of a bank: a register holds outputs of one pixel; a tap is one sample in every lane, and its
                         weights are loaded from a table, once for all pixels of the block
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from itertools import pairwise
 from typing import NamedTuple
 
 from edgeconv.core.filters import COMPASS_RING
@@ -61,7 +60,7 @@ class Sums:
     def responses(self, rows: TapRows) -> list[list[Value]]:
         """Sums of every result and direction, pixels side by side."""
         if rings := self.lowering.rings:
-            return [[(self._differences if ring.of_differences else self._three)(rows, ring)] for ring in rings]
+            return [[self._three(rows, ring)] for ring in rings]
         numbers, step = range(len(self.lowering.results)), self.layout.results_per_pass
         return [sums for start in numbers[::step] for sums in self._pass(rows, numbers[start : start + step])]
 
@@ -73,15 +72,12 @@ class Sums:
             for number in numbers
             for direction, response in enumerate(results[number])
         }
-        added = dict(self.lowering.groups)
         sums: dict[tuple[int, int], Value] = {}
         for tap in every_tap(len(self.lowering.planes)):
             weights = {place: response[tap] for place, response in responses.items() if tap in response}
             if not weights:
                 continue
             sample = self._sample(rows, tap)
-            for other, sign in added.get(tap, ()):
-                sample = sample + self._sample(rows, other) if sign > 0 else sample - self._sample(rows, other)
             for place, weight in weights.items():
                 sums[place] = sample.times(weight, sums.get(place))
         nothing = self.e.splat(self.lowering.sums, self.layout.sum_pixels, 0)
@@ -98,20 +94,6 @@ class Sums:
         if self.layout.splits_bytes:
             return staged.split_bytes()
         return staged.convert(self.lowering.staged, self.lowering.sums)
-
-    def _differences(self, rows: TapRows, ring: Ring) -> Value:
-        """The largest of eight directions, of which each has its opposite: `ring of differences` in core/forms.py."""
-
-        def neighbours(values: list[Value]) -> list[Value]:
-            """Sums of two; the one after the last is the first, turned."""
-            sums = [first + second for first, second in pairwise(values)]
-            return [*sums, values[-1] - values[0]]
-
-        samples = [self._sample(rows, Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
-        half = len(samples) // 2
-        apart = [first - last for first, last in zip(samples, samples[half:], strict=False)]
-        largest = reduce(Value.max, [abs(response) for response in neighbours(neighbours(apart))])
-        return largest if ring.near == 1 else largest * ring.near
 
     def _three(self, rows: TapRows, ring: Ring) -> Value:
         """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).

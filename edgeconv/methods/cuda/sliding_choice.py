@@ -294,7 +294,7 @@ def plane_form(problem: Problem) -> PlaneForm | None:
     if left.shares and not _keeps_scale(problem.weights):
         return None
     shares = left.shares or ((1.0,) * problem.in_channels if left.collapsed else ())
-    names = tuple(name for name in left.forms if name != "equal taps")  # which these kernels do not take
+    names = left.forms
     form: FormMacro = "taps"
     kernels, near, far = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), problem.weights.dtype), 0.0, 0.0
     (result,) = left.results
