@@ -29,7 +29,7 @@ from edgeconv.bench.referee import FAULTS
 from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
-from edgeconv.core.forms import FORMS
+from edgeconv.core.lowering import FORMS
 from edgeconv.core.option import Option, listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders

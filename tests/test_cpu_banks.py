@@ -42,7 +42,7 @@ OF_FORMS = st.one_of(
     st.sampled_from(["kirsch", "robinson", "sobel", "scharr", "laplacian4", "emboss"]).map(named_filter),
     st.lists(WEIGHTS, min_size=3, max_size=3).map(lambda row: custom_filter([row, row[::-1], row])),
 )
-"""Filters for which there are cheaper ways (core/forms.py), or nearly."""
+"""Filters for which there are cheaper ways (core/lowering.py), or nearly."""
 FILTERS = st.one_of(st.integers(1, 9), st.integers(10, 40), st.sampled_from([64, 255, 256]))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from problems import assert_right, random_image, run_on_host
 
 from edgeconv.api.convolve import plan as plan_of
-from edgeconv.core import exactness, forms
+from edgeconv.core import exactness, lowering
 from edgeconv.core.choices import CHANNELS
 from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.lowering import ROOT_OPERATIONS, lower, operation_bytes_per_pixel
@@ -57,10 +57,10 @@ def test_which_forms_are_taken(name: str, channels: str, dtype: str, expected: t
     ("name", "channels", "dtype", "recomputes", "expected"),
     [
         ("laplacian8", "mix", "uint8", False, 2 * (2 + 9)),  # two sums of channels, nine taps, in 16 bits
-        ("kirsch", "each", "uint8", False, 2 * 3 * forms.RING_OPERATIONS),
+        ("kirsch", "each", "uint8", False, 2 * 3 * lowering.RING_OPERATIONS),
         ("sobel", "each", "float32", False, 4 * 3 * (12 + ROOT_OPERATIONS)),
         ("robinson", "each", "float32", False, 4 * 3 * (4 * 6 + 4 + 3)),  # four directions, their sizes, the largest
-        ("robinson", "each", "float32", True, 4 * 3 * forms.DIFFERENCES_OPERATIONS),
+        ("robinson", "each", "float32", True, 4 * 3 * lowering.DIFFERENCES_OPERATIONS),
     ],
 )
 def test_operations_that_no_form_saves(name: str, channels: str, dtype: str, recomputes: bool, expected: int) -> None:
@@ -69,7 +69,7 @@ def test_operations_that_no_form_saves(name: str, channels: str, dtype: str, rec
 
 
 def test_every_form_stands_in_the_table_once_and_a_plan_explains_those_that_it_took() -> None:
-    names = [form.name for form in forms.FORMS]
+    names = [form.name for form in lowering.FORMS]
     assert len(set(names)) == len(names)
     rows = [(row, dtype) for row in ("sobel", "kirsch", "robinson") for dtype in ("uint8", "float32")]
     everything = {name for row, dtype in rows for c in CHANNELS for name in taken(row, c, dtype)}
@@ -81,7 +81,7 @@ def test_every_form_stands_in_the_table_once_and_a_plan_explains_those_that_it_t
     assert everything == set(names)
     text = plan_of((40, 50, 3), "uint8", filter="kirsch", channels="mix", device="cpu", method="sliding").explain()
     for name in taken("kirsch", "mix"):
-        (form,) = (entry for entry in forms.FORMS if entry.name == name)
+        (form,) = (entry for entry in lowering.FORMS if entry.name == name)
         assert name in text
         assert form.computes in text
 
@@ -100,10 +100,10 @@ def test_a_gradient_is_two_kernels_of_one_pair_of_weights(
     if changed is not None:
         kernels[changed] += 1
     expected = (float(beside), float(middle)) if beside and middle and changed is None else None
-    assert forms.gradient(kernels, None) == expected
-    assert forms.gradient(kernels, forms.GRADIENT_ROUNDINGS) == expected
-    assert forms.gradient(kernels, forms.GRADIENT_ROUNDINGS, inexact_samples=True) is None
-    assert forms.gradient(kernels[:1], None) is None
+    assert lowering.gradient(kernels, None) == expected
+    assert lowering.gradient(kernels, lowering.GRADIENT_ROUNDINGS) == expected
+    assert lowering.gradient(kernels, lowering.GRADIENT_ROUNDINGS, inexact_samples=True) is None
+    assert lowering.gradient(kernels[:1], None) is None
 
 
 def test_im2col_takes_no_form() -> None:
@@ -117,7 +117,7 @@ def test_im2col_takes_no_form() -> None:
 
 def test_kirsch_is_eight_times_the_largest_three_less_three_times_the_ring() -> None:
     """By hand: the ring 10 20 30 40 50 60 70 80 has its largest three, 60 + 70 + 80, at the end."""
-    assert forms.ring_of_three(KIRSCH[:, np.newaxis]) == forms.Ring(plane=0, near=8.0, far=-3.0)
+    assert lowering.ring_of_three(KIRSCH[:, np.newaxis]) == lowering.Ring(plane=0, near=8.0, far=-3.0)
     image = np.zeros((3, 3, 1), np.uint16)
     for number, place in enumerate(COMPASS_RING):
         image[place] = 10 * (number + 1)
@@ -134,7 +134,7 @@ def changed(kernels: np.ndarray, place: tuple[int, ...], weight: float) -> np.nd
     return other
 
 
-THREE, DIFFERENCES = forms.Ring(0, 8.0, -3.0), forms.Ring(0, 1.0, 0.0, of_differences=True)
+THREE, DIFFERENCES = lowering.Ring(0, 8.0, -3.0), lowering.Ring(0, 1.0, 0.0, of_differences=True)
 TINY = np.where(KIRSCH > 0, 0.0625, np.where(KIRSCH < 0, -4.0, 0.0)).astype(np.float32)
 SEVENTHS = KIRSCH / np.float32(7)
 """8/7 is rounded once more than 5/7."""
@@ -145,7 +145,7 @@ SEVENTHS = KIRSCH / np.float32(7)
     [
         pytest.param(KIRSCH, None, THREE, None, id="kirsch"),
         pytest.param(ROBINSON, None, None, DIFFERENCES, id="robinson"),
-        pytest.param(-7 * ROBINSON, None, None, forms.Ring(0, 7.0, 0.0, of_differences=True), id="robinson turned"),
+        pytest.param(-7 * ROBINSON, None, None, lowering.Ring(0, 7.0, 0.0, of_differences=True), id="robinson turned"),
         pytest.param(changed(KIRSCH, (0, 1, 1), 1.0), None, None, None, id="a weight in the centre"),
         pytest.param(changed(ROBINSON, (0, 1, 1), 1.0), None, None, None, id="a weight in the centre of differences"),
         pytest.param(changed(KIRSCH, (3, 0, 0), -3.0000002), None, None, None, id="one weight apart"),
@@ -162,17 +162,17 @@ SEVENTHS = KIRSCH / np.float32(7)
         pytest.param(KIRSCH[:7], None, None, None, id="seven directions"),
         pytest.param(ROBINSON[:4], None, None, None, id="four directions"),
         pytest.param(-KIRSCH, None, None, None, id="the smallest at the three"),
-        pytest.param(KIRSCH / 8, 9, forms.Ring(0, 1.0, -0.375), None, id="fractions within the bound"),
-        pytest.param(TINY, None, forms.Ring(0, 4.0625, -4.0), None, id="cancelling weights that are exact"),
+        pytest.param(KIRSCH / 8, 9, lowering.Ring(0, 1.0, -0.375), None, id="fractions within the bound"),
+        pytest.param(TINY, None, lowering.Ring(0, 4.0625, -4.0), None, id="cancelling weights that are exact"),
         pytest.param(TINY, 9, None, None, id="cancelling weights summed by far larger terms"),
         pytest.param(SEVENTHS, 9, None, None, id="a roundings too many"),
     ],
 )
 def test_conditions_of_rings(
-    kernels: np.ndarray, left: int | None, three: forms.Ring | None, differences: forms.Ring | None
+    kernels: np.ndarray, left: int | None, three: lowering.Ring | None, differences: lowering.Ring | None
 ) -> None:
-    assert forms.ring_of_three(kernels[:, np.newaxis], left) == three
-    assert forms.ring_of_differences(kernels[:, np.newaxis]) == differences
+    assert lowering.ring_of_three(kernels[:, np.newaxis], left) == three
+    assert lowering.ring_of_differences(kernels[:, np.newaxis]) == differences
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_conditions_of_rings(
         (KIRSCH, 8, False, True, False),
         (KIRSCH, 9, False, False, False),
         (SEVENTHS, 10, False, True, True),
-        (ROBINSON, forms.DIFFERENCES_ROUNDINGS, False, True, True),
-        (ROBINSON, forms.DIFFERENCES_ROUNDINGS - 1, False, True, False),
+        (ROBINSON, lowering.DIFFERENCES_ROUNDINGS, False, True, True),
+        (ROBINSON, lowering.DIFFERENCES_ROUNDINGS - 1, False, True, False),
         (ROBINSON, 25, True, False, False),
     ],
 )
@@ -191,7 +191,7 @@ def test_rings_of_inexact_sums_are_for_methods_that_recompute(
     kernels: np.ndarray, left: int, whole: bool, recomputes: bool, is_ring: bool
 ) -> None:
     one = [kernels[:, np.newaxis]]
-    rings, _, _ = forms.fewer_directions(
+    rings, _, _ = lowering.fewer_directions(
         one, "maximum", whole_samples=whole, roundings_left=left, recomputes=recomputes
     )
     assert bool(rings) == is_ring
@@ -217,14 +217,14 @@ def test_the_sum_of_float_channels_is_rounded() -> None:
     ],
 )
 def test_directions_are_opposite_bit_for_bit(kernels: np.ndarray, left: tuple[int, ...] | None) -> None:
-    assert forms.opposite_directions(kernels) == left
+    assert lowering.opposite_directions(kernels) == left
 
 
 @pytest.mark.parametrize("luma", LUMA_WEIGHTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_luma_is_one_weighted_channel(luma: str, dtype: type) -> None:
     weights = weight_set(named_filter("sobel"), "luma", luma).weights.astype(dtype)
-    found = forms.weighted_channel(weights, whole_samples=True)
+    found = lowering.weighted_channel(weights, whole_samples=True)
     assert found is not None
     assert found.shares[1] == 1  # green weighs most, and its kernels are taken as they are
     assert np.array_equal(found.kernels, weights[:, :, 1:2])
@@ -238,15 +238,15 @@ def test_luma_is_one_weighted_channel(luma: str, dtype: type) -> None:
 
 def test_what_is_no_weighted_channel() -> None:
     weights = weight_set(named_filter("sobel"), "luma").weights.astype(np.float32)
-    assert forms.weighted_channel(changed(weights, (0, 0, 0, 0, 0), 0.5), whole_samples=True) is None
-    assert forms.weighted_channel(changed(weights, (0, 0, 2, 0, 0), 0.0), whole_samples=True) is None
-    assert forms.weighted_channel(np.ones((1, 3, 3, 3, 3), np.float32), whole_samples=True) is None  # a channel sum
-    assert forms.weighted_channel(np.zeros((1, 1, 3, 3, 3), np.float32), whole_samples=True) is None
+    assert lowering.weighted_channel(changed(weights, (0, 0, 0, 0, 0), 0.5), whole_samples=True) is None
+    assert lowering.weighted_channel(changed(weights, (0, 0, 2, 0, 0), 0.0), whole_samples=True) is None
+    assert lowering.weighted_channel(np.ones((1, 3, 3, 3, 3), np.float32), whole_samples=True) is None  # a channel sum
+    assert lowering.weighted_channel(np.zeros((1, 1, 3, 3, 3), np.float32), whole_samples=True) is None
     alone = changed(np.zeros((1, 1, 3, 3, 3), np.float32), (0, 0, 0, 1, 1), 2.0)
-    assert forms.weighted_channel(alone, whole_samples=True) is None  # two channels have no share
+    assert lowering.weighted_channel(alone, whole_samples=True) is None  # two channels have no share
     large = weight_set(custom_filter(np.full((3, 3), 100.0)), "luma").weights.astype(np.float32)
-    assert forms.weighted_channel(large, whole_samples=True) is not None
-    assert forms.weighted_channel(large, whole_samples=False) is None  # tiny samples would lose too much
+    assert lowering.weighted_channel(large, whole_samples=True) is not None
+    assert lowering.weighted_channel(large, whole_samples=False) is None  # tiny samples would lose too much
 
 
 def test_a_bank_of_luma_is_one_plane() -> None:

@@ -25,7 +25,7 @@ from edgeconv.api.workspaces import PreparedFilter, Shape, plain, size_text
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
-from edgeconv.core.forms import FORMS
+from edgeconv.core.lowering import FORMS
 from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError

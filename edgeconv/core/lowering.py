@@ -9,27 +9,100 @@
     sums      whole weights on integer pictures are summed in int16 or int32 where every sum fits (exact, in any order);
               all else, and banks, in float32, or in float64 where float32 does not hold the sums (exactness.py)
 
-Nothing here depends on the size of a picture, so pictures of all sizes share code. Which cheaper ways to the same
-responses are taken is said in forms.py: whole-number results are the same to the bit, others within the bound of the
-plain sum.
+Nothing here depends on the size of a picture, so pictures of all sizes share code.
+
+A form is a way to the same responses by fewer operations. It is taken where its condition holds for the numbers, never
+by the name of a filter. What it changes is nothing at all, or rounding within the bound of the plain sum: a sum of n
+products is allowed n + 1 roundings of every term, and a form with no more of them needs no bound of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edgeconv.core.exactness import ARITHMETIC_OF_SUMS, WHOLE, Arithmetic, is_whole, needs_exact_root, sums_for
+from edgeconv.core.exactness import (
+    ARITHMETIC_OF_SUMS,
+    FLOAT32_UNIT,
+    FLOAT64_UNIT,
+    WHOLE,
+    Arithmetic,
+    is_whole,
+    needs_exact_root,
+    sums_for,
+)
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
-from edgeconv.core.forms import FormName, Ring, fewer_directions, one_channel, roundings_allowed
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode
 
 SampleType = Literal["uint8", "uint16", "float16", "float32", "float64"]
 SumType = Literal["int16", "int32", "float32", "float64"]
+
+NO_MORE_ROUNDINGS = "within the bound of the plain sum: no term is rounded more often"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A line of the table, in words."""
+
+    name: str
+    computes: str
+    condition: str
+    error: str = f"none in integers; else {NO_MORE_ROUNDINGS}"
+
+
+FORMS: tuple[Form, ...] = (
+    Form(
+        "channel sum",
+        "the input channels are added, then filtered once",
+        "every output's kernels are equal for all input channels, bit for bit",
+    ),
+    Form(
+        "weighted channel",
+        "one weighted sum of the input channels, then filtered once",
+        "every output's kernels are one kernel times a share of each channel, no two shares alike and the same for all "
+        "outputs and directions, up to roundings that the bound leaves room for; sums are not exact integers",
+        NO_MORE_ROUNDINGS,
+    ),
+    Form(
+        "equal outputs",
+        "outputs of equal weights are computed once",
+        "their kernels are equal in all directions, bit for bit",
+        "none",
+    ),
+    Form(
+        "opposite directions",
+        "half of the directions; |response| stands for both of a pair",
+        "the largest of several directions, each of which has another with all signs turned",
+        "none",
+    ),
+    Form(
+        "ring of three",
+        "(a − b) · max(sum of three neighbours on the ring) + b · (sum of the ring)",
+        "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 "
+        "in the centre; the picture is of whole numbers (an infinity less itself is no number), or, on a GPU, of "
+        "floats: outputs that are not finite are computed again by the plain sum",
+    ),
+    Form(
+        "ring of differences",
+        "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
+        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring, on a GPU: there "
+        "outputs of floats that are not finite are computed again by the plain sum",
+    ),
+    Form(
+        "gradient",
+        "differences of two samples along each axis first, each of which serves several outputs; then a · (first + "
+        "last) + b · middle of three of them across it",
+        "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers, "
+        "or, on a GPU, of floats: outputs that are not finite are computed again by the plain sum",
+    ),
+)
 
 BANK_OUTPUTS = 8
 """Different outputs of a group from which they lie in registers side by side: measured, docs/cpu-engine.md."""
@@ -41,12 +114,51 @@ ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
 (docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
 
 
+RING_OPERATIONS = 20
+"""Of `ring of three`: four sums of two neighbours, for each of them the larger of its two neighbours and their sum,
+three maxima, three sums of the ring, a product, a multiply-add."""
+DIFFERENCES_OPERATIONS = 19
+"""Of `ring of differences`: four differences, eight sums, four sizes, three maxima; and a product where a is not 1."""
+RING_STEPS = (1, 2, 1, 0, -1, -2, -1, 0)
+"""Robinson's north, clockwise from the top left, in units of a."""
+RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
+"""Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
+DIFFERENCES_ROUNDINGS = 4
+"""Of a term of `ring of differences`: of three sums, and of the product."""
+
+GRADIENT_ROUNDINGS = 3
+"""Of a term, after its difference: of a sum of two, of its product, of the sum that joins them."""
+
+MAX_ROUNDINGS_OF_A_SHARE = 8
+"""By how much weights that were each rounded once or twice may differ from shares of one kernel."""
+
+
 class Tap(NamedTuple):
     """A sample under the filter: plane, kernel row, kernel column."""
 
     plane: int
     u: int
     v: int
+
+
+@dataclass(frozen=True, order=True)
+class Ring:
+    """`ring of three` of one output: a value is `near` · max(sum of three) + `far` · (sum of the ring).
+
+    Or `ring of differences`: `near` · (the largest of them).
+    """
+
+    plane: int
+    near: float
+    """a − b; of differences a."""
+    far: float
+    """b; of differences 0."""
+    of_differences: bool = False
+
+    @property
+    def operations(self) -> int:
+        """Of a value."""
+        return DIFFERENCES_OPERATIONS + (self.near != 1) if self.of_differences else RING_OPERATIONS
 
 
 Response = tuple[tuple[Tap, float], ...]
@@ -88,8 +200,8 @@ class Lowering:
     combine: Combine
     output_mode: StoredMode
     stride: int
-    forms: tuple[FormName, ...]
-    """The lines of the table in forms.py that are taken."""
+    forms: tuple[str, ...]
+    """Names of `FORMS` that are taken."""
     kernels: Weights = field(compare=False, repr=False)
     """Of a bank, in the type of the sums: (directions, out, planes of a group, 3, 3)."""
     roundings_left: int | None = field(compare=False, repr=False)
@@ -209,7 +321,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
             recomputes=recomputes,
         )
     responses = [tuple(_response(direction) for direction in result) for result in different] if bank is None else []
-    taken: dict[FormName, bool] = {
+    taken = {
         "channel sum": one is not None and one.is_plain_sum,
         "weighted channel": one is not None and not one.is_plain_sum,
         "equal outputs": bank is None and len(set(result_of_output)) < len(result_of_output),
@@ -295,3 +407,189 @@ def _exact_sums(problem: Problem, kernels: Weights, channels_per_plane: int) -> 
         if limits.min < least and largest <= limits.max and white <= limits.max:
             return name
     return "float64"
+
+
+# --- the conditions of the forms --------------------------------------------------------------------------------------
+
+
+def roundings_allowed(weights: Weights) -> NDArray[np.intp]:
+    """How often each term may be rounded by the bound of the plain sum (exactness.response_bound): (directions, out).
+
+    `weights` is (directions, out, in, 3, 3).
+    """
+    allowed: NDArray[np.intp] = np.count_nonzero(weights, axis=(2, 3, 4)) + 1
+    return allowed
+
+
+@dataclass(frozen=True, eq=False)
+class OneChannel:
+    """One kernel for each direction and output, and what each input channel has of it."""
+
+    shares: tuple[float, ...]
+    """1 for the channel of the largest weights, whose kernels are taken as they are; all 1 for a plain sum."""
+    kernels: Weights
+    """(directions, out, 1, 3, 3)."""
+    roundings: int
+    """Of a term, before the kernel: of its share and of the sum of the channels."""
+
+    @property
+    def is_plain_sum(self) -> bool:
+        """`channel sum`; else `weighted channel`."""
+        return set(self.shares) == {1.0}
+
+
+def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False) -> OneChannel | None:
+    """`channel sum` or `weighted channel` of a problem with these weights: (directions, out, in, 3, 3).
+
+    `recomputes` as for `fewer_directions`; such a method scales shares so that tiny samples lose no more than by the
+    plain sum.
+    """
+    channels, whole_samples = weights.shape[2], problem.dtype.kind == "u"
+    if problem.groups > 1 and channels > 1:
+        return None
+    if channels > 1 and (weights == weights[:, :, :1]).all():  # the condition of `channel sum`
+        return OneChannel((1.0,) * channels, weights[:, :, :1], 0 if whole_samples else channels - 1)
+    if is_whole(problem):
+        return None
+    return weighted_channel(weights.astype(sums_for(problem), copy=False), whole_samples or recomputes)
+
+
+def weighted_channel(weights: Weights, whole_samples: bool) -> OneChannel | None:
+    """Condition of `weighted channel`: the shares, or None; `weights` is (directions, out, in, 3, 3)."""
+    channels = weights.shape[2]
+    if channels == 1 or not weights.any():
+        return None
+    exact = weights.astype(np.float64)
+    largest = int(np.abs(exact).sum(axis=(0, 1, 3, 4)).argmax())
+    place = np.unravel_index(np.abs(exact[:, :, largest]).argmax(), exact[:, :, largest].shape)
+    at_place = exact[place[0], place[1], :, place[2], place[3]]
+    shares = (at_place / at_place[largest]).astype(weights.dtype)
+    unit = FLOAT64_UNIT if weights.dtype == np.float64 else FLOAT32_UNIT
+    between = np.diff(np.sort(shares.astype(np.float64)))
+    if not shares.all() or (between <= MAX_ROUNDINGS_OF_A_SHARE * unit * np.abs(shares).max()).any():
+        return None
+    kernels = exact[:, :, largest : largest + 1]
+    lost = np.abs(kernels * shares.astype(np.float64)[:, np.newaxis, np.newaxis] - exact)
+    if ((kernels == 0) != (exact == 0)).any():
+        return None
+    represented = float((lost / np.where(exact == 0, 1.0, np.abs(exact))).max()) / unit
+    if represented > MAX_ROUNDINGS_OF_A_SHARE:
+        return None
+    of_sum = int(np.ceil(represented)) + channels + (weights.dtype == np.float64)  # whose product is rounded here
+    taps = np.count_nonzero(kernels, axis=(2, 3, 4))
+    # Tiny samples lose an absolute part at each rounding of their sum, which the kernel may then make larger.
+    tiny = 0.0 if whole_samples else (channels * np.abs(kernels).sum(axis=(2, 3, 4)) + taps) / 2
+    if (np.maximum(of_sum + taps, tiny) > roundings_allowed(weights))[taps > 0].any():
+        return None
+    return OneChannel(tuple(map(float, shares)), kernels.astype(weights.dtype), of_sum)
+
+
+def opposite_directions(weights: Weights) -> tuple[int, ...] | None:
+    """Condition of `opposite directions`: those to compute, one of each pair, or None.
+
+    `weights` is (directions, ...).
+    """
+    left = list(range(len(weights)))
+    found = []
+    while left:
+        first = left.pop(0)
+        other = next((number for number in left if (weights[number] == -weights[first]).all()), None)
+        if other is None:
+            return None
+        left.remove(other)
+        found.append(first)
+    return tuple(found)
+
+
+def _on_the_ring(kernels: Weights) -> tuple[int, set[tuple[float, ...]]]:
+    """The one plane of eight different directions without a weight in the centre, and their weights on the ring.
+
+    Anything else has no weights. `kernels` is (directions, planes, 3, 3).
+    """
+    planes = np.flatnonzero(kernels.any(axis=(0, 2, 3)))
+    if len(planes) != 1 or len(kernels) != len(COMPASS_RING) or kernels[:, :, 1, 1].any():
+        return 0, set()
+    plane = int(planes[0])
+    return plane, {tuple(float(kernel[place]) for place in COMPASS_RING) for kernel in kernels[:, plane]}
+
+
+def _every_turn(ring: tuple[float, ...]) -> set[tuple[float, ...]]:
+    return {ring[-turn:] + ring[:-turn] for turn in range(len(ring))}
+
+
+def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring | None:
+    """Condition of `ring of three` for one output; `kernels` is (directions, planes, 3, 3).
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers.
+    """
+    plane, rings = _on_the_ring(kernels)
+    least, largest = min(map(min, rings), default=0.0), max(map(max, rings), default=0.0)
+    if least == largest or rings != _every_turn(
+        (largest,) * KERNEL_SIZE + (least,) * (len(COMPASS_RING) - KERNEL_SIZE)
+    ):
+        return None
+    near = float(kernels.dtype.type(largest - least))
+    is_rounded = Fraction(near) != Fraction(largest) - Fraction(least)
+    if roundings_left is None:
+        return None if is_rounded else Ring(plane, near, least)
+    of_near = (RING_ROUNDINGS_NEAR + is_rounded) * near + RING_ROUNDINGS_FAR * abs(least)
+    of_near += RING_ROUNDINGS_LAST * abs(largest)
+    of_far = RING_ROUNDINGS_FAR + RING_ROUNDINGS_LAST
+    if of_near > roundings_left * abs(largest) or (least and of_far > roundings_left):
+        return None
+    return Ring(plane, near, least)
+
+
+def ring_of_differences(kernels: Weights) -> Ring | None:
+    """Condition of `ring of differences` for one output; `kernels` is (directions, planes, 3, 3)."""
+    plane, rings = _on_the_ring(kernels)
+    weight = max(map(max, rings), default=0.0) / 2
+    is_one = weight and rings == _every_turn(tuple(weight * step for step in RING_STEPS))
+    return Ring(plane, weight, 0.0, of_differences=True) if is_one else None
+
+
+def gradient(
+    kernels: Weights, roundings_left: int | None, *, inexact_samples: bool = False
+) -> tuple[float, float] | None:
+    """Condition of `gradient` for one output: a and b, or None; `kernels` is (directions, 3, 3).
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers. Differences of whole
+    samples are exact; of floats, and of sums with shares, they are not.
+    """
+    beside, middle = float(kernels[0, 0, 2]), float(kernels[0, 1, 2])
+    across = np.outer((beside, middle, beside), (-1, 0, 1))
+    if len(kernels) != 2 or not (beside and middle) or (kernels != np.stack([across, across.T])).any():
+        return None
+    roundings = GRADIENT_ROUNDINGS + inexact_samples
+    return (beside, middle) if roundings_left is None or roundings <= roundings_left else None
+
+
+def fewer_directions(
+    kernels: Sequence[Weights],
+    combine: Combine,
+    *,
+    whole_samples: bool,
+    roundings_left: int | None,
+    recomputes: bool = False,
+) -> tuple[list[Ring], list[Weights], bool]:
+    """`ring of three` or `opposite directions` where their conditions hold for all outputs, else all directions.
+
+    `kernels` are those of each output: (directions, planes, 3, 3). Gives a ring for each, or kernels of the directions
+    to compute; and whether such a direction stands for its opposite too, so that the largest |response| is wanted.
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers. `recomputes`: the
+    method has rings of floats and of differences, and computes again by the plain sum what is not finite.
+    """
+    if combine != "maximum":
+        return [], list(kernels), False
+    rings: list[Ring | None] = [None]
+    if recomputes and (roundings_left is None or roundings_left >= DIFFERENCES_ROUNDINGS):
+        rings = [ring_of_differences(each) for each in kernels]
+    if None in rings and (whole_samples or recomputes):
+        rings = [ring_of_three(each, roundings_left) for each in kernels]
+    found = [ring for ring in rings if ring is not None]
+    if len(found) == len(kernels):
+        return found, [], False
+    halves = [opposite_directions(each) for each in kernels]
+    left = [each[list(half)] for each, half in zip(kernels, halves, strict=True) if half is not None]
+    return ([], left, True) if len(left) == len(kernels) else ([], list(kernels), False)

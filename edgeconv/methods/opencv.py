@@ -21,11 +21,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core import exactness, forms, progress
+from edgeconv.core import exactness, progress
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
+from edgeconv.core.lowering import one_channel
 from edgeconv.core.output import store
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.pool import run_pieces, threads_for
@@ -67,7 +68,7 @@ class OpenCVPlan(Plan):
         self._int16_kernel = _kernel_exact_in_int16(problem)
         self._own_kernel = _kernel_of_every_channel(problem)
         weights = problem.dense_weights()
-        one = forms.one_channel(problem, weights) if problem.groups == 1 else None
+        one = one_channel(problem, weights) if problem.groups == 1 else None
         self._channel_sum: tuple[float, ...] = () if one is None else one.shares
         """What of each input channel is summed before the filter; empty where channels are filtered apart."""
         self._kernels = weights if one is None else one.kernels

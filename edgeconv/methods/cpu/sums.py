@@ -2,7 +2,7 @@
 
 pixels side by side     a register holds pixels of one response; each tap is loaded once and added to every response
                         of the pass that has it; a weight is an immediate vector of the code. A ring has a sum of its
-                        own (`ring of three`, core/forms.py)
+                        own (`ring of three`, core/lowering.py)
 outputs side by side    of a bank: a register holds outputs of one pixel; a tap is one sample in every lane, and its
                         weights are loaded from a table, once for all pixels of the block
 
@@ -18,8 +18,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from edgeconv.core.filters import COMPASS_RING
-from edgeconv.core.forms import Ring
-from edgeconv.core.lowering import Tap, every_tap
+from edgeconv.core.lowering import Ring, Tap, every_tap
 from edgeconv.hardware.cpu import x86
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Scalar, Value, is_float, shuffle
 from edgeconv.methods.cpu.layout import BankPasses, RowLayout

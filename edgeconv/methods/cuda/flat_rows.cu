@@ -9,7 +9,7 @@
 //
 // FORM (flat_rows.py decides) says what the three picture rows of an output contribute:
 //     lines                                 weighted sums along the row (LINES), of which each direction joins three
-//     ring_of_three, ring_of_differences    the samples; the largest of eight directions, see core/forms.py
+//     ring_of_three, ring_of_differences    the samples; the largest of eight directions, see core/lowering.py
 // in lanes (lanes.cuh): a float, or under PAIRS two bytes as halves.
 //
 // Float pictures (MENDS): where a sum overflows, or an infinity meets another, the value is not finite, or right all

@@ -2,7 +2,7 @@
 
 A kernel row is a *line*: a weighted sum along the row, such as 1, 2, 1. Kernel rows that are equal up to a factor share
 a line, and each direction joins the lines of three picture rows. So a Sobel filter is two lines, 1, 2, 1 and -1, 0, 1,
-each of which a row of the picture gives once. The largest of eight directions is a ring (core/forms.py).
+each of which a row of the picture gives once. The largest of eight directions is a ring (core/lowering.py).
 
 For uint8, uint16, float16 and float32 pictures that are padded by 1 and stored in their own type, where every row
 starts on 16 bytes; of uint8 where pairs of halves hold every partial sum, or what they round is clipped in any case.
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from edgeconv.core.exactness import WHOLE, is_whole, own_arithmetic, sums_for
 from edgeconv.core.filters import COMPASS_RING
-from edgeconv.core.forms import FormName
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import Problem
@@ -79,7 +78,7 @@ class FlatFilter:
     near: float = 0.0
     """Of a ring, as in forms.Ring."""
     far: float = 0.0
-    names: tuple[FormName, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def macros(self) -> tuple[tuple[str, str | int], ...]:

@@ -24,7 +24,7 @@ __device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_numb
 
 constexpr int RING = 8, OPPOSITE = RING / 2;  // samples around the centre, clockwise from the top left
 
-// See core/forms.py: near · (the largest sum of three) + far · (the sum of the ring).
+// See core/lowering.py: near · (the largest sum of three) + far · (the sum of the ring).
 __device__ __forceinline__ Lane ring_of_three(const Lane (&ring)[RING], Lane near, Lane far) {
     Lane largest = Lane(), pair[OPPOSITE];
 #pragma unroll

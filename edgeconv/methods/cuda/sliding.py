@@ -13,7 +13,7 @@ products an instruction, or on the tensor cores; filters that are the same for e
 there are some to save; all else is FMA, in float32 or in float64 (exactness.py). Weights go in as kernel parameters, so
 that a new filter of the same structure compiles nothing.
 
-    sliding_choice.py    which kernel, arithmetic and form of core/forms.py a problem takes, decided once for a plan
+    sliding_choice.py    which kernel, arithmetic and form of core/lowering.py a problem takes, decided once for a plan
     sliding_tiles.py     how strips are cut: a rule of a few tiles
     sliding_packing.py   weights as the kernels take them
 """

@@ -5,7 +5,7 @@
     dp4a      exact integers, four products an instruction: 8-bit pictures with whole weights from -127 to 127
     mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
               float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
-    planes    one filter for every plane by a form of core/forms.py, float32: the largest of eight directions,
+    planes    one filter for every plane by a form of core/lowering.py, float32: the largest of eight directions,
               magnitudes of 16 bits, and channels that are added before they are filtered
     planes64  the same in float64, of float64 pictures
 
@@ -36,9 +36,8 @@ from edgeconv.core.exactness import (
     sums_for,
 )
 from edgeconv.core.filters import RGB_CHANNELS, Weights
-from edgeconv.core.forms import FormName, Ring, gradient
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.lowering import lower
+from edgeconv.core.lowering import Ring, gradient, lower
 from edgeconv.core.problem import Problem
 
 FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
@@ -101,11 +100,11 @@ class PlaneForm:
     kernels: Weights
     """(directions, 3, 3) of taps; else empty."""
     near: float
-    """Of a ring as in core.forms.Ring; of a gradient the weight beside the middle one."""
+    """Of a ring as in core.lowering.Ring; of a gradient the weight beside the middle one."""
     far: float
-    """Of a ring as in core.forms.Ring; of a gradient the middle weight."""
-    names: tuple[FormName, ...]
-    """The lines of the table in core/forms.py that are taken."""
+    """Of a ring as in core.lowering.Ring; of a gradient the middle weight."""
+    names: tuple[str, ...]
+    """The lines of the table in core/lowering.py that are taken."""
     by_size: bool = False
     """Of the largest of several responses: whether their sizes are meant, each of which stands for two."""
     share_exponent: int = SHARE_EXPONENT

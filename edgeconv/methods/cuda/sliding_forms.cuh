@@ -1,4 +1,4 @@
-// The sums of sliding.cu by the forms of core/forms.py: the same filter for every plane.
+// The sums of sliding.cu by the forms of core/lowering.py: the same filter for every plane.
 //
 // A plane is a channel, or the sum of a pixel's channels, each times its share (CHANNEL_SUM). A thread keeps the last
 // three rows of its window as lanes, and makes each value of the nine lanes under the filter.
@@ -8,7 +8,7 @@
 // Variants, by macro FORM:
 //     taps                    nine products for each direction, or for one of each two that are opposite (BY_SIZE)
 //     gradient                differences of two samples first, along each axis, then sums of them across it
-//     ring_of_three           the largest of eight directions, see core/forms.py
+//     ring_of_three           the largest of eight directions, see core/lowering.py
 //     ring_of_differences     the same
 // ONE_BESIDE      flag: under FORM gradient, differences beside the middle one count once
 // BY_SIZE         flag: under FORM taps, the largest size of a response is wanted
@@ -23,7 +23,7 @@
 //     taps                    every response has every sample in it; a response that overflows downwards is not the largest
 //     gradient                no maximum drops anything: what is not finite stays so
 // Samples under zero weights alone are no part of the operation (api/check.py). Denormal numbers are kept;
-// forms.py counts the roundings.
+// core/lowering.py counts the roundings.
 enum class Form { taps, gradient, ring_of_three, ring_of_differences };
 constexpr Form form = Form::FORM;
 
