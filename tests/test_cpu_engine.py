@@ -102,7 +102,6 @@ CUT_UP = [
     Case(RANDOM, "mix", "float32", "raw", shape=(40, 1), stride=3, padding=5),
     Case(RANDOM, "mix", "float32", "raw", shape=(7, 2000), stride=4, padding=5, filters=9),
 ]
-"""The last ones are computed row by row, tile by tile, where the L1 cache is small."""
 
 
 @pytest.mark.parametrize(("method", "case"), beside([SLIDING, IM2COL], CUT_UP), ids=id_of)
@@ -114,8 +113,6 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
     assert_right(whole)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.IM2COL_TILE_PIXELS", 300)
-    here = dataclasses.replace(jit.processor(), l1_bytes=8 * 1024)
-    monkeypatch.setattr(jit, "processor", lambda: here)
     for streaming_bytes in (0, 2**40):
         monkeypatch.setattr(native, "STREAMING_BYTES", streaming_bytes)
         for threads in (1, 2, 5):

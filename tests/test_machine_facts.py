@@ -11,26 +11,22 @@ from edgeconv.hardware.cpu import caches
 
 
 @pytest.mark.parametrize(
-    ("sizes", "largest", "l1"),
+    ("sizes", "largest"),
     [
-        ([], None, caches.USUAL_L1_BYTES),
-        (["48K\n", "64K\n", "2048K\n", "32768K\n"], 32768 * 1024, 48 * 1024),
-        (["32K\n", None, "many\n", "64M\n"], 32 * 1024, 32 * 1024),
-        ([None, "32K\n", "1024K\n"], 1024 * 1024, caches.USUAL_L1_BYTES),
-        (["\n"], None, caches.USUAL_L1_BYTES),
+        ([], None),
+        (["48K\n", "64K\n", "2048K\n", "32768K\n"], 32768 * 1024),
+        (["32K\n", None, "many\n", "64M\n"], 32 * 1024),
+        ([None, "32K\n", "1024K\n"], 1024 * 1024),
+        (["\n"], None),
     ],
 )
-def test_the_largest_cache_counts_and_the_first_for_data(
-    monkeypatch: pytest.MonkeyPatch, sizes: list[str | None], largest: int | None, l1: int
+def test_the_largest_cache_counts(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[str | None], largest: int | None
 ) -> None:
     """Linux lists that for data, that for instructions, and what both share."""
-    kinds = [("1", "Data"), ("1", "Instruction"), ("2", "Unified"), ("3", "Unified")]
-    files: dict[str, str | None] = {}
-    for number, (size, (level, kind)) in enumerate(zip(sizes, kinds, strict=False)):
-        files |= {f"index{number}/size": size, f"index{number}/level": f"{level}\n", f"index{number}/type": kind}
-    folder = "/sys/devices/system/cpu/cpu0/cache/"
-    monkeypatch.setattr(caches, "read_system_file", lambda path: files.get(path.removeprefix(folder)))
-    assert (caches.last_level_cache_bytes(), caches.l1_bytes()) == (largest, l1)
+    files = {f"/sys/devices/system/cpu/cpu0/cache/index{number}/size": size for number, size in enumerate(sizes)}
+    monkeypatch.setattr(caches, "read_system_file", files.get)
+    assert caches.last_level_cache_bytes() == largest
 
 
 class PlayedClocks:

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, USUAL_L1_BYTES, l1_bytes
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 
 NativeFunction = Callable[..., None]
 """Addresses and numbers, of 64 bits each. Called without the interpreter lock."""
@@ -53,8 +53,6 @@ class Processor:
     """Length of the registers that arithmetic is written for."""
     has_half: bool
     """Converts float16 by itself."""
-    l1_bytes: int = USUAL_L1_BYTES
-    """Of a core's cache for data."""
 
 
 @cache
@@ -76,7 +74,6 @@ def processor() -> Processor:
         features.flatten(),
         vector_bytes,
         has_half=bool(features.get("f16c")) or is_arm64,
-        l1_bytes=l1_bytes(),
     )
 
 

@@ -26,9 +26,8 @@ UNIT_SECONDS = 4e-6
 STRIP_ROWS = 64
 """Rows that a thread takes at a time at most: neighbouring strips both stage two rows, which costs 3 % of 64."""
 
-STRIPS_PER_THREAD, STRIPS_OF_ROWS_APART = 4, 16
-"""Strips per thread where they are worth it, so that a thread that was interrupted keeps no other waiting; and where
-strips share no rows, so that cutting costs nothing."""
+STRIPS_PER_THREAD = 4
+"""Strips per thread where they are worth it, so that a thread that was interrupted keeps no other waiting."""
 
 WAKING_SECONDS = 100e-6
 """What sleeping threads must save together to be woken: waking one takes the waker 5 to 30 microseconds, and the
@@ -57,18 +56,15 @@ def seconds_alone(problem: Problem, layout: RowLayout) -> float:
     return arithmetic + samples / SAMPLES_PER_SECOND
 
 
-def divide(rows: int, seconds: float, asked: int | None, max_strips: int = STRIPS_PER_THREAD) -> Division:
-    """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it.
-
-    A thread gets `max_strips` of them at most.
-    """
+def divide(rows: int, seconds: float, asked: int | None) -> Division:
+    """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it."""
     worth = max(1, int(seconds / THREAD_SECONDS))
     threads = max(1, min(asked or min(worth, usable_threads()), rows))
     if threads == 1:
         return Division(1, rows, 0)
     each = -(-rows // threads)
     fewest = -(-rows * UNIT_SECONDS // seconds)
-    strips = max(1, min(max_strips, int(each // fewest)))
+    strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)))
     strip_rows = min(STRIP_ROWS, -(-rows // (threads * strips)))
     saved = seconds * (1 - 1 / threads)
     return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS) if saved >= WAKING_SECONDS else 0)

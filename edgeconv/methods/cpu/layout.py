@@ -2,9 +2,7 @@
 
 A tile is `strip_rows` output rows of up to `tile_pixels` output pixels. Three staged rows are kept and reused from one
 output row to the next (slot = row mod 3); a fourth is always zero. They have a length known here, so every tap is at a
-constant distance and stays in the L1 or L2 cache. Where scratch rows are long, tiles are so short that the L1 cache
-holds them. At strides 3 and 4, where no source row serves two output rows, such tiles are computed row by row, so that
-three rows of the picture are read side by side.
+constant distance and stays in the L1 or L2 cache.
 
 As many outputs are computed together as have their sums in registers, the rest in further passes:
 
@@ -20,7 +18,7 @@ from enum import IntEnum
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import BankStructure, Lowering
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar, is_float
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
 from edgeconv.hardware.cpu.jit import Processor
 from edgeconv.hardware.cpu.x86 import is_x86
 
@@ -50,12 +48,6 @@ VECTORS_PREFERRED = (2, 3, 1)
 """Registers of outputs in a pass of a bank, the first of those that compute fewest outputs twice: twelve multiply-adds
 take eight loads with two (and six pixels), seven with three (and four), thirteen with one (and twelve)."""
 
-L1_SHARE = 0.8
-"""Of the L1 cache, for the scratch rows of a short tile; half of it row by row. Measured: docs/cpu-engine.md."""
-WIDEST_SHORT_STRIDE = 4
-"""Beyond it most of what is read is not staged at all."""
-TAPS_READ_OFTEN = 64
-"""Multiply-adds of a pixel from which short tiles pay although rows that overlap are then read in pieces."""
 SPARE_ROW_BYTES = 16 * 2**10
 """Outputs that are put together before they are stored: half of the L1 cache."""
 MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
@@ -140,8 +132,6 @@ class RowLayout:
     bank: BankPasses | None
     tile_pixels: int
     """Output pixels of a tile at most."""
-    row_by_row: bool
-    """All tiles of an output row before the next row; else all rows of a strip before the next tile."""
     pitch: int
     """Elements from one staged phase to the next."""
     columns: int
@@ -264,8 +254,6 @@ def make_layout(
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
     """
     vector_bytes = processor.vector_bytes
-    short = _wants_short_tiles(lowering) and not columns
-    row_by_row = short and lowering.stride >= KERNEL_SIZE
     stored_bytes, staged_bytes = SCALAR_BYTES[lowering.stored], SCALAR_BYTES[lowering.staged]
     stored_per_pixel = 1 if lowering.flat else lowering.stored_channels
     bank = None if lowering.bank is None else _cut_bank(lowering.sums, lowering.bank, vector_bytes)
@@ -283,10 +271,6 @@ def make_layout(
     # even number may never do so, and go through the spare row past the caches, as banks always do.
     if bank is not None or (streaming and stored_per_pixel % 2 == 0):
         spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel * stored_bytes) // block) * block
-    if short:
-        cache_bytes = int(L1_SHARE * processor.l1_bytes) // (2 if row_by_row else 1)
-        of_a_pixel = KERNEL_SIZE * len(lowering.planes) * min(lowering.stride, KERNEL_SIZE) * staged_bytes
-        tile_pixels = min(tile_pixels, max(1, cache_bytes // (of_a_pixel * block)) * block)
     reach = (KERNEL_SIZE - 1) * (lowering.channels if lowering.flat else 1)
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach
     return RowLayout(
@@ -299,24 +283,11 @@ def make_layout(
         results_per_pass=per_pass,
         bank=bank,
         tile_pixels=tile_pixels,
-        row_by_row=row_by_row,
         pitch=_odd_lines(longest * staged_bytes) // staged_bytes,
         columns=len(lowering.planes) * KERNEL_SIZE**2 if columns else 0,
         spare_bytes=_odd_lines((spare_pixels or block) * stored_per_pixel * stored_bytes + CACHE_LINE_BYTES),
         spare_pixels=spare_pixels,
     )
-
-
-def _wants_short_tiles(lowering: Lowering) -> bool:
-    """Whether tiles are to be so short that the L1 cache holds their scratch rows.
-
-    That is where these are long, several channels apart in floats. Where rows overlap (strides 1 and 2) much must be
-    computed too, and of bytes even a long row is read again from the L2 cache in less time than it costs to cut it.
-    """
-    long = len(lowering.planes) > 1 and not lowering.flat and is_float(lowering.staged)
-    if lowering.stride >= KERNEL_SIZE:
-        return long and lowering.stride <= WIDEST_SHORT_STRIDE
-    return long and is_float(lowering.source) and lowering.multiply_adds >= TAPS_READ_OFTEN
 
 
 def _cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """The machine code of one layout, written as LLVM IR: what one thread does with the units of work that it is given.
 
-A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels; or, where the layout is `row_by_row`, a
-strip of whole rows, each tile by tile. For each output row of a tile
+A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels. For each output row of a tile
 
     stage      bring the source rows that it needs and that are not there yet into scratch rows: channels apart (or
                summed), horizontal phases of the stride apart, borders filled in
@@ -110,44 +109,24 @@ class _RowCode(Unit):
     def write(self) -> None:
         """The loops around staging and runs."""
         with self.count(self.first_unit, self.stop_unit) as unit:
-            if self.layout.row_by_row:
-                self._strip_by_rows(unit)
-            else:
-                tiles = self[Argument.TILES_PER_STRIP]
-                self._tile_of_strip(unit // tiles, unit % tiles)
+            self._tile_of_strip(unit // self[Argument.TILES_PER_STRIP], unit % self[Argument.TILES_PER_STRIP])
         if self.layout.streaming:
             self.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
 
     def _tile_of_strip(self, strip: Value, tile: Value) -> None:
         """A unit of work: the rows of a tile, one below the other; what two of them read is staged once."""
-        self._load_tile(tile)
-        start, stop = self._rows_of(strip)
+        fields = self.at(Argument.TILES_ADDRESS, "int64").at(tile * len(TileFields))
+        self.tile = {name: fields[int(name)] for name in TileFields}
+        strip_rows = self[Argument.STRIP_ROWS]
+        start = strip * strip_rows
         next_to_stage = self.variable(0)
         next_to_stage.value = start * self.lowering.stride
-        with self.count(start, stop) as y:
+        with self.count(start, (start + strip_rows).min(self[Argument.OUT_ROWS])) as y:
             first = y * self.lowering.stride
             after = first + KERNEL_SIZE
             self._stage(first.max(next_to_stage.value), after)
             next_to_stage.value = after
             self._respond_at(y)
-
-    def _strip_by_rows(self, strip: Value) -> None:
-        """A unit of work: whole rows, tile by tile, where no two rows read the same."""
-        with self.count(*self._rows_of(strip)) as y, self.count(0, self[Argument.TILES_PER_STRIP]) as tile:
-            self._load_tile(tile)
-            first = y * self.lowering.stride
-            self._stage(first, first + KERNEL_SIZE)
-            self._respond_at(y)
-
-    def _rows_of(self, strip: Value) -> tuple[Value, Value]:
-        """First output row of a strip, and the one after its last."""
-        strip_rows = self[Argument.STRIP_ROWS]
-        start = strip * strip_rows
-        return start, (start + strip_rows).min(self[Argument.OUT_ROWS])
-
-    def _load_tile(self, tile: Value) -> None:
-        fields = self.at(Argument.TILES_ADDRESS, "int64").at(tile * len(TileFields))
-        self.tile = {name: fields[int(name)] for name in TileFields}
 
     # --- where rows lie -------------------------------------------------------------------------------------------
 

@@ -83,10 +83,9 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     layout = make_layout(lowering, processor, tile_pixels, columns=columns, streaming=streaming)
     tiles, picks = _tables(problem, layout)
     layout = replace(layout, direct=_reads_directly(layout, tiles))
-    strips = division.STRIPS_OF_ROWS_APART if layout.row_by_row else division.STRIPS_PER_THREAD
     seconds = division.seconds_alone(problem, layout)
-    divided = division.divide(problem.output_height, seconds, options.threads, strips)
-    units = -(-problem.output_height // divided.strip_rows) * (1 if layout.row_by_row else len(tiles))
+    divided = division.divide(problem.output_height, seconds, options.threads)
+    units = -(-problem.output_height // divided.strip_rows) * len(tiles)
     workspace_bytes = layout.scratch_bytes * divided.threads
     max_threads = options.workspace_limit_bytes // layout.scratch_bytes
     check_workspace(name, workspace_bytes, options, f"use --threads {max_threads}" if max_threads else "")
