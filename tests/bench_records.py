@@ -15,9 +15,8 @@ import pytest
 
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.candidates import Bench, BenchCandidate, MethodCandidate, Ready
-from edgeconv.bench.grid import CaseGrid, GridPart
+from edgeconv.bench.grid import CaseGrid, GridPart, TimingRules
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watch
 from edgeconv.core.timing import Budget
 from edgeconv.hardware.cpu.device import CpuDevice

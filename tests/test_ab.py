@@ -14,8 +14,7 @@ import pytest
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import ab
-from edgeconv.bench.ab import AbRecord, AbRow, compare_sides, side_of, verdict_of
-from edgeconv.bench.ab_cases import AbCase, ab_cases
+from edgeconv.bench.ab import AbCase, AbRecord, AbRow, ab_cases, compare_sides, side_of, verdict_of
 from edgeconv.bench.grid import chosen_grid
 from edgeconv.bench.intervals import Ratio
 from edgeconv.core.records import as_type, plain

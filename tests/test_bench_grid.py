@@ -10,13 +10,12 @@ from bench_records import TimedMethod, measured_once
 from command import PROJECT
 
 from edgeconv.bench import candidates, goals, record
-from edgeconv.bench.ab_cases import BY_CONVOLVE
+from edgeconv.bench.ab import BY_CONVOLVE
 from edgeconv.bench.candidates import ORACLE, method_candidates, share
 from edgeconv.bench.goals import GOALS, Goal, outcomes
-from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid
+from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid, parse_rules
 from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.record import Train
-from edgeconv.bench.rules import parse_rules
 from edgeconv.bench.synthetic import LARGEST_WEIGHTS, bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request

@@ -12,10 +12,9 @@ from bench_records import ROOF, TimedMethod, use
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import runner, surface
-from edgeconv.bench.grid import CaseGrid, Draw, chosen_grid
+from edgeconv.bench.grid import CaseGrid, Draw, TimingRules, chosen_grid
 from edgeconv.bench.measure import request_for
 from edgeconv.bench.record import BenchRecord, read_record
-from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.lowering import operation_bytes_per_pixel

@@ -1,5 +1,7 @@
 """Is version B slower than version A? Both run the same public calls by turns, over several pairs of processes.
 
+    a row       a case as plan(image, out=out), with `call=convolve` behind a method's name as convolve(image),
+                which finds its plan again and allocates, and under filter `canny` as canny(image, 100, 200, out=out)
     sides       a source folder, a git revision, or the Python interpreter of another environment
     a turn      some milliseconds of one side: the tenth percentile of its runs, what a run takes undisturbed
     one pair    a new process of each side, and turns A B B A, A B B A, …; the ratio B / A of a pair is the median over
@@ -30,13 +32,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from edgeconv.bench.ab_cases import AbCase
+from edgeconv.bench.candidates import read_word
+from edgeconv.bench.grid import ALL, Case, CaseGrid
 from edgeconv.bench.intervals import Ratio, mean_of_cases
+from edgeconv.bench.surface import cases_of
+from edgeconv.bench.synthetic import CANNY, GREY_PREFIX, bench_channels, bench_filter
+from edgeconv.core.filters import filter_names
+from edgeconv.core.option import AUTO
 from edgeconv.core.records import Part, RecordHead, header
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.devices import get_device
@@ -52,7 +60,22 @@ TURNS_ERROR = 0.0075
 """Standard error of a pair's ratio by its turns, below which what differs from process to process is larger."""
 Ask = Callable[..., dict[str, Any]]
 """What gives a process words by name, and gives back its answer (ab_side.py)."""
+BY_CONVOLVE = ":call=convolve"
+"""Behind a method's name: the call of a row."""
 Verdict = Literal["slower", "faster", "same", "no verdict", "cannot run"]
+
+
+@dataclass(frozen=True)
+class AbCase:
+    """One row: a call, its picture and its words."""
+
+    title: str
+    call: str
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    words: dict[str, Any]
+    """By name, those of a method's options among them; a filter that has no name is its weights."""
 
 
 class AbRow(Part):
@@ -114,6 +137,37 @@ def verdict_of(ratio: Ratio, margin: float) -> Verdict:
     if ratio.high < 1 / (1 + margin):
         return "faster"
     return "same" if 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin else "no verdict"
+
+
+# --- cases ----------------------------------------------------------------------------------------------------------
+
+
+def ab_cases(grid: CaseGrid) -> list[AbCase]:
+    """Each case of a grid on each of its devices, by each of its methods."""
+    return [
+        _of_case(case, device, AUTO if word == ALL else word)
+        for case, part in cases_of(grid)
+        for device, word in product(part.devices, part.methods)
+    ]
+
+
+def _of_case(case: Case, device: str, word: str) -> AbCase:
+    method, options = read_word(word.replace(BY_CONVOLVE, ""))
+    call = "convolve" if BY_CONVOLVE in word else "plan"
+    plain, drawn, side = case.filter.removeprefix(GREY_PREFIX), case.drawn, case.size
+    shape = (side, side, bench_channels(case.filter))
+    words: dict[str, Any] = {"device": device}
+    if plain == CANNY:
+        return AbCase(f"{case} {device}", CANNY, device, shape, case.dtype, words)
+    kernels = plain if plain in filter_names() else bench_filter(case.filter, case.channels).kernels[0].tolist()
+    words |= {"method": method, **options, "filter": kernels, "channels": case.channels, "stride": case.stride}
+    said = [str(case), device, word]
+    if drawn is not None:
+        shape = (drawn.height, drawn.width, shape[2])
+        rules = {"padding": drawn.padding, "border": drawn.border, "output_mode": drawn.output_mode}
+        said += [f"{drawn.height}x{drawn.width}", *rules.values()]
+        words |= {**rules, "padding": int(drawn.padding) if drawn.padding.isdecimal() else drawn.padding}
+    return AbCase(" ".join(said), call, device, shape, case.dtype, words)
 
 
 # --- sides --------------------------------------------------------------------------------------------------------

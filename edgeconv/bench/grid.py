@@ -1,4 +1,4 @@
-"""Which cases are measured, and what competes: a grid of parts, each a full product of its values.
+"""Which cases are measured, what competes, and by which rules: a grid of parts, each a full product of its values.
 
 A case is a problem by name, on noise: size × stride × type × filter × channels. Grids come from the command
 line, from a TOML file, or by name from grids.toml, whose tables are written as such a file is. Named grids hold those
@@ -11,9 +11,10 @@ list of these. With `seed` and `cases` at the top, that many cases are drawn at 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,17 @@ from edgeconv.bench.synthetic import FILTER_FAMILIES, bench_filter_names, is_ben
 from edgeconv.core.choices import CHANNELS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import Natural, Positive, as_type
+from edgeconv.core.timing import Budget
 from edgeconv.errors import UsageError
+from edgeconv.hardware.device import L2_STATES, L2State
 from edgeconv.io.files import SMALL_BYTES, read_text, refuse_special
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import DEVICES
-from edgeconv.options import GridAxes
+from edgeconv.options import Filtering, GridAxes, Timing
 
 ALL = "all"
+DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12, turns=4)
+SAMPLED = 300_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,19 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.size} s{self.stride} {self.dtype} {self.filter} {self.channels}"
+
+
+@dataclass(frozen=True)
+class TimingRules:
+    """How every case is measured."""
+
+    budget: Budget = DEFAULT_BUDGET
+    l2_states: tuple[L2State, ...] = L2_STATES
+    padding: str = "same"
+    border: str = "zero"
+    output_mode: str | None = None
+    check_samples: int | None = SAMPLED
+    """The check takes whole rows of about this number of samples, the first and last row among them; None: all."""
 
 
 def cases(grid: CaseGrid) -> list[tuple[Case, GridPart]]:
@@ -155,6 +173,35 @@ def _part(words: Mapping[str, Any]) -> GridPart:
         if name not in names:
             raise UsageError(f"'{name}' is not one of {', '.join(names)}.")
     return GridPart(**{name: _values(name, value) for name, value in words.items()})
+
+
+def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:
+    """Rules from the options; of `filtering` the padding, the border and the output mode hold for every case."""
+    if timing.samples < 1 or not timing.time_limit > 0:
+        raise UsageError("--samples must be a whole number from 1, and --time-limit above 0.")
+    filtering.request()
+    return TimingRules(
+        budget=replace(
+            DEFAULT_BUDGET,
+            min_samples=min(timing.samples, DEFAULT_BUDGET.min_samples),
+            max_samples=timing.samples,
+            time_limit_seconds=timing.time_limit,
+            noise_target=parse_share("--noise", timing.noise),
+        ),
+        l2_states=tuple(state for state in L2_STATES if timing.l2 in ("both", state)),
+        padding=filtering.padding,
+        border=filtering.border,
+        output_mode=filtering.output_mode,
+        check_samples=SAMPLED if timing.check == "sample" else None,
+    )
+
+
+def parse_share(name: str, text: str) -> float:
+    """`2%` or `0.02`; raises UsageError naming the option."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
+    if found is None:
+        raise UsageError(f"{name} '{text}' is not like 2% or 0.02.")
+    return float(found[1]) / (100 if found[2] else 1)
 
 
 KNOWN: dict[str, tuple[str, ...]] = {

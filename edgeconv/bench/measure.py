@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from edgeconv.api import check as verify
 from edgeconv.bench import referee
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
-from edgeconv.bench.grid import Case, Drawn
+from edgeconv.bench.grid import Case, Drawn, TimingRules
 from edgeconv.bench.record import BenchRow, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
-from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.bench.turns import Sampler, wait_until_quiet
 from edgeconv.bench.watch import Watch, Watched

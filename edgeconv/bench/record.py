@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype
-from edgeconv.bench.grid import Case, CaseGrid
-from edgeconv.bench.rules import TimingRules
+from edgeconv.bench.grid import Case, CaseGrid, TimingRules
 from edgeconv.bench.watch import Watched
 from edgeconv.core.choices import Channels, DeviceName
 from edgeconv.core.cost import Counts

@@ -19,11 +19,10 @@ from typing import Any
 
 from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
-from edgeconv.bench.grid import CaseGrid, GridPart
+from edgeconv.bench.grid import CaseGrid, GridPart, TimingRules
 from edgeconv.bench.measure import measure_case, request_for
 from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut, read_record, to_json
-from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.surface import cases_of
 from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName

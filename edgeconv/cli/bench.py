@@ -43,8 +43,7 @@ def grid(
     'edgeconv bench ab', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or
     disqualified, and where none could be timed.
     """
-    from edgeconv.bench.grid import chosen_grid
-    from edgeconv.bench.rules import parse_rules
+    from edgeconv.bench.grid import chosen_grid, parse_rules
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.bench.synthetic import DRAWN_FILTERS, bench_filter
     from edgeconv.export import export, parse_formats
@@ -122,11 +121,9 @@ def ab(
     Each row is a public call. B is slower where the whole interval of B / A is above the margin; then the command ends
     with 1, and where no row could run. Rows without a verdict need more time.
     """
-    from edgeconv.bench.ab import compare_sides, side_of
-    from edgeconv.bench.ab_cases import ab_cases
-    from edgeconv.bench.grid import chosen_grid
+    from edgeconv.bench.ab import ab_cases, compare_sides, side_of
+    from edgeconv.bench.grid import chosen_grid, parse_share
     from edgeconv.bench.record import to_json
-    from edgeconv.bench.rules import parse_share
     from edgeconv.export import ab as shown
     from edgeconv.io.outputs import Outputs
 

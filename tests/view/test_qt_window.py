@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from bench_records import changed
 from command import edgeconv
-from edgeconv.view.qt.runs import HistoryPanel
 from jsonschema import Draft202012Validator
 from problems import random_image
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
@@ -42,7 +41,7 @@ from edgeconv.io.reading import read_image
 from edgeconv.run.report import as_report
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt import actions, export_actions
-from edgeconv.view.qt.runs import speed_head, speed_rows
+from edgeconv.view.qt.runs import HistoryPanel, speed_head, speed_rows
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.state import INPUT, MODES, OUTPUT, REFERENCE_OUTPUT, MeasuredRun, ViewSource
 

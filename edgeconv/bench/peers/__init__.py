@@ -37,7 +37,7 @@ class PeerEntry:
 
 
 PEERS: tuple[PeerEntry, ...] = (
-    PeerEntry("opencv-filter2d", "cpu", "opencv:OpenCVCalls", "cv2.filter2D, Sobel, cvtColor, transform"),
+    PeerEntry("opencv-filter2d", "cpu", "images:OpenCVCalls", "cv2.filter2D, Sobel, cvtColor, transform"),
     PeerEntry("scipy", "cpu", "images:SciPy", "scipy.ndimage.correlate, the picture whole"),
     PeerEntry("skimage", "cpu", "images:ScikitImage", "skimage.filters, its named filters"),
     PeerEntry("kornia-rs", "cpu", "images:KorniaRs", "kornia_rs.imgproc.sobel of float32"),
