@@ -419,4 +419,3 @@ def test_decoding_says_nothing_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "odd.tif").write_bytes(odd[:place] + b"\xff\xff\xff\x7f" + odd[place + 4 :])
     done = edgeconv_process("diff", "odd.tif", "odd.tif", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
-
