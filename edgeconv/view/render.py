@@ -407,30 +407,24 @@ class Tasks(QObject):
 
     complained = Signal(str)
     changed = Signal()
-    """`busy` or `writing` did."""
+    """`busy` did."""
     _ended = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool = QThreadPool()
         self._pool.setMaxThreadCount(1)
-        self._waiting: list[bool] = []
-        """Of each task whose end was not delivered yet, whether it writes."""
+        self._waiting = 0
         self._ended.connect(lambda end: end())
 
     @property
     def busy(self) -> bool:
         """Whether a task is running, or its end was not delivered yet."""
-        return bool(self._waiting)
+        return self._waiting > 0
 
-    @property
-    def writing(self) -> bool:
-        """Whether one of them ends in a file."""
-        return any(self._waiting)
-
-    def start(self, work: Callable[[], After], writes: bool = False) -> None:
-        """Call `work` on another thread, then what it returns on this one; `writes` says that it ends in a file."""
-        self._waiting.append(writes)
+    def start(self, work: Callable[[], After]) -> None:
+        """Call `work` on another thread, then what it returns on this one."""
+        self._waiting += 1
         self.changed.emit()
         self._pool.start(partial(self._do, work))
 
@@ -448,7 +442,7 @@ class Tasks(QObject):
         self._ended.emit(self._over)
 
     def _over(self) -> None:
-        del self._waiting[0]
+        self._waiting -= 1
         self.changed.emit()
 
 

@@ -128,8 +128,8 @@ class Model:
         self.timeline = Timeline(parameters or Parameters(), clock)
         self.pictures: list[str] = []
         self.picture: str | None = None
-        self._visited: list[str] = []
-        """Pictures of the list in the order in which they were last gone to."""
+        self._before: str | None = None
+        """The picture that was current before."""
         self.mode = MODES[0]
         self.left, self.right = INPUT, OUTPUT
         self._difference: tuple[ViewSource, ViewSource] | None = None
@@ -149,8 +149,7 @@ class Model:
         """Make a picture of the list the current one."""
         if path == self.picture:
             return False
-        self.picture = path
-        self._visited = [*(other for other in self._visited if other != path), path]
+        self.picture, self._before = path, self.picture
         return True
 
     def step(self, by: int) -> bool:
@@ -162,13 +161,9 @@ class Model:
 
     def forget(self, path: str) -> None:
         """Take a picture that could not be read from the list; whoever showed it shows what was there before."""
-        for paths in (self.pictures, self._visited):
-            if path in paths:
-                paths.remove(path)
+        self.pictures = [other for other in self.pictures if other != path]
         if self.picture == path:
-            self.picture = None
-            for before in [*self.pictures[:1], *self._visited][-1:]:
-                self.go_to(before)
+            self.picture = self._before if self._before in self.pictures else next(iter(self.pictures), None)
         gone = ViewSource("file", path)
         self.left = INPUT if self.left == gone else self.left
         self.right = OUTPUT if self.right == gone else self.right

@@ -210,11 +210,11 @@ def test_the_loop_goes_round_while_the_work_is_on_another_thread(
     assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, "sobel", device="cpu"))
 
 
-def test_what_is_being_written_is_told(qtbot: QtBot, window: ViewWindow) -> None:
+def test_a_task_is_told(qtbot: QtBot, window: ViewWindow) -> None:
     gate = threading.Event()
     for _ in range(2):
-        window.tasks.start(lambda: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1], writes=True)
-    assert window.writing_label.text() == "writing …"
+        window.tasks.start(lambda: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1])
+    assert window.task_label.text() == "working …"
     gate.set()
     settle(qtbot, window)
-    assert window.writing_label.text() == ""
+    assert window.task_label.text() == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -582,7 +581,7 @@ def test_what_must_not_or_cannot_be_written_is_one_line(
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
     monkeypatch.setattr(export_actions, "may_replace", lambda *_: True)
-    writers = (window.export.save, window.export.page_of_sides, window.export.page_of_methods)
+    writers = (window.export.save, window.export.page_of_sides)
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
     attempts.append((window.export.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
     before = {path: path.read_bytes() for path in (picture, other, kernel)}
@@ -653,10 +652,10 @@ def test_the_dialogs_offer_the_commands_names(
     window = opened(qtbot, picture, channels="mix", border="zero", **parameters)
     offered: list[str] = []
     monkeypatch.setattr(export_actions, "ask_name", lambda parent, title, path, filters: offered.append(path) or path)
-    for command in ("save", "export-diff", "export-methods"):
+    for command in ("save", "export"):
         trigger(qtbot, window, command)
-    assert offered == [str(tmp_path / each) for each in (name, "picture_diff.html", "picture_methods.html")]
-    for path in (offered[0], f"{os.path.splitext(offered[0])[0]}.json", offered[2]):
+    assert offered == [str(tmp_path / each) for each in (name, "picture_diff.html")]
+    for path in (offered[0], f"{os.path.splitext(offered[0])[0]}.json"):
         assert Path(path).stat().st_size > 0
 
 
@@ -678,22 +677,15 @@ def test_the_command_line_and_the_picture_are_copied(qtbot: QtBot, picture: Path
     assert "rename the file" in window.message.text()
 
 
-def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+def test_the_page_is_that_of_the_command(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.png"
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
     window.model.show(left=INPUT, right=ViewSource("file", str(other)))
     window.export.page_of_sides(str(tmp_path / "sides.html"))
-    window.export.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
     edgeconv("diff", picture, other, "--html", tmp_path / "diff.html")
     assert (tmp_path / "sides.html").read_bytes() == (tmp_path / "diff.html").read_bytes()
-    done = edgeconv("compare", picture, "--html", tmp_path / "compare.html")
-    assert done.code == 0, done.err
-    times = re.compile(r"[\d,.]+ (s|ms|µs), median of \d+ runs?|edgeconv [0-9a-f]{64}")  # and the mark, a hash of them
-    pages = [(tmp_path / name).read_text(encoding="utf-8") for name in ("methods.html", "compare.html")]
-    assert [bool(times.search(page)) for page in pages] == [True, True]
-    assert times.sub("", pages[0]) == times.sub("", pages[1])
 
 
 # --- figures of runs --------------------------------------------------------------------------------------------

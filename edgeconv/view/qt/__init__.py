@@ -9,9 +9,7 @@
     layer           a layer as an item of it: its pixels, and values of single ones
     overlays        what is drawn over it
     controls        the controls for filter, method and rules
-    kernel          the 3×3 editor among them
-    fields          an option row as a field of the controls
-    threshold       a slider with its number
+    fields          their fields: by option row, the 3×3 editor, a threshold's slider
     runs            the lines of the speed panel, and measured runs
     busy            what lasts, and a way to stop it
     export_actions  save, export, copy

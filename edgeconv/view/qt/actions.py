@@ -27,8 +27,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("previous", "Pre&vious picture", ("Ctrl+PgUp",), needs_picture=True),
     Command("reload", "Re&load", ("F5",), needs_picture=True),
     Command("save", "&Save picture and report…", ("Ctrl+S",), needs_picture=True),
-    Command("export-diff", "Export page of the &two sides…", ("Ctrl+E",), needs_picture=True),
-    Command("export-methods", "Export page of every &method…", ("Ctrl+Shift+E",), needs_picture=True),
+    Command("export", "Export page of the &two sides…", ("Ctrl+E",), needs_picture=True),
     Command("quit", "&Quit", ("Ctrl+Q",)),
     Command("undo", "&Undo", ("Ctrl+Z",)),
     Command("redo", "&Redo", ("Ctrl+Shift+Z", "Ctrl+Y")),
@@ -55,7 +54,7 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 MENUS: tuple[tuple[str, str], ...] = (
-    ("&File", "open paste - next previous reload - save export-diff export-methods - quit"),
+    ("&File", "open paste - next previous reload - save export - quit"),
     ("&Edit", "undo redo reset load-kernel - copy-picture copy-command"),
     (
         "&View",

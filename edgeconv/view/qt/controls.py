@@ -20,10 +20,8 @@ from edgeconv.core.output import threshold_text
 from edgeconv.errors import EdgeconvError
 from edgeconv.options import MethodOptions
 from edgeconv.view.parameters import CHOICES, KNOWN, OF_CHAINS, OF_FILTERS, Parameters, kernel_cells, kernel_text
-from edgeconv.view.qt.fields import Calm, field_of, show_value
-from edgeconv.view.qt.kernel import KernelEditor
+from edgeconv.view.qt.fields import Calm, KernelEditor, ThresholdField, field_of, show_value
 from edgeconv.view.qt.plain_text import plain_label
-from edgeconv.view.qt.threshold import ThresholdField
 from edgeconv.view.render import ThresholdScale
 
 SIDE_MARGIN = 14

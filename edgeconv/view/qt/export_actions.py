@@ -1,6 +1,6 @@
 """Saving, exporting and copying: pictures with their reports, pages, and the clipboard.
 
-Files are written by the code of the commands (`run`, `diff`, `compare`), so they are the commands' files. Where the
+Files are written by the code of the commands (`run`, `diff`), so they are the commands' files. Where the
 command refuses to replace a file, the user is asked; an input never is replaced. What only some of this needs is
 imported when it is needed: the window opens sooner.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from PySide6.QtGui import QGuiApplication, QImage
@@ -67,10 +66,10 @@ class ExportActions:
 
         self._write(write, path, f"{stem}.json")
 
-    def ask_page(self, title: str, ending: str, write: Callable[[str], None]) -> None:
-        """Where a page is to go; `ending` closes the name that is offered."""
+    def ask_page(self) -> None:
+        """Where the page of the two sides is to go."""
         stem = os.path.splitext(os.path.basename(self._model.picture or ""))[0]
-        self._ask(title, f"{stem}_{ending}.html", PAGE_FILTER, write)
+        self._ask("Export page of the two sides", f"{stem}_diff.html", PAGE_FILTER, self.page_of_sides)
 
     def page_of_sides(self, path: str) -> None:
         """The page of `edgeconv diff LEFT RIGHT --html PATH`."""
@@ -82,19 +81,6 @@ class ExportActions:
 
             left, right = (self._service.comparison_input(request, side) for side in (request.left, request.right))
             return results.run(left, [right], results.Wanted(html=path, overwrite=overwrite)).ending
-
-        self._write(write, path)
-
-    def page_of_methods(self, path: str) -> None:
-        """The page of `edgeconv compare PICTURE --html PATH`."""
-        source, parameters = self._model.picture or "", self._model.parameters
-
-        def write(overwrite: bool) -> str:
-            from edgeconv.difference import methods, results
-
-            wanted = results.Wanted(html=path, overwrite=overwrite, rules=self._service.rules)
-            request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
-            return methods.run(source, request, parameters.options(), wanted).ending
 
         self._write(write, path)
 
@@ -120,7 +106,7 @@ class ExportActions:
             if may_replace(self._frame, f"Replace {there}?"):
                 self._write(write, *outputs, overwrite=True)
 
-        self._tasks.start(work, writes=True)
+        self._tasks.start(work)
 
     def copy_picture(self) -> None:
         """A side, or the map of differences, as it is shown, to the clipboard."""

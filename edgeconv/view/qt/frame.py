@@ -154,7 +154,7 @@ class Frame(QMainWindow):
         self.message.hide()
 
     def _make_status_bar(self) -> None:
-        self.picture_label, self.writing_label, self.values_label = (
+        self.picture_label, self.task_label, self.values_label = (
             plain_label("dim"),
             plain_label("dim"),
             plain_label(),
@@ -163,7 +163,7 @@ class Frame(QMainWindow):
         bar = self.statusBar()
         bar.setSizeGripEnabled(False)
         bar.setContentsMargins(10, 0, 10, 0)
-        for widget in (self.picture_label, self.busy, self.writing_label):
+        for widget in (self.picture_label, self.busy, self.task_label):
             bar.addWidget(widget)
         bar.addPermanentWidget(self.values_label)
 

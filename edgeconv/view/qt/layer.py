@@ -1,4 +1,4 @@
-"""A layer as an item of the picture area's scene: its pixels, the outlines of enlarged ones, and their values.
+"""A layer as an item of the picture area's scene: its pixels, and the values of enlarged ones.
 
 Everything is in physical pixels, so that 1:1 is 1:1 on a screen of any density. Enlarged pixels stay square and sharp.
 """
@@ -16,10 +16,9 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from edgeconv.difference.text import number
 from edgeconv.view.layers import Layer
-from edgeconv.view.qt import overlays
 
-GRID_FROM, VALUES_FROM = 12, 52
-"""Logical screen pixels per pixel from which pixels are outlined, and from which their values are written."""
+VALUES_FROM = 52
+"""Logical screen pixels per pixel from which values are written."""
 VALUES_PIXELS = 13
 """The largest letters of those values, in logical pixels."""
 MAX_VALUES = 600
@@ -60,8 +59,6 @@ class LayerItem(QGraphicsItem):
             return
         self._draw_pixels(painter, layer, visible)
         size = self._to_screen.m11() / self._density
-        if size >= GRID_FROM:
-            overlays.draw_grid(painter, self._target, visible)
         if not layer.legend and size >= VALUES_FROM and visible.width() * visible.height() <= MAX_VALUES:
             self._draw_values(painter, layer, visible)
 

@@ -1,14 +1,13 @@
-"""What is drawn over the picture: names of the sides, the bar, the legend of differences, the pixel grid.
+"""What is drawn over the picture: names of the sides, the bar, the legend of differences.
 
 Plates are dark in light and in dark, so that they can be read over any picture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html import escape
 
-from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QStaticText, QTextOption
 
 from edgeconv.view.layers import Legend
@@ -18,7 +17,6 @@ PLATE, PLATE_TEXT = QColor(20, 21, 23, 200), QColor("#f2f2f4")
 LEGEND_PLATE = QColor(84, 86, 92)
 """Between the darkest colour of a map and the lightest."""
 ROUND = 5
-GRID = QColor(128, 128, 128, 70)
 HANDLE_WIDTH, HANDLE_HEIGHT = 22, 32
 HANDLE_INK = QColor("#44474d")
 
@@ -44,11 +42,8 @@ def draw_bar(painter: QPainter, x: int, height: int) -> None:
     painter.setBrush(QColor(255, 255, 255))
     handle = QRectF(x - HANDLE_WIDTH / 2, middle - HANDLE_HEIGHT / 2, HANDLE_WIDTH, HANDLE_HEIGHT)
     painter.drawRoundedRect(handle, HANDLE_WIDTH / 2, HANDLE_WIDTH / 2)
-    painter.setPen(QPen(HANDLE_INK, 1.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-    for side in (-1, 1):
-        tip = QPointF(x + side * 6, middle)
-        painter.drawLine(tip, QPointF(x + side * 3, middle - 4))
-        painter.drawLine(tip, QPointF(x + side * 3, middle + 4))
+    painter.setPen(HANDLE_INK)
+    painter.drawText(handle, Qt.AlignmentFlag.AlignCenter, "↔")
 
 
 def draw_legend(painter: QPainter, legend: Legend, width: int, height: int) -> None:
@@ -69,18 +64,6 @@ def draw_legend(painter: QPainter, legend: Legend, width: int, height: int) -> N
     _draw_plate(painter, room, LEGEND_PLATE)
     painter.setPen(PLATE_TEXT)
     painter.drawStaticText(room.topLeft() + QPointF(PADDING, 4), text)
-
-
-def draw_grid(painter: QPainter, target: Callable[[QRect], QRectF], part: QRect) -> None:
-    """Lines between the pixels of `part`; `target` gives the place of a part on the screen."""
-    painter.setPen(QPen(GRID, 1))
-    area = target(part)
-    for x in range(part.left(), part.left() + part.width() + 1):
-        place = target(QRect(x, part.top(), 1, 1)).left()
-        painter.drawLine(QPointF(place, area.top()), QPointF(place, area.bottom()))
-    for y in range(part.top(), part.top() + part.height() + 1):
-        place = target(QRect(part.left(), y, 1, 1)).top()
-        painter.drawLine(QPointF(area.left(), place), QPointF(area.right(), place))
 
 
 def _draw_plate(painter: QPainter, plate: QRectF, colour: QColor = PLATE) -> None:

@@ -74,10 +74,7 @@ class ViewWindow(Frame):
             "previous": lambda: self._follow(model.step(-1)),
             "reload": self.reload,
             "save": self.save,
-            "export-diff": partial(export.ask_page, "Export page of the two sides", "diff", export.page_of_sides),
-            "export-methods": partial(
-                export.ask_page, "Export page of every method", "methods", export.page_of_methods
-            ),
+            "export": export.ask_page,
             "quit": self.close,
             "undo": lambda: self._follow(model.timeline.undo()),
             "redo": lambda: self._follow(model.timeline.redo()),
@@ -113,7 +110,7 @@ class ViewWindow(Frame):
                 lambda index, side=side, box=box: self._follow(self.model.show(**{side: box.itemData(index)}))
             )
         self.tasks.complained.connect(self.complain)
-        self.tasks.changed.connect(lambda: self.writing_label.setText("writing …" if self.tasks.writing else ""))
+        self.tasks.changed.connect(lambda: self.task_label.setText("working …" if self.tasks.busy else ""))
         service = self.service
         self._hear(service.picture_read, self._show_read)
         self._hear(service.layer_ready, self._show_layer)
