@@ -30,13 +30,7 @@ REFUSED_WITH_2 = (
     ("run photo.png --nope", "No such option: --nope. See 'edgeconv run --help'."),
     ("run photo.png --strde 2", "No such option: --strde. Did you mean '--stride'? See 'edgeconv run --help'."),
     ("run photo.png --border replicat", "Did you mean 'replicate'?"),
-    ("run photo.png photo.png", "'photo.png' is named twice"),
-    ("run photo.png PHOTO.jpg", "'photo.png' and 'PHOTO.jpg' have one output name"),
-    (
-        "run photo.png b.jpg -o one.png",
-        "-o 'one.png' takes one picture, and there are 2: name a folder, such as -o out/.",
-    ),
-    ("run photo.png b.jpg -o -", "-o '-' takes one picture, and there are 2"),
+    ("run photo.png b.jpg", "Got unexpected extra argument(s) (b.jpg). See 'edgeconv run --help'."),
     ("run photo.png -o a.tiff --format png", "--format png and the name 'a.tiff' disagree"),
     ("run photo.png --format gif", "--format 'gif' is not one of"),
     ("run photo.png --quality 50", "--quality applies to lossy formats"),
@@ -218,7 +212,7 @@ def test_every_rule_is_about_parameters_of_its_commands() -> None:
     """Each is asked with the defaults, which none refuses."""
     for names, commands, is_needless, reason in RULES:
         for command in commands.split():
-            defaults = {each.name: each.default for each in load(command).params} | {"pictures": []}
+            defaults = {each.name: each.default for each in load(command).params} | {"picture": "photo.png"}
             assert set(names.split()) <= defaults.keys(), (names, command)
             is_needless(defaults)
             assert not reason.endswith("."), "the sentence is ended by its maker"

@@ -6,7 +6,6 @@ import json
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
@@ -103,33 +102,6 @@ def test_verbose_prints_the_whole_report(folder: Path) -> None:
 def test_timed_runs_take_no_more_than_half_of_what_the_picture_took() -> None:
     assert sampling_seconds(0.1) == 0.05
     assert sampling_seconds(60.0) == MAX_SAMPLING_SECONDS
-
-
-def test_a_few_pictures_go_to_a_folder_and_one_that_fails_stops_no_other(folder: Path) -> None:
-    (folder / "bad.png").write_bytes(b"no picture")
-    done = edgeconv("run", "photo.png", "bad.png", "other.bmp", "-o", "out/", *ONCE, cwd=folder)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "bad.png" in done.err
-    assert {path.name for path in (folder / "out").iterdir()} == {
-        f"{stem}_laplacian8_opencv_s1{suffix}" for stem in ("photo", "other") for suffix in (".png", ".json")
-    }
-    assert [line.split()[0] for line in done.text.splitlines()] == ["wrote", "speed", "right"] * 2
-
-
-def test_one_of_a_few_pictures_for_which_an_option_makes_no_sense_stops_no_other(folder: Path) -> None:
-    np.save(folder / "float.npy", np.zeros((9, 9, 3), np.float32))
-    words = ("run", "photo.png", "float.npy", "other.bmp", "-o", "out/", "--output-mode", "clip", "--json", *ONCE)
-    done = edgeconv(*words, cwd=folder)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "float.npy: " in done.err
-    assert [report["input"]["file"] for report in json.loads(done.text)] == ["photo.png", "other.bmp"]
-
-
-@pytest.mark.parametrize("words", [("-m", "cudnn"), ("-m", "nope"), ("--tile", 1), ("--memory-limit", "1x")])
-def test_what_no_picture_can_have_is_said_once(folder: Path, words: tuple[object, ...]) -> None:
-    done = edgeconv("run", "photo.png", "other.bmp", "-o", "out/", "--samples", 0, *words, cwd=folder)
-    assert (done.code in (2, 4), done.out, len(done.error_lines)) == (True, b"", 1)
-    assert "photo.png" not in done.err
 
 
 def test_a_folder_with_the_name_of_a_picture_says_nothing_of_formats(folder: Path) -> None:

@@ -32,9 +32,6 @@ from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import find
 from edgeconv.methods.options import Options
 
-Roofs = dict[str, Roof]
-"""Measured limits by device: they cost as much as a small picture, so that one command measures them once."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
@@ -129,21 +126,16 @@ def time_end_to_end(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budge
         return collect(once, budget)
 
 
-def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None = None) -> Filtered:
-    """Sample the plan (not at all for a budget of no samples), measure the roof, and compare with the oracle.
-
-    A roof that is in `roofs` is not measured again; one that is measured is added.
-    """
-    plan, pixels, roofs = filtered.plan, filtered.pixels, {} if roofs is None else roofs
+def measure(filtered: Filtered, budget: Budget, check: str) -> Filtered:
+    """Sample the plan (not at all for a budget of no samples), measure the roof, and compare with the oracle."""
+    plan, pixels = filtered.plan, filtered.pixels
     kernel = end_to_end = roof = checked = None
     if budget.max_samples > 0:
         kernel = time_kernel(plan, pixels, budget)
         end_to_end = time_end_to_end(plan, pixels, budget) if plan.processor.moves_data else kernel
         plan.release_arrays()
-        if plan.device not in roofs:
-            with plan.workspace():
-                roofs[plan.device] = plan.processor.roof()
-        roof = roofs[plan.device]
+        with plan.workspace():
+            roof = plan.processor.roof()
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
         checked = verify.check(pixels, filtered.raw, plan.problem, plan.method_plan.arithmetic, limit)

@@ -22,7 +22,7 @@ def _by_tiles(values: Values) -> Any:
     from edgeconv.run.sources.zarr import is_zarr
 
     asked = values["tile"] is not None or values["memory_limit"] is not None
-    return asked or any(is_zarr(Path(picture)) for picture in values["pictures"])
+    return asked or is_zarr(Path(values["picture"]))
 
 
 def _has_no_cluster(values: Values) -> bool:

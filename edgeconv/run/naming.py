@@ -20,7 +20,7 @@ from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
 from edgeconv.io.atomic import make_folder
 from edgeconv.io.encoding import ALL_OF_A_BANK
-from edgeconv.io.files import STANDARD_STREAM, as_compared, is_device, names_a_folder
+from edgeconv.io.files import STANDARD_STREAM, is_device, names_a_folder
 from edgeconv.io.formats import WRITTEN
 from edgeconv.options import DEFAULT_NAME
 from edgeconv.run.job import Job
@@ -53,33 +53,13 @@ def default_name(job: Job, method: str, output_format: str, filter: str | None =
     `filter` is the name of one of a bank.
     """
     return DEFAULT_NAME.format(
-        stem=_stem(job.source),
+        stem="stdin" if job.source == STANDARD_STREAM else Path(job.source).stem,
         filter=filter_word(job.request.filter) if filter is None else filter,
         rules=rules_word(job.request),
         method=method,
         stride=job.request.stride,
         ext=f".{output_format}",
     )
-
-
-def refuse_shared_output(sources: list[str], output: str | None) -> None:
-    """Raise UsageError where several pictures would be written to one file."""
-    if len(sources) < 2:
-        return
-    if output is not None and (output == STANDARD_STREAM or is_device(output) or not names_a_folder(output)):
-        raise UsageError(
-            f"-o '{output}' takes one picture, and there are {len(sources)}: name a folder, such as -o out/."
-        )
-    first: dict[str, str] = {}
-    for source in sources:
-        other = first.setdefault(as_compared(_stem(source)), source)
-        if other is not source:
-            what = f"'{source}' is named twice" if other == source else f"'{other}' and '{source}' have one output name"
-            raise UsageError(f"{what}: filter them one at a time, or into different folders.")
-
-
-def _stem(source: str) -> str:
-    return "stdin" if source == STANDARD_STREAM else Path(source).stem
 
 
 def output_path(job: Job, method: str, output_format: str, folder_formats: tuple[str, ...] = ()) -> Path | None:

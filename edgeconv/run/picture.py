@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from edgeconv.api import figures
 from edgeconv.api.auto import choose
-from edgeconv.api.measure import Roofs as Roofs
 from edgeconv.api.measure import describe, filter_picture, measure
 from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.request import Request
@@ -37,11 +36,10 @@ from edgeconv.run.naming import output_path, picture_paths
 from edgeconv.run.ownership import Made, report_path, reserve
 
 
-def run_picture(job: Job, process_seconds: float | None = None, roofs: Roofs | None = None) -> report.RunReport:
+def run_picture(job: Job, process_seconds: float | None = None) -> report.RunReport:
     """Do the job and return its report, which is also written beside the picture.
 
-    `process_seconds` is how long the process had run before this call; `roofs` are those measured before, to which
-    this run adds. Raises EdgeconvError; then nothing is written.
+    `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
     """
     began, watch = time.perf_counter() - (process_seconds or 0.0), Stopwatch()
     if process_seconds is not None:
@@ -75,9 +73,7 @@ def run_picture(job: Job, process_seconds: float | None = None, roofs: Roofs | N
             input_pixels, output_pixels = (future.result() for future in described)
         peak_bytes = filtered.plan.processor.peak_bytes()
         limit_seconds = job.time_limit_seconds or sampling_seconds(sum(watch.phases_seconds.values()))
-        filtered = measure(
-            filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check, roofs
-        )
+        filtered = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check)
         with watch.phase("encode"):
             for path, content in zip(paths or (Path(STANDARD_STREAM),), encoded, strict=True):
                 outputs.add(path, content)
