@@ -20,8 +20,8 @@ from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.timing import Budget
+from edgeconv.export.console_summary import summary_tables as tables_of
 from edgeconv.export.schemas import schema
-from edgeconv.export.spoken import summary_tables as tables_of
 from edgeconv.options import GridAxes
 
 

@@ -17,9 +17,9 @@ from edgeconv.bench.summary import fastest, groups, winners
 from edgeconv.core.records import as_type
 from edgeconv.errors import UsageError
 from edgeconv.export import EXPORTERS, find_exporter, parse_formats, terminal
+from edgeconv.export.console_summary import case_line
 from edgeconv.export.document import documents
 from edgeconv.export.schemas import read
-from edgeconv.export.spoken import case_line
 
 NASTY = "<script>alert('x')</script> & | pipe"
 

@@ -20,9 +20,8 @@ from run_reports import all_run_reports
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.export import find_exporter
-from edgeconv.export.colours import PALETTE, SERIES, colours_of
 from edgeconv.export.document import documents
-from edgeconv.export.drawing import Bars, Curve, Drawing, Lines, svg
+from edgeconv.export.drawing import PALETTE, SERIES, Bars, Curve, Drawing, Lines, colours_of, svg
 from edgeconv.export.figures import MOST_CURVES, of_bench, of_ladder, of_runs
 from edgeconv.export.schemas import read
 from edgeconv.run.report import as_report

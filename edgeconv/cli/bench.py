@@ -47,7 +47,7 @@ def grid(
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.bench.synthetic import DRAWN_FILTERS, bench_filter
     from edgeconv.export import export, parse_formats
-    from edgeconv.export.spoken import case_line, summary_lines, summary_tables
+    from edgeconv.export.console_summary import case_line, summary_lines, summary_tables
 
     formats = parse_formats(target.formats)
     path = target.output / f"{target.name}.json"
@@ -124,7 +124,7 @@ def ab(
     from edgeconv.bench.ab import ab_cases, compare_sides, side_of
     from edgeconv.bench.grid import chosen_grid, parse_share
     from edgeconv.bench.record import to_json
-    from edgeconv.export import ab as shown
+    from edgeconv.export.tables import comparison, comparison_text
     from edgeconv.io.outputs import Outputs
 
     margin = parse_share("--fail-on", pairing.fail_on)
@@ -136,8 +136,8 @@ def ab(
         if output is not None:
             outputs.add(output, to_json(record))
         outputs.put()
-    _say_table(shown.table(record, margin))
-    say(shown.summary(record, margin))
+    _say_table(comparison(record, margin))
+    say(comparison_text(record, margin))
     failed = all(row.cannot for row in record.rows) or any(row.verdict(margin) == "slower" for row in record.rows)
     return EXIT_DIFFERENT if failed else EXIT_OK
 

@@ -11,7 +11,7 @@ from edgeconv.bench.ladders.base import LadderRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
 from edgeconv.core.units import counted, digits_text, local_time_text, seconds_text
-from edgeconv.export import ab, figures, ladders, rows, tables
+from edgeconv.export import figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
 from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import tally
@@ -43,8 +43,9 @@ def documents(records: Sequence[AnyRecord]) -> Iterator[Document]:
         if isinstance(record, BenchRecord):
             yield _of_bench(record)
         elif isinstance(record, AbRecord):
-            title, table = f"edgeconv bench ab: {record.b} beside {record.a}", ab.table(record, ab.MARGIN)
-            yield Document(title, local_time_text(record.created_utc), [ab.summary(record, ab.MARGIN)], [table])
+            title, table = f"edgeconv bench ab: {record.b} beside {record.a}", tables.comparison(record, tables.MARGIN)
+            said = tables.comparison_text(record, tables.MARGIN)
+            yield Document(title, local_time_text(record.created_utc), [said], [table])
         elif not isinstance(record, RunReport):
             yield _of_ladder(record)
     reports = [record for record in records if isinstance(record, RunReport)]

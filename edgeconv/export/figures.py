@@ -26,8 +26,7 @@ from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.bench.surface import shares
 from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.export.banks import BankSeries, bank_series
-from edgeconv.export.colours import NAMES, colours_of
-from edgeconv.export.drawing import Bars, Curve, Drawing, Lines
+from edgeconv.export.drawing import NAMES, Bars, Curve, Drawing, Lines, colours_of
 from edgeconv.export.ladders import usual
 from edgeconv.export.rows import labels
 from edgeconv.export.tables import times

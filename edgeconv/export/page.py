@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from edgeconv.export.colours import PAGE
 from edgeconv.export.document import documents
-from edgeconv.export.drawing import svg
+from edgeconv.export.drawing import PAGE, svg
 from edgeconv.export.run_pictures import run_pictures
 from edgeconv.export.schemas import AnyRecord
 from edgeconv.page import data_address, page

@@ -1,4 +1,4 @@
-"""Tables (page/__init__.py) of a bench record, which terminal, Markdown and page only draw: the verdict comes first.
+"""Tables (page/__init__.py) of records of a bench, which terminal, Markdown and page draw: the verdict comes first.
 
 A page shows the first nine columns, a terminal those that fit it; both say that there are more. A spreadsheet has every
 figure (rows.py).
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import TypeVar
 
 import numpy as np
 
+from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.goals import outcomes
-from edgeconv.bench.intervals import Ratio, mean_of_cases
+from edgeconv.bench.intervals import CONFIDENCE, Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import groups, median, winners
 from edgeconv.bench.surface import shares
@@ -27,6 +29,9 @@ BAR = "\\|"
 """A bar within a cell of Markdown."""
 PERCENTILES = (5, 25, 50)
 """Of the shares of drawn cases."""
+MARGIN = 0.05
+"""Of a report that is made later: `--fail-on` of `bench ab` is 5 % too where nothing else is asked."""
+VERDICTS = ("slower", "no verdict", "cannot run", "faster", "same")
 T = TypeVar("T")
 
 
@@ -156,3 +161,26 @@ def left_out(record: BenchRecord) -> Table:
     """What was not measured, and why."""
     rows = tuple(("left out", entry.name, entry.device, entry.reason) for entry in record.left_out)
     return Table("Left out", ("verdict", "name", "device", "reason"), rows)
+
+
+# --- a comparison ----------------------------------------------------------------------------------------------------
+
+
+def comparison(record: AbRecord, margin: float) -> Table:
+    """What `bench ab` found: a line for each row, what is slower first, then what is undecided."""
+    rows = []
+    for row in sorted(record.rows, key=lambda row: VERDICTS.index(row.verdict(margin))):
+        cells = (NOTHING, NOTHING, row.cannot or "", NOTHING)
+        if row.cannot is None:
+            turns = ([float(np.median(pair)) for pair in side] for side in (row.a_seconds, row.b_seconds))
+            a, b = (seconds_text(geometric_mean(side)) for side in turns)
+            cells = (a, b, str(row.ratio), str(len(row.a_seconds)))
+        rows.append((row.verdict(margin), row.title, *cells))
+    header = ("verdict", "row", "A", "B", f"B / A, {share_text(CONFIDENCE)} interval", "pairs")
+    return Table(f"{record.b} (B) beside {record.a} (A)", header, tuple(rows))
+
+
+def comparison_text(record: AbRecord, margin: float) -> str:
+    """How often each verdict fell, and the mean of all rows."""
+    mean = "" if record.mean is None else f"; geometric mean of B / A {record.mean}"
+    return f"{tally(comparison(record, margin), 'row')}{mean}. Slower: the whole interval is above {1 + margin:.3g}."

@@ -13,8 +13,8 @@ from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.summary import competes, groups, winners
 from edgeconv.core.exactness import HALF, TWOFOLD_HALF, is_narrow
+from edgeconv.export.console_summary import MOST_ROWS, case_line, lead_text, summary_lines, summary_tables
 from edgeconv.export.rows import every_row
-from edgeconv.export.spoken import MOST_ROWS, case_line, lead_text, summary_lines, summary_tables
 from edgeconv.export.tables import fastest
 
 
