@@ -17,12 +17,12 @@ from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_g
 from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.record import Train
 from edgeconv.bench.synthetic import LARGEST_WEIGHTS, bench_channels, bench_filter, is_bench_filter
+from edgeconv.core.choices import DEVICES
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.export import tables
 from edgeconv.methods import method_names
-from edgeconv.methods.base import DEVICES
 from edgeconv.options import Filtering, GridAxes, Timing
 
 

@@ -26,7 +26,7 @@ from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS
-from edgeconv.methods.opencv_canny import ThreadLimit
+from edgeconv.methods.opencv import ThreadLimit
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report

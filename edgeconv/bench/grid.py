@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.synthetic import FILTER_FAMILIES, bench_filter_names, is_bench_filter
-from edgeconv.core.choices import CHANNELS
+from edgeconv.core.choices import CHANNELS, DEVICES
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.records import Natural, Positive, as_type
 from edgeconv.core.timing import Budget
@@ -28,7 +28,6 @@ from edgeconv.errors import UsageError
 from edgeconv.hardware.device import L2_STATES, L2State
 from edgeconv.io.files import SMALL_BYTES, read_text, refuse_special
 from edgeconv.io.resize import parse_sizes
-from edgeconv.methods.base import DEVICES
 from edgeconv.options import Filtering, GridAxes, Timing
 
 ALL = "all"

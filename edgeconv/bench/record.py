@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype
 from edgeconv.bench.grid import Case, CaseGrid, TimingRules
 from edgeconv.bench.watch import Watched
-from edgeconv.core.choices import Channels, DeviceName
+from edgeconv.core.choices import DEVICES, Channels, DeviceName
 from edgeconv.core.cost import Counts
 from edgeconv.core.records import (
     Amount,
@@ -32,7 +32,6 @@ from edgeconv.core.records import (
 from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2_STATES, L2State, Roof
 from edgeconv.io.records import read_record as read_kinds
-from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
 
 KIND: Literal["bench"] = "bench"

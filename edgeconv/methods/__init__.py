@@ -76,7 +76,7 @@ def entries_of(name: str) -> tuple[MethodEntry, ...]:
 
 def method_faults() -> tuple[str, ...]:
     """A sentence for each method of another package that is left out."""
-    return plugins(BUILT_IN).faults
+    return tuple(fault for _, fault in plugins(BUILT_IN).faults)
 
 
 def method_names(device: DeviceName | None = None, entries: tuple[MethodEntry, ...] | None = None) -> tuple[str, ...]:
@@ -101,9 +101,9 @@ def check_name(name: str, otherwise: str = AUTO) -> None:
     """Raise UsageError for a name that no device has; `otherwise` is what may stand in its place."""
     if isinstance(name, str) and entries_of(name):
         return
-    fault = plugins(BUILT_IN).faulty_names.get(str(name))
-    if fault is not None:
-        raise UsageError(f"Method '{name}' cannot be used: {fault}.")
+    for faulty, fault in plugins(BUILT_IN).faults:
+        if faulty == name:
+            raise UsageError(f"Method '{name}' cannot be used: {fault}.")
     known = f"use {otherwise} or one of {', '.join(method_names())}."
     raise UsageError(f"Method '{name}' is not known: {known}{did_you_mean(str(name), method_names())}")
 

@@ -12,28 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.exactness import FLOAT32, Arithmetic
 from edgeconv.core.problem import PictureProblem
 from edgeconv.errors import MemoryLimitError
-from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, MATHS, Block, Gemm, Math, Options
-
-__all__ = [
-    "BLOCKS",
-    "DEFAULT_BLOCK",
-    "DEVICES",
-    "MATHS",
-    "AddressPlan",
-    "Block",
-    "DeviceName",
-    "Gemm",
-    "Math",
-    "Method",
-    "Options",
-    "Plan",
-    "check_workspace",
-]
-"""What the file of a method needs, its options and devices among it, re-exported."""
+from edgeconv.methods.options import Options as Options
 
 
 @dataclass
@@ -76,9 +58,9 @@ class AddressPlan(Plan):
 class Method(ABC):
     """One way to compute the operation on one device. Stateless; its name, device and summary stand in the table."""
 
-    @abstractmethod
     def unavailable_reason(self) -> str | None:
         """Why this machine cannot run the method, as a sentence without a full stop, or None where it can."""
+        return None
 
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """Why the method does not compute a problem, as a sentence without a full stop; None where it does.

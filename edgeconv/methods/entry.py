@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.errors import one_line_with_class
@@ -86,15 +86,12 @@ def _load(entry: MethodEntry) -> Method:
     return method
 
 
-@dataclass(frozen=True)
-class Plugins:
+class Plugins(NamedTuple):
     """What other packages offer, and what is wrong with what they offer."""
 
-    entries: tuple[MethodEntry, ...] = ()
-    faults: tuple[str, ...] = ()
-    """A sentence for each method that is left out, naming its package."""
-    faulty_names: dict[str, str] = field(default_factory=dict)
-    """The same by the name that a person may ask for."""
+    entries: tuple[MethodEntry, ...]
+    faults: tuple[tuple[str, str], ...]
+    """Each method that is left out: its name, and a sentence that names its package."""
 
 
 @cache
@@ -105,16 +102,14 @@ def plugins(built_in: frozenset[str]) -> Plugins:
     try:
         points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, _metadata(point, "Name")))
     except Exception as error:  # the metadata of any package may be damaged
-        return Plugins(faults=(f"methods of other packages cannot be listed ({one_line_with_class(error)})",))
+        return Plugins((), (("", f"methods of other packages cannot be listed ({one_line_with_class(error)})"),))
     entries: dict[tuple[str, str], MethodEntry] = {}
-    faults: list[str] = []
-    faulty_names: dict[str, str] = {}
+    faults: list[tuple[str, str]] = []
     for point in points:
         package = f"{_metadata(point, 'Name') or point.value} {_metadata(point, 'Version')}".rstrip()
         place, _, name = point.name.partition(".")
         device = next((known for known in DEVICES if known == place), None)
         known = entries.get((place, name))
-        fault = None
         if device is None or not NAME.fullmatch(name) or name in RESERVED:
             fault = (
                 f"package {package} offers a method as '{point.name}', which is not a device ({', '.join(DEVICES)}), "
@@ -128,14 +123,11 @@ def plugins(built_in: frozenset[str]) -> Plugins:
             both = f"{known.package} and {package}"
             fault = f"method '{name}' on {device} is offered by two packages, {both}: uninstall one"
         else:
-            summary = _metadata(point, "Summary")
-            entries[device, name] = MethodEntry(name, device, point.value, summary, package)
+            entries[device, name] = MethodEntry(name, device, point.value, _metadata(point, "Summary"), package)
             continue
-        faults.append(fault)
-        if name not in built_in:
-            faulty_names[name] = fault
-    sound = tuple(entry for entry in entries.values() if entry.name not in faulty_names)
-    return Plugins(sound, tuple(faults), faulty_names)
+        faults.append((name, fault))
+    faulty = {name for name, _ in faults}
+    return Plugins(tuple(entry for entry in entries.values() if entry.name not in faulty), tuple(faults))
 
 
 def _metadata(point: EntryPoint, key: str) -> str:

@@ -11,10 +11,16 @@ has one channel; outputs of a bank are planes that are merged at the end, equal 
 A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's
 border rule is used for the columns alone, and only where the padding is 1. OpenCV has no stride: everything is
 computed and every s-th sample is picked. Imports OpenCV and NumPy and nothing else: the fastest start of all.
+
+Canny is `cv2.Canny`: the whole chain in OpenCV's own code, by its own threads; 8-bit pictures only. With `--threads`
+the process's OpenCV is held to that many for each run, as the library has no other way to ask.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cv2
@@ -22,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness, progress
+from edgeconv.core.canny import ABOVE_EVERY_MAGNITUDE, CannySettings
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
@@ -32,7 +39,6 @@ from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.pool import run_pieces, threads_for
 from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
-from edgeconv.methods.opencv_canny import OpenCVCannyPlan, chain_reason
 from edgeconv.methods.options import Options
 
 BORDER_CODES: dict[Border, int] = {
@@ -49,6 +55,8 @@ MOST_MERGED = 4
 """Channels that OpenCV merges faster than NumPy puts them side by side; it knows at most 128."""
 BAND_BYTES = 512 * 2**10
 """Source bytes of a band: measured, docs/cpu-engine.md; larger ones gain little and cost memory."""
+CANNY_BYTES_PER_PIXEL = 6
+"""What OpenCV holds for every pixel: two derivatives in int16, the map and the list of edge pixels."""
 
 
 class OpenCVPlan(Plan):
@@ -235,16 +243,82 @@ def _first_alike(kernels: Weights) -> list[int]:
     return [first.setdefault(kernels[:, output].tobytes(), output) for output in range(kernels.shape[1])]
 
 
+# --- Canny ------------------------------------------------------------------------------------------------------------
+
+
+class OpenCVCannyPlan(Plan):
+    """One call, or two with smoothing."""
+
+    def __init__(self, problem: ChainProblem, options: Options) -> None:
+        settings = problem.chain.canny_settings()
+        assert settings is not None  # as `reason` asks
+        self._settings: CannySettings = settings
+        self._threads = options.threads
+        channels = problem.in_channels if settings.blur else 0
+        workspace = problem.height * problem.width * (CANNY_BYTES_PER_PIXEL + channels)
+        check_workspace("opencv", workspace, options)
+        choice = {"function": "cv2.Canny", "threads": self._threads or cv2.getNumThreads()}
+        super().__init__(problem, workspace_bytes=workspace, arithmetic=exactness.WHOLE, choice=choice)
+
+    def run(self, image: Any, out: Any) -> None:
+        check_arrays(image, out, self.problem)
+        settings = self._settings
+        picture = image if image.shape[2] > 1 else image[:, :, 0]
+        with LIMIT.held(self._threads):
+            if settings.blur:
+                picture = cv2.GaussianBlur(picture, (settings.blur, settings.blur), 0)
+            edges = out.reshape(out.shape[:2])
+            low, high = (min(value, ABOVE_EVERY_MAGNITUDE) for value in (settings.low, settings.high))  # it takes ints
+            found = cv2.Canny(picture, low, high, edges, apertureSize=3, L2gradient=settings.l2)
+        if found is not edges and not np.shares_memory(found, edges):
+            edges[...] = found
+
+
+class ThreadLimit:
+    """Holds OpenCV, one pool for the whole process, to a number of threads while anybody asks for it.
+
+    Runs of several threads may overlap: the last that ends gives back what there was before the first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._before = 0
+
+    @contextmanager
+    def held(self, asked: int | None) -> Iterator[None]:
+        """Hold it to `asked` threads inside the block; nothing where that is None."""
+        if asked is None:
+            yield
+            return
+        with self._lock:
+            if not self._holders:
+                self._before = cv2.getNumThreads()
+            self._holders += 1
+            cv2.setNumThreads(asked)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders:
+                    cv2.setNumThreads(self._before)
+
+
+LIMIT = ThreadLimit()
+
+
 class OpenCV(Method):
     """Always available: OpenCV is a base dependency."""
 
-    def unavailable_reason(self) -> str | None:
-        """None: the import above has worked."""
-        return None
-
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """See Method.reason."""
-        return chain_reason(problem) if isinstance(problem, ChainProblem) else None
+        if not isinstance(problem, ChainProblem):
+            return None
+        if problem.chain.canny_settings() is None:
+            return "OpenCV has no function for these stages"
+        is_bytes = problem.dtype == np.uint8
+        return None if is_bytes else f"cv2.Canny takes 8-bit pictures, and this one is {problem.dtype.name}"
 
     def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
         if isinstance(problem, ChainProblem):

@@ -147,10 +147,6 @@ class ReferencePlan(Plan):
 class Reference(Method):
     """Always available, for every problem."""
 
-    def unavailable_reason(self) -> str | None:
-        """None: NumPy is a base dependency."""
-        return None
-
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """None: it is the oracle."""
         return None

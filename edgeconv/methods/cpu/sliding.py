@@ -44,10 +44,6 @@ IM2COL_TILE_PIXELS = 1024
 class CpuIm2col(Method):
     """Columns and a product. Always available: llvmlite is a base dependency."""
 
-    def unavailable_reason(self) -> str | None:
-        """None: the compiler came with the package."""
-        return None
-
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """See Method.reason."""
         lacks_half = problem.dtype == np.float16 and not jit.processor().has_half
