@@ -58,12 +58,42 @@ class Ran:
     check: verify.Check
 
 
-def run_on_host(plan: Plan, image: np.ndarray, problem: Problem) -> Ran:
-    """Run a CPU plan into a poisoned output and compare every sample with the oracle, by the plan's own bound."""
-    poison = 0xA5 if problem.output_dtype.kind == "u" else np.nan
-    out = np.full(problem.output_shape, poison, problem.output_dtype)
-    plan.run(image, out)
+GUARD_SAMPLES = 64
+"""Samples before and after an output that must come back as they were."""
+
+
+def _run_guarded(xp: Any, plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int) -> Any:
+    """The output of a plan in arrays `offset_samples` into memory of `xp`, where poison lies in and around both."""
+
+    def at_offset(shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
+        first = GUARD_SAMPLES + offset_samples
+        poison = 0xA5 if dtype.kind == "u" else np.nan
+        memory = xp.full(first + int(np.prod(shape)) + GUARD_SAMPLES, poison, dtype)
+        return memory, memory[first : memory.size - GUARD_SAMPLES].reshape(shape)
+
+    _, source = at_offset(image.shape, image.dtype)
+    source[...] = xp.asarray(image)
+    memory, out = at_offset(problem.output_shape, problem.output_dtype)
+    before = memory.copy()
+    plan.run(source, out)
+    result = out.copy()
+    out[...] = before[GUARD_SAMPLES + offset_samples : memory.size - GUARD_SAMPLES].reshape(out.shape)
+    assert memory.tobytes() == before.tobytes(), "the plan wrote outside its output"
+    return result
+
+
+def run_on_host(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
+    """Run a CPU plan in guarded memory and compare every sample with the oracle, by the plan's own bound."""
+    out = _run_guarded(np, plan, image, problem, offset_samples)
     return Ran(out, _checked(image, out, problem, plan))
+
+
+def run_on_gpu(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
+    """The same of a CUDA plan."""
+    import cupy
+
+    out = _run_guarded(cupy, plan, image, problem, offset_samples).get()
+    return Ran(out, verify.check(image, out, problem, plan.arithmetic))
 
 
 _CHECKS: dict[bytes, verify.Check] = {}
@@ -79,31 +109,6 @@ def _checked(image: np.ndarray, out: np.ndarray, problem: Problem, plan: Plan) -
     if found is None:
         found = _CHECKS[asked.digest()] = verify.check(image, out, problem, plan.arithmetic)
     return found
-
-
-GUARD_SAMPLES = 64
-"""Samples before and after a GPU's output that must come back as they were."""
-
-
-def run_on_gpu(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
-    """Run a CUDA plan on arrays `offset_samples` into their memory, with guarded samples around the output."""
-    import cupy
-
-    def at_offset(shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
-        first = GUARD_SAMPLES + offset_samples
-        poison = 0xA5 if dtype.kind == "u" else np.nan
-        memory = cupy.full(first + int(np.prod(shape)) + GUARD_SAMPLES, poison, dtype)
-        return memory, memory[first : memory.size - GUARD_SAMPLES].reshape(shape)
-
-    _, source = at_offset(image.shape, image.dtype)
-    source.set(image)
-    memory, out = at_offset(problem.output_shape, problem.output_dtype)
-    before = memory.copy()
-    plan.run(source, out)
-    result = out.get()
-    out[...] = before[GUARD_SAMPLES + offset_samples : memory.size - GUARD_SAMPLES].reshape(out.shape)
-    assert memory.tobytes() == before.tobytes(), "the plan wrote outside its output"
-    return Ran(result, verify.check(image, result, problem, plan.arithmetic))
 
 
 def assert_right(ran: Ran) -> None:

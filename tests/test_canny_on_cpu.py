@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from canny_pictures import KINDS, PATHS, picture_of
 from selection import pairs_then_slow
-from test_cpu_engine import OTHER_PROCESSORS, called
+from test_cpu_methods import OTHER_PROCESSORS, called
 
 from edgeconv.core.canny import CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
