@@ -431,8 +431,8 @@ class Showing:
 class DiffInput:
     """What is compared with what."""
 
-    convert: str | None = option(
-        None, "Make layouts agree: rgb, float32 (same values) or unit (0 to 1); comma between."
+    convert: Literal["float32", "unit"] | None = option(
+        None, "Make types agree: float32 (same values) or unit (floats from 0 to 1)."
     )
     update: bool = option(False, "Two folders: make the first like the second; the old files are kept.")
 

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
         ("double.tiff next.npy --ulp 1", 0),
         ("a.tiff double.tiff", 3),
         ("a.tiff double.tiff --convert float32 --max-count 3", 0),
-        ("a.png grey.png --convert rgb", 0),
+        ("a.png grey.png --rgb", 0),
         ("a.png deep.png --convert unit", 0),
         ("a.png grey.png", 3),
         ("a.png taller.png", 3),
@@ -89,7 +89,7 @@ def test_the_text_leads_with_exact_figures(folder: Path) -> None:
     assert "7 in G at x 4, y 3: reference 10 10 10, other 10 17 10" in text
     line = edgeconv("diff", "a.png", "grey.png", cwd=folder).err
     assert "grey.png is 8×6×1 uint8, a.png is 8×6×3 uint8" in line
-    assert "--convert" in line
+    assert "pass --rgb." in line
 
 
 def test_json_and_junit_hold_the_same_figures_and_an_odd_name_stands_in_every_output(folder: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_never_an_empty_one(
 
     monkeypatch.setattr(os, "scandir", closed)
     with pytest.raises(ImageReadError, match="deep: the folder cannot be listed") as caught:
-        run(folders / "old", folders / "new", (), Wanted(), update=True)
+        run(folders / "old", folders / "new", Wanted(), update=True)
     assert caught.value.exit_code == 2
     assert contents(folders / "old") == before
 

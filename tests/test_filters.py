@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import random_image
 
 import edgeconv
 from edgeconv.core.choices import Luma
@@ -23,7 +22,6 @@ from edgeconv.core.filters import (
     weight_set,
 )
 from edgeconv.core.problem import make_problem
-from edgeconv.difference.inputs import CONVERSIONS
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.methods.options import Options
@@ -130,15 +128,6 @@ def test_luma_of_pure_colours_through_the_python_door(name: str) -> None:
         rules = {"channels": "luma", "luma": name, "device": "cpu", "padding": "same"}
         out = edgeconv.convolve(colours, "identity", method, **rules)
         assert out.ravel().tolist() == [round(255 * share / 10_000) for share in LUMA_IN_10_000[name]]
-
-
-def test_a_grey_that_is_compared_is_weighed_by_bt601() -> None:
-    colours = random_image(9, 11, "uint16", 3)
-    (grey,) = np.moveaxis(CONVERSIONS["grey"](colours), 2, 0)
-    sums = colours.astype(np.int64) @ np.array(LUMA_IN_10_000["bt601"])
-    between = sums % 10_000
-    assert (between != 5_000).all()
-    assert np.array_equal(grey, sums // 10_000 + (between > 5_000))
 
 
 def test_parse_kernel_reads_rows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,14 +43,13 @@ def diff(
     Exit code 0: same; 1: differs; 2: error; 3: sizes, channels or types differ.
     """
     from edgeconv.difference import folders, results
-    from edgeconv.difference.inputs import FileInput, parse_conversions
+    from edgeconv.difference.inputs import FileInput
 
-    wanted = _wanted(accepting, showing, reading, replacing)
-    conversions = parse_conversions(against.convert)
+    wanted = replace(_wanted(accepting, showing, reading, replacing), convert=against.convert)
     if any(map(os.path.isdir, inputs)):
         if len(inputs) != 2 or not all(map(os.path.isdir, inputs)):
             raise UsageError("A folder is compared with one other folder: name two.")
-        done = folders.run(Path(inputs[0]), Path(inputs[1]), conversions, wanted, against.update)
+        done = folders.run(Path(inputs[0]), Path(inputs[1]), wanted, against.update)
     else:
         if against.update:
             raise UsageError("--update is for two folders: name a baseline folder and a new one.")
@@ -57,7 +57,7 @@ def diff(
             raise UsageError("One picture alone cannot be compared: name another.")
         if inputs.count("-") > 1:
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
-        first, *others = (FileInput(name, conversions, wanted.rules) for name in inputs)
+        first, *others = (FileInput(name, against.convert, wanted.rules) for name in inputs)
         done = results.run(first, others, wanted)
     return _finish(done, printing.json_only)
 

@@ -87,7 +87,7 @@ class FoldersRecord(RecordHead):
     pairs: list[Pair]
 
 
-def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> DiffOutcome:
+def run(baseline: Path, new: Path, wanted: Wanted, update: bool) -> DiffOutcome:
     """Compare two folders, write what is wanted, and with `update` make `baseline` like `new`.
 
     Raises EdgeconvError before anything is written; a picture that cannot be read is a line of the result, but
@@ -101,12 +101,12 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     with Outputs([], wanted.overwrite) as outputs, one_batch_in(str(baseline)) if update else nullcontext():
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
-        pairs, passed_over = compare_folders(baseline, new, conversions, wanted)
+        pairs, passed_over = compare_folders(baseline, new, wanted)
         differing = [pair for pair in pairs if pair.status != "same"]
         if wanted.html is not None:
             page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
             for pair in sorted(differing, key=lambda pair: (STATUSES.index(pair.status), -pair.amount)):
-                _list(page, pair, _inputs(baseline, new, pair.name, conversions, wanted))
+                _list(page, pair, _inputs(baseline, new, pair.name, wanted))
             outputs.add(Path(wanted.html), page.encode(counts_text(pairs), not differing))
         if wanted.junit is not None:
             outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
@@ -132,9 +132,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     return DiffOutcome(exit_code, record, [shown], written)
 
 
-def compare_folders(
-    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted
-) -> tuple[list[Pair], Counter[str]]:
+def compare_folders(baseline: Path, new: Path, wanted: Wanted) -> tuple[list[Pair], Counter[str]]:
     """Every relative name of the two folders, sorted; and by suffix how many files are not pictures.
 
     Raises ImageReadError, UsageError.
@@ -146,7 +144,7 @@ def compare_folders(
         raise UsageError(f"{baseline} and {new} have no pictures: name folders that do.")
     pairs = []
     for name in names:
-        inputs = _inputs(baseline, new, name, conversions, wanted)
+        inputs = _inputs(baseline, new, name, wanted)
         there = [each for each, in_folder in zip(inputs, listed, strict=True) if name in in_folder]
         pairs.append(_pair(name, inputs, there, wanted))
     return pairs, passed_over
@@ -197,8 +195,8 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = 
     return f"{said}; the old files are in {old}" if replaced or removed else said
 
 
-def _inputs(baseline: Path, new: Path, name: str, conversions: tuple[str, ...], wanted: Wanted) -> Inputs:
-    first, second = (FileInput(str(folder / name), conversions, wanted.rules) for folder in (baseline, new))
+def _inputs(baseline: Path, new: Path, name: str, wanted: Wanted) -> Inputs:
+    first, second = (FileInput(str(folder / name), wanted.convert, wanted.rules) for folder in (baseline, new))
     return first, second
 
 

@@ -1,9 +1,8 @@
 """The pictures to compare: decoded on demand, so that only two need to be in memory at a time.
 
-Sizes, types and numbers of channels must agree; a conversion that makes them agree is never guessed, only done on
+Sizes, types and numbers of channels must agree; a conversion that makes types agree is never guessed, only done on
 request:
 
-    rgb       one grey channel becomes three equal ones
     float32   integers become floats of the same value; float64 is rounded
     unit      integers become floats from 0 to 1, by the largest value of their type
 """
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import LayoutError, UsageError
+from edgeconv.errors import LayoutError
 from edgeconv.io.files import is_standard_stream
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import Picture, read_pages
@@ -44,20 +43,15 @@ class FileInput:
     """A picture file, decoded each time, all pages of a TIFF; standard input is read once and stored."""
 
     name: str
-    conversions: tuple[str, ...] = ()
+    convert: str | None = None
     rules: ReadRules = DEFAULT_RULES
 
     def load(self) -> ArrayInput:
         """Decode and convert. Raises what `read_pages` raises."""
         picture = self._standard_input if is_standard_stream(self.name) else read_pages(self.name, self.rules)
-        pixels = picture.pixels
-        notes = list(picture.notes)
-        for word in self.conversions:
-            converted = CONVERSIONS[word](pixels)
-            if converted is not pixels:
-                notes.append(f"converted to {word}")
-            pixels = converted
-        return ArrayInput(self.name, pixels, tuple(notes))
+        pixels = picture.pixels if self.convert is None else CONVERSIONS[self.convert](picture.pixels)
+        said = () if pixels is picture.pixels else (f"converted to {self.convert}",)
+        return ArrayInput(self.name, pixels, (*picture.notes, *said))
 
     @cached_property
     def _standard_input(self) -> Picture:
@@ -65,10 +59,6 @@ class FileInput:
 
 
 Input = ArrayInput | FileInput
-
-
-def _to_rgb(pixels: NDArray[Any]) -> NDArray[Any]:
-    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
 
 
 def _to_float32(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -82,23 +72,8 @@ def _to_unit(pixels: NDArray[Any]) -> NDArray[Any]:
     return pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
 
 
-CONVERSIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "rgb": _to_rgb,
-    "float32": _to_float32,
-    "unit": _to_unit,
-}
+CONVERSIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"float32": _to_float32, "unit": _to_unit}
 """By the value of `--convert`. A conversion that has nothing to do returns its argument."""
-
-
-def parse_conversions(text: str | None) -> tuple[str, ...]:
-    """The values of `--convert`, separated by commas. Raises UsageError."""
-    names = tuple(name.strip() for name in text.split(",")) if text else ()
-    for word in names:
-        if word not in CONVERSIONS:
-            raise UsageError(f"--convert '{word}' is not one of {', '.join(CONVERSIONS)}.")
-    if "float32" in names and "unit" in names:
-        raise UsageError("--convert float32 and unit exclude each other.")
-    return names
 
 
 def layout_text(pixels: NDArray[Any]) -> str:
@@ -116,10 +91,10 @@ def require_same_layout(reference_name: str, reference: NDArray[Any], name: str,
     else:
         ways = []
         if reference.shape[2] != pixels.shape[2]:
-            ways.append("rgb")
+            ways.append("--rgb")
         if reference.dtype != pixels.dtype:
-            ways.append("float32 (same values) or unit (0 to 1)")
-        way_out = f"pass --convert with {', and '.join(ways)}"
+            ways.append("--convert with float32 (same values) or unit (0 to 1)")
+        way_out = f"pass {' and '.join(ways)}"
     raise LayoutError(f"{name} is {layout_text(pixels)}, {reference_name} is {layout_text(reference)}: {way_out}.")
 
 

@@ -38,6 +38,7 @@ class Wanted:
     overwrite: bool = False
     rules: ReadRules = DEFAULT_RULES
     """Which pictures are refused."""
+    convert: str | None = None
     ignored: IgnoredRegions = NO_REGIONS
 
     def allowed(self, picture: str | None = None) -> Allowance:
