@@ -139,7 +139,7 @@ class LadderTable:
         roof, rows, cases = device.roof(), list[LadderRow](), list(product(others, sizes))
         for done, (other, size) in enumerate(cases):
             progress(done, len(cases), f"{size}, {other}")
-            rows += self._beside(self._time(size, other, blocks, budget, device, watch))
+            rows += self._time(size, other, blocks, budget, device, watch)
         facts, versions = DeviceFacts(**device.describe()), installed_versions()
         return LadderRecord(**header(), kind=self.kind, machine=facts, versions=versions, roof=roof, rows=rows)
 
@@ -147,7 +147,7 @@ class LadderTable:
         self, size: int, other: Any, blocks: Blocks, budget: Budget, device: Device, watch: Watch
     ) -> list[LadderRow]:
         """All are judged first, by what they make of a poisoned output; those that are right are timed by turns."""
-        case, rungs, rows = self.make_case(size, other, device), [], []
+        case, rungs = self.make_case(size, other, device), []
         watch.begin()
         for step in self.steps:
             for block in step.blocks_for(other)[: None if blocks == "all" else 1]:
@@ -164,9 +164,13 @@ class LadderTable:
                 watch.look()
                 sampler.take_turn()
         seen = watch.report()
-        for step, block, (right, error, allowed), sampler in rungs:
-            timing = sampler.series if right else None
-            row = LadderRow(
+        timings = [sampler.series if right else None for _, _, (right, _, _), sampler in rungs]
+        usual: dict[str, Series | None] = {}  # by its usual block, which is the first of a step
+        for (step, *_), timing in zip(rungs, timings, strict=True):
+            usual.setdefault(step.name, timing)
+        before = {later.name: usual[step.name] for step, later in pairwise(self.steps) if step.computes}
+        return [
+            LadderRow(
                 step=step.name,
                 block=None if block is None else str(block),
                 size=size,
@@ -177,20 +181,14 @@ class LadderTable:
                 allowed_error=allowed,
                 timing=timing,
                 gflops=case.flops / timing.median_seconds / 1e9 if step.computes and timing else None,
-                share=None,
-                gain=None,
+                share=_times_as_long(usual[self.limit], timing),
+                gain=_times_as_long(before.get(step.name), timing),
                 machine=seen,
             )
-            rows.append(row)
-        return rows
+            for (step, block, (right, error, allowed), _), timing in zip(rungs, timings, strict=True)
+        ]
 
-    def _beside(self, rows: list[LadderRow]) -> list[LadderRow]:
-        """The rows of a case, with what each is beside the limit and the step before, by their usual blocks."""
-        usual = {row.step: row.median_seconds for row in reversed(rows)}
-        before = {later.name: usual[step.name] for step, later in pairwise(self.steps) if step.computes}
-        for row in rows:
-            if own := row.median_seconds:
-                limit, earlier = usual[self.limit], before.get(row.step)
-                row.share = limit / own if limit else None
-                row.gain = earlier / own if earlier else None
-        return rows
+
+def _times_as_long(other: Series | None, own: Series | None) -> float | None:
+    """What another takes over what this takes; None where either has no time."""
+    return other.median_seconds / own.median_seconds if other and own else None
