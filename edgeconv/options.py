@@ -29,7 +29,7 @@ from edgeconv.core.choices import (
     OutputMode,
 )
 from edgeconv.core.option import AUTO, KEY, listed, option, options_of
-from edgeconv.core.units import parse_bytes
+from edgeconv.core.text import parse_bytes
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
 from edgeconv.methods import METHODS, method_names

@@ -31,7 +31,7 @@ from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.lowering import FORMS
 from edgeconv.core.option import Option, listed, options_of
-from edgeconv.core.units import seconds_text
+from edgeconv.core.text import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.document import documents as documents_of

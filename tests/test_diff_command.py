@@ -15,7 +15,7 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.cli import app
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 from edgeconv.errors import EdgeconvError
 from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image

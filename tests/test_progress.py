@@ -7,7 +7,7 @@ import io
 import pytest
 
 from edgeconv.cli.progress import Progress
-from edgeconv.core.units import duration_text
+from edgeconv.core.text import duration_text
 
 
 @pytest.mark.parametrize(

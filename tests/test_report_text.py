@@ -12,8 +12,7 @@ from bench_records import changed
 from command import PROJECT
 from run_reports import all_run_reports, run_report
 
-from edgeconv.core.text_rows import broken
-from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text, share_text
+from edgeconv.core.text import broken, counted, digits_text, parse_bytes, seconds_text, share_text
 from edgeconv.errors import UsageError
 from edgeconv.io.files import xml_text
 from edgeconv.run import report_text

@@ -13,7 +13,7 @@ from run_reports import all_run_reports
 from selection import pairs_then_slow
 from terminal import on_terminal, without_colours
 
-from edgeconv.core.text_rows import TextRow, broken
+from edgeconv.core.text import TextRow, broken
 from edgeconv.io.encoding import write_image
 from edgeconv.io.files import read_text
 from edgeconv.io.reading import read_image

@@ -9,8 +9,7 @@ from edgeconv import __version__
 from edgeconv.api.auto import choose
 from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem, install
-from edgeconv.core.safe_text import visible
-from edgeconv.core.units import bytes_text
+from edgeconv.core.text import bytes_text, visible
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions

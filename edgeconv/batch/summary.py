@@ -7,8 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from edgeconv.batch.ledger import LedgerRow
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Struct, field, keyed_by
-from edgeconv.core.safe_text import visible
-from edgeconv.core.units import counted, digits_text, duration_text, seconds_text, share_text
+from edgeconv.core.text import counted, digits_text, duration_text, seconds_text, share_text, visible
 from edgeconv.io.files import suffix_counts_text
 from edgeconv.io.reading import SAID_NOTE
 

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from edgeconv.batch.ledger import LEDGER_NAMES, OWN_FILES, LedgerRow, done_by_output, read
 from edgeconv.batch.stores import Task, from_the_root, is_remote, join, plain, store_of
-from edgeconv.core.units import counted
+from edgeconv.core.text import counted
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.files import is_standard_stream, read_bytes, suffix_counts_text, utf8

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgeconv.core.text import counted, digits_text
 from edgeconv.core.timing import MIN_SAMPLES
-from edgeconv.core.units import counted, digits_text
 
 SEED = 20_261_121
 RESAMPLES = 2000

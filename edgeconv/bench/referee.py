@@ -26,8 +26,8 @@ from edgeconv.bench.record import Kind
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import noise_of
 from edgeconv.core.problem import Problem
+from edgeconv.core.text import counted, seconds_text
 from edgeconv.core.timing import Budget, Series, percentile
-from edgeconv.core.units import counted, seconds_text
 
 PATCH_ROWS, PATCH_COLUMNS = 4, 16
 """Of the output: some dozens of samples, which the oracle computes in a fraction of a millisecond."""

@@ -25,7 +25,7 @@ from edgeconv.bench.surface import cases_of
 from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import header
-from edgeconv.core.units import counted
+from edgeconv.core.text import counted
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device

@@ -13,7 +13,7 @@ from functools import partial
 
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Amount, Part
-from edgeconv.core.units import share_text
+from edgeconv.core.text import share_text
 from edgeconv.hardware.clocks import GpuReading, read_gpu
 from edgeconv.hardware.system_files import read_system_file
 

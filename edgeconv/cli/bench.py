@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
 from edgeconv.cli.progress import Progress
 from edgeconv.core.option import Only, Positional
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.options import (
     BenchOutput,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def grid(
     axes: GridAxes,
-    filtering: Annotated[Filtering, Only("padding", "border", "output_mode")],
+    filtering: Annotated[Filtering, Only(("padding", "border", "output_mode"))],
     timing: Timing,
     target: BenchOutput,
     replacing: Replacing,
@@ -110,7 +110,7 @@ def ab(
     a: Annotated[str, Positional("A source folder, a git revision, or the Python of another environment.")],
     b: Annotated[str, Positional("The version in question.")],
     axes: Annotated[
-        GridAxes, Only("sizes", "strides", "methods", "dtypes", "filters", "channels", "devices", "seed", "cases")
+        GridAxes, Only(("sizes", "strides", "methods", "dtypes", "filters", "channels", "devices", "seed", "cases"))
     ],
     pairing: Pairing,
     replacing: Replacing,

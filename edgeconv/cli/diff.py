@@ -89,7 +89,7 @@ def compare(
 
 def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
     """What is judged, and what is made of it. Raises UsageError."""
-    from edgeconv.core.units import parse_bytes
+    from edgeconv.core.text import parse_bytes
     from edgeconv.difference import results
     from edgeconv.difference.figures import Allowance
     from edgeconv.difference.ignored import NO_REGIONS, read_ignored

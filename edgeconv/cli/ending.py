@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO
 
 from edgeconv.cli.printing import error_text
-from edgeconv.core.safe_text import visible_lines
+from edgeconv.core.text import visible_lines
 from edgeconv.errors import (
     EXIT_SIGNAL_BASE,
     EdgeconvError,

@@ -97,7 +97,7 @@ def load(name: str) -> Any:
 def taken_options(hint: Any) -> tuple[Option, ...]:
     """The options of a group: all, or those that `Only` names."""
     options = options_of(_bare(hint))
-    only = next((extra.names for extra in get_args(hint)[1:] if isinstance(extra, Only)), None)
+    only = next((extra for extra in get_args(hint)[1:] if isinstance(extra, Only)), None)
     assert only is None or {each.name for each in options} >= set(only), f"{hint} has not all of {only}"
     return tuple(each for each in options if only is None or each.name in only)
 

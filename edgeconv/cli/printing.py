@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from edgeconv.core.safe_text import visible, visible_lines
-from edgeconv.core.text_rows import TextRow, broken, wrapped
+from edgeconv.core.text import TextRow, broken, visible, visible_lines, wrapped
 
 if TYPE_CHECKING:
-    from edgeconv.core.text_rows import Tone
+    from edgeconv.core.text import Tone
 
 SGR: dict[Tone, str] = {"plain": "1", "good": "1;32", "bad": "1;31", "note": "33"}
 """Select Graphic Rendition of a label: bold, green, red, yellow. Source: ECMA-48."""

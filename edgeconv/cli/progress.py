@@ -7,9 +7,8 @@ import time
 from typing import Any
 
 from edgeconv.cli.printing import columns
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import digits_text, duration_text, visible
 from edgeconv.core.timing import Clock
-from edgeconv.core.units import digits_text, duration_text
 
 REFRESH_SECONDS = 0.1
 BAR_WIDTH = 24

@@ -21,7 +21,7 @@ def resize(
     As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy. Of several pictures one that
     fails stops no other; exit code 1 then.
     """
-    from edgeconv.core.units import counted
+    from edgeconv.core.text import counted
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, EdgeconvError
     from edgeconv.io.resize import find_pictures, parse_sizes, resize_files
 

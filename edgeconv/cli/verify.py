@@ -24,7 +24,7 @@ def verify(
     """
     from edgeconv.batch.stores import plain
     from edgeconv.batch.verify import verify as verify_folder
-    from edgeconv.core.units import counted
+    from edgeconv.core.text import counted
     from edgeconv.errors import EXIT_DIFFERENT
 
     found = verify_folder(plain(folder), recording.ledger)

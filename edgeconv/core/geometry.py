@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.choices import NAMED_PADDINGS, Border
-from edgeconv.core.units import counted
+from edgeconv.core.text import counted
 from edgeconv.errors import UsageError
 
 KERNEL_SIZE = 3

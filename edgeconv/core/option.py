@@ -17,7 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from edgeconv.core.choices import BORDERS_HERE
-from edgeconv.core.units import parse_bytes
+from edgeconv.core.text import parse_bytes
 from edgeconv.errors import UsageError
 
 KEY = "option"
@@ -32,14 +32,8 @@ class Positional:
     help: str
 
 
-@dataclass(frozen=True)
-class Only:
-    """Which options of a group a command takes: `Annotated[Filtering, Only("padding", "border")]`."""
-
-    names: tuple[str, ...]
-
-    def __init__(self, *names: str) -> None:
-        object.__setattr__(self, "names", names)
+class Only(tuple[str, ...]):
+    """Which options of a group a command takes: `Annotated[Filtering, Only(("padding", "border"))]`."""
 
 
 class Given(frozenset[str]):
@@ -52,22 +46,22 @@ class Option:
 
     help_text: str
     """The sentence of `--help`, in which `{choices}` stands for their list."""
-    named: tuple[str, ...]
+    named: tuple[str, ...] = ()
     """Flags that the declaration names."""
-    text: Any
+    text: Any = None
     """The default as a person writes it, where the value is a number of bytes: `512M`."""
-    methods: tuple[str, ...]
+    methods: tuple[str, ...] = ()
     """Those that it concerns; none: it is not an option of single methods."""
-    device: str | None
+    device: str | None = None
     """The device on which it concerns them; None: all."""
-    spelled: str | None
+    spelled: str | None = None
     """Its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's."""
-    keeps_output: bool
+    keeps_output: bool = False
     """Whether an output stays the same to the last bit, so that an earlier result still counts."""
-    suggest: Callable[[], Iterable[str]] | None
+    suggest: Callable[[], Iterable[str]] | None = None
     """Gives the values that a shell offers where the type itself has no choices; called when a shell asks."""
-    least: float | None
-    above: float | None
+    least: float | None = None
+    above: float | None = None
     """Numbers are from the one, or above the other."""
     name: str = ""
     """Of the field, and of the command's parameter; this and what follows is what the field says by itself."""
@@ -144,25 +138,12 @@ class Option:
             raise refuse_choice(called or self.flag, value, tuple(map(str, self.choices)))
 
 
-def option(
-    default: Any,
-    help: str,
-    *flags: str,
-    text: Any = None,
-    methods: tuple[str, ...] = (),
-    device: str | None = None,
-    spelling: str | None = None,
-    keeps_output: bool = False,
-    suggest: Callable[[], Iterable[str]] | None = None,
-    least: float | None = None,
-    above: float | None = None,
-) -> Any:
-    """A field that is an option, as `Option` describes it.
+def option(default: Any, help: str, *flags: str, **declared: Any) -> Any:
+    """A field that is an option, `declared` as fields of `Option`.
 
     `flags` are named where they are not the field's name with hyphens; a short one (`-s`) goes beside that.
     """
-    declared = Option(help, flags, text, methods, device, spelling, keeps_output, suggest, least, above)
-    return field(default=default, metadata={KEY: declared})
+    return field(default=default, metadata={KEY: Option(help, flags, **declared)})
 
 
 @cache

@@ -19,7 +19,7 @@ from msgspec import Struct as Struct
 from msgspec import field as field
 
 from edgeconv import __version__
-from edgeconv.core.safe_text import visible_lines
+from edgeconv.core.text import visible_lines
 
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]

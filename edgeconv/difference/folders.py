@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from edgeconv.core.records import Meta, Part, RecordHead, header
-from edgeconv.core.text_rows import TextRow
+from edgeconv.core.text import TextRow
 from edgeconv.difference import pictures, text
 from edgeconv.difference.compare import DiffRecord, compare
 from edgeconv.difference.inputs import FileInput

@@ -34,8 +34,8 @@ from edgeconv.core.output import finite_range, full_range, magnitude
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Meta, Part, fields_of
 from edgeconv.core.request import Request
+from edgeconv.core.text import counted, seconds_text
 from edgeconv.core.timing import Budget, Series
-from edgeconv.core.units import counted, seconds_text
 from edgeconv.difference import results
 from edgeconv.difference.compare import Compared, DiffRecord
 from edgeconv.difference.inputs import ArrayInput

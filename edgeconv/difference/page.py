@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from edgeconv import __version__
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 from edgeconv.difference import maps, text
 from edgeconv.difference.compare import Compared, Comparison
 from edgeconv.difference.figures import CHANNEL_NAMES, Box

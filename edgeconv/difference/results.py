@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgeconv.core.records import RecordHead
-from edgeconv.core.safe_text import visible
-from edgeconv.core.text_rows import TextRow
-from edgeconv.core.units import bytes_text
+from edgeconv.core.text import TextRow, bytes_text, visible
 from edgeconv.difference import pictures, text
 from edgeconv.difference.compare import compare
 from edgeconv.difference.figures import Allowance

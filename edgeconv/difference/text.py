@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields
 
-from edgeconv.core.safe_text import visible
-from edgeconv.core.text_rows import TextRow
-from edgeconv.core.units import counted, share_text
+from edgeconv.core.text import TextRow, counted, share_text, visible
 from edgeconv.difference.compare import Compared, Comparison
 from edgeconv.difference.figures import Allowance, SampleFigures, Spot
 from edgeconv.difference.scale import Scale

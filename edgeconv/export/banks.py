@@ -14,7 +14,7 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import median, samples
 from edgeconv.bench.synthetic import BANK_NAME
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.units import digits_text
+from edgeconv.core.text import digits_text
 from edgeconv.export.tables import percent, shown
 from edgeconv.hardware.device import Roof
 from edgeconv.page import Table

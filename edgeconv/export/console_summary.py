@@ -13,7 +13,7 @@ from dataclasses import replace
 from edgeconv.bench.intervals import Ratio
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
-from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.core.text import counted, digits_text, seconds_text, share_text
 from edgeconv.export.rows import every_row
 from edgeconv.export.tables import distribution, fastest
 from edgeconv.page import Table

@@ -10,7 +10,7 @@ from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.ladders.base import LadderRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import plain
-from edgeconv.core.units import counted, digits_text, local_time_text, seconds_text
+from edgeconv.core.text import counted, digits_text, local_time_text, seconds_text
 from edgeconv.export import figures, ladders, rows, tables
 from edgeconv.export.drawing import Drawing
 from edgeconv.export.schemas import AnyRecord

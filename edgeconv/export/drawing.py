@@ -23,8 +23,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 from zlib import crc32
 
-from edgeconv.core.safe_text import visible
-from edgeconv.core.units import digits_text
+from edgeconv.core.text import digits_text, visible
 from edgeconv.io.files import xml_text
 
 WIDTH, HEIGHT = 440, 300

@@ -24,7 +24,7 @@ from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.bench.surface import shares
-from edgeconv.core.units import counted, digits_text, seconds_text, share_text
+from edgeconv.core.text import counted, digits_text, seconds_text, share_text
 from edgeconv.export.banks import BankSeries, bank_series
 from edgeconv.export.drawing import NAMES, Bars, Curve, Drawing, Lines, colours_of
 from edgeconv.export.ladders import usual

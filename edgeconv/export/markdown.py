@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 from edgeconv.export.document import Document, documents
 from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import lines_of

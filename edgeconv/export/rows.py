@@ -17,8 +17,7 @@ from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.ladders.base import LadderRecord, LadderRow
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import competes, fastest, groups, median
-from edgeconv.core.safe_text import cell
-from edgeconv.core.units import counted, seconds_text, share_text
+from edgeconv.core.text import cell, counted, seconds_text, share_text
 from edgeconv.export.schemas import AnyRecord
 from edgeconv.export.tables import median_and_spread, rate, shown, times, without_empty_columns
 from edgeconv.io.files import utf8

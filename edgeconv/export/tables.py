@@ -20,9 +20,8 @@ from edgeconv.bench.intervals import CONFIDENCE, Ratio, mean_of_cases
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import groups, median, winners
 from edgeconv.bench.surface import shares
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import counted, digits_text, seconds_text, share_text, visible
 from edgeconv.core.timing import Series
-from edgeconv.core.units import counted, digits_text, seconds_text, share_text
 from edgeconv.page import BAD, NOTHING, Table
 
 BAR = "\\|"

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 from edgeconv.export.document import Document, documents
 from edgeconv.export.schemas import AnyRecord
 from edgeconv.page import Table

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 STANDARD_STREAM = "-"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
-from edgeconv.core.safe_text import visible, visible_lines
+from edgeconv.core.text import visible, visible_lines
 from edgeconv.io.files import utf8, xml_text
 
 JUnitOutcome = Literal["passed", "failure", "error"]

@@ -44,7 +44,7 @@ class Options:
     math: Math = option("fma", "arithmetic, {choices}; fma is true float32.", methods=("cudnn",), device="cuda")
     gemm: Gemm = option("own", "the project's GEMM (own) or the vendor's (cublas).", methods=("im2col",), device="cuda")
     cudnn_find: bool = option(
-        False, "measure every algorithm and take the fastest.", methods=("cudnn",), device="cuda", spelling="find"
+        False, "measure every algorithm and take the fastest.", methods=("cudnn",), device="cuda", spelled="find"
     )
     block: Block = option(
         DEFAULT_BLOCK,

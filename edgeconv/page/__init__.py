@@ -1,7 +1,7 @@
 """Pages that open from disk with no network: one frame, one palette, tables that sort.
 
 A template lies in the package and begins with `{% extends "page/base.html" %}`. Every value is escaped and made visible
-(core/safe_text.py), but for what is `Markup`; JSON for a script goes through Jinja's own `tojson`.
+(core/text.py), but for what is `Markup`; JSON for a script goes through Jinja's own `tojson`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -10,8 +10,7 @@ from edgeconv.api.figures import Check, ProblemPart, RunFigures
 from edgeconv.core.chains import Chain
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.output import threshold_text
-from edgeconv.core.text_rows import TextRow
-from edgeconv.core.units import digits_text, seconds_text, share_text
+from edgeconv.core.text import TextRow, digits_text, seconds_text, share_text
 from edgeconv.run.report import InputPart, OutputPart, RunReport
 
 NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"

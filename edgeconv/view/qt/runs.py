@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHeaderView, QTreeWidget, QTreeWidgetItem
 
-from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.core.text import digits_text, seconds_text
 from edgeconv.run.report_text import measured
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.state import MeasuredRun
