@@ -138,7 +138,7 @@ def make_baseline(folder: Path) -> None:
 
 
 def update_baseline(folder: Path) -> None:
-    folders.run(folder / "out", folder / "photos", (), diff_job.Wanted(), update=True)
+    folders.run(folder / "out", folder / "photos", diff_job.Wanted(), update=True)
 
 
 def nothing_of_the_baseline_is_lost(folder: Path) -> None:
