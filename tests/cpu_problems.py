@@ -84,3 +84,14 @@ def modes_of(dtype: str) -> tuple[str, ...]:
 DIRECTED = "sobel,prewitt,scharr"
 SINGLE = "sobel-x,laplacian8,identity,emboss,sharpen"
 """Filters of a bank, joined directions and single ones."""
+FILTERS = (
+    *((name, 0, 3) for name in ("laplacian8", "sobel-x", "emboss", "identity", "sobel", "sobel/7", "prewitt")),
+    *((name, 0, 3) for name in ("kirsch", "robinson", RANDOM, RANDOM_WHOLE)),
+    *((name, 0, 1) for name in ("laplacian8", "sobel", "kirsch", RANDOM, NO_RING, NO_RING_OPPOSITE)),
+    *((RANDOM, filters, channels) for filters, channels in ((2, 3), (5, 1), (9, 3), (17, 3), (70, 1))),
+    *((name, filters, 3) for name, filters in ((RANDOM_WHOLE, 12), (DIRECTED, 9), ("kirsch,robinson", 8), (SINGLE, 5))),
+)
+"""Name, number of filters (0: no bank), channels of the picture: every form, grey pictures, and banks around where
+passes and registers begin, of equal filters too."""
+PLAIN = [filter for filter in FILTERS if filter[0] in (RANDOM, "sobel") or filter == ("kirsch", 0, 1)]
+"""Enough for what makes nothing of a form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,10 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, 
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.name)
-def test_a_step_on_a_gpu(entry, stride: int) -> None:
-    for block in entry.blocks_for(stride):
-        for shape in (*SHAPES, (259, 1024), (1031, 517)):
+def test_a_step_on_a_gpu(entry) -> None:
+    for stride in STRIDES:
+        for block, shape in product(entry.blocks_for(stride), (*SHAPES, (259, 1024), (1031, 517))):
             problem = case(stride, shape).problem()
             image = random_image(*shape, "float32")
             assert_right(run_on_gpu(prepare(entry, problem, block), image, problem))

@@ -11,7 +11,6 @@ from kernel_work import FLOORS, FloorWords, all_right, sanitizer_library
 
 from edgeconv.hardware.cpu import device as cpu
 from edgeconv.hardware.cpu.limits import CHAINS, STORES, UNIT_BYTES, MemoryMove, multiply_adds
-from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids
 from edgeconv.hardware.devices import get_device
 
@@ -68,12 +67,12 @@ def test_the_processor_has_a_floor_for_every_size() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("words", FLOORS, ids=str)
-@pytest.mark.parametrize("variant", FLOOR_KERNELS, ids=lambda variant: variant.entry)
-def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, words: FloorWords) -> None:
+def test_the_kernels_of_the_floor_write_what_they_read(words: FloorWords) -> None:
     cupy = pytest.importorskip("cupy")
     from edgeconv.hardware.cuda.kernels import load
 
-    for blocks in words.grids(variant, THREADS):
+    launches = [(each, blocks) for each in FLOOR_KERNELS for blocks in words.grids(each, THREADS)]
+    for variant, blocks in launches:
         target = cupy.full((words.writes, 4), 0xEEEEEEEE, cupy.uint32)
         arguments = (cupy.asarray(words.source()), target, np.int64(words.reads), np.int64(words.writes))
         load(variant)((blocks,), (THREADS,), arguments)

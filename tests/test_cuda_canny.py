@@ -215,8 +215,10 @@ def test_random_pictures_on_a_gpu(seed: int) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.gpu_alone
-@pytest.mark.parametrize("kind", ["noise", "smooth", "spiral", "comb"])
-@pytest.mark.parametrize("shape", [(4096, 4096), (2160, 3840, 3), (1777, 5003)])
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("noise", (2160, 3840, 3)), ("smooth", (4096, 4096)), ("spiral", (4096, 4096)), ("comb", (1777, 5003))],
+)
 def test_large_pictures_on_a_gpu_are_as_by_opencv(kind: str, shape: tuple[int, ...]) -> None:
     import cupy
 

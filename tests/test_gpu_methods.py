@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from command import PROJECT
-from cpu_problems import DIRECTED, NO_RING, RANDOM, RANDOM_WHOLE, SINGLE, Case, modes_of
+from cpu_problems import FILTERS, PLAIN, RANDOM, Case, modes_of
 from problems import assert_right, image_of, random_image, random_weights, run_on_gpu
 from selection import drawn_pairs
 
 from edgeconv.core import exactness
 from edgeconv.core.choices import BORDERS, CHANNELS
-from edgeconv.core.filters import WeightSet, filter_names, named_filter, weight_set
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
@@ -77,16 +77,8 @@ WAYS = {
     "implicit": Way("implicit"),
     **{f"cudnn in {math}": Way("cudnn", Options(math=math)) for math in MATHS},
 }
-FILTERS = (
-    *((name, 0, 3) for name in (*filter_names(), RANDOM, RANDOM_WHOLE, NO_RING, "sobel/7")),
-    *((name, 0, 1) for name in ("laplacian8", "kirsch", RANDOM)),
-    *((RANDOM, filters, channels) for filters, channels in ((2, 3), (5, 1), (9, 3), (16, 3), (70, 1))),
-    *(
-        (name, filters, 3)
-        for name, filters in ((RANDOM_WHOLE, 12), (DIRECTED, 32), ("kirsch,robinson", 2), (SINGLE, 5))
-    ),
-)
-"""Name, number of filters (0: no bank), channels of the picture: each filter, grey pictures, banks."""
+MAIN = ("sliding", "sliding of large pictures", "textbook by 16", "im2col by own", "implicit", "cudnn in fma")
+"""The others are another block or product of one of these."""
 SHAPES = ((1, 7), (7, 1), (5, 4), (13, 48), (37, 131), (67, 517), (130, 1024), (259, 341))
 """Single rows and columns, several tiles each way, rows that do and do not start on 16 bytes."""
 PROPERTIES = {
@@ -119,6 +111,7 @@ def is_a_problem(way: str, *rest: Any) -> bool:
         smallest >= KERNEL_SIZE
         and case.output_mode in modes_of(case.dtype)
         and (case.in_channels == 3 or case.channels == "mix")
+        and (way in MAIN or rest[0] in PLAIN)
         and (method.method not in ("implicit", "cudnn") or case.dtype != "float64")
         and (not method.reduced or (case.dtype != "uint16" and np.prod(case.problem().output_shape) >= ENOUGH_SAMPLES))
     )
@@ -144,8 +137,10 @@ def test_every_pair(row: tuple[Any, ...]) -> None:
     check_way(WAYS[way], case_of(*problem), offset_samples)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-@pytest.mark.parametrize(("filters", "in_channels"), [(0, 1), (4, 3), (8, 3), (5, 1)])
+@pytest.mark.parametrize(
+    ("filters", "in_channels", "dtype"),
+    [(0, 1, "uint8"), (0, 3, "float64"), (4, 3, "float32"), (8, 3, "uint8"), (5, 1, "float32"), (5, 1, "float64")],
+)
 def test_a_batch_in_one_launch_is_what_its_pictures_are_one_by_one(filters: int, in_channels: int, dtype: str) -> None:
     import cupy
 
@@ -215,9 +210,7 @@ def test_im2col_of_4096_runs_in_two_gib_of_gpu_memory(gemm: Gemm) -> None:
 
 @pytest.mark.slow
 @pytest.mark.gpu_alone
-@pytest.mark.parametrize(
-    "way", [name for name in WAYS if "bands" not in name and not name.startswith(("textbook by 8", "textbook by 32"))]
-)
+@pytest.mark.parametrize("way", MAIN)
 def test_the_last_rows_of_a_picture_above_2_to_the_31_bytes_are_those_of_a_picture_of_them_alone(way: str) -> None:
     import cupy
 
@@ -285,14 +278,14 @@ def test_an_output_of_small_weights_is_as_right_as_the_others(share: float) -> N
     check_image(WAYS["sliding"], image, make_problem(image.shape, "float16", WeightSet(weights, groups=1)))
 
 
-@pytest.mark.parametrize("mode", ["abs", "raw"])
-@pytest.mark.parametrize(
-    ("combine", "directions", "stride"), [("single", 1, 4), ("magnitude", 2, 1), ("maximum", 8, 2)]
+WHOLE_SUMS = drawn_pairs(
+    [OWN_METHODS, (("single", 1), ("magnitude", 2), ("maximum", 8)), (1, 2, 4), ("abs", "raw")], lambda *row: True
 )
-@pytest.mark.parametrize("method", OWN_METHODS)
-def test_whole_sums_beyond_float32_are_exact(
-    method: str, combine: str, directions: int, stride: int, mode: str
-) -> None:
+
+
+@pytest.mark.parametrize(("method", "joined", "stride", "mode"), WHOLE_SUMS)
+def test_whole_sums_beyond_float32_are_exact(method: str, joined: tuple[Any, int], stride: int, mode: str) -> None:
+    combine, directions = joined
     kernels = np.random.default_rng(stride).integers(-2000, 2001, (directions, 3, 3, 3, 3)).astype(np.float32)
     image = random_image(*SEVERAL_STRIPS, "uint16")
     weights = WeightSet(kernels, 1, combine)
@@ -304,14 +297,9 @@ def test_whole_sums_beyond_float32_are_exact(
 
 SIZES = (*product(["float32"], [1e-42, 1e-30, 1e19, 2e37]), *product(["float64"], [1e-320, 1e-200, 1e160, 1e307]))
 
-
-def is_computed(method: str, size: tuple[str, float], *_: str) -> bool:
-    return method != "implicit" or size[0] != "float64"
-
-
-MAGNITUDES = (
-    *((method, size, "each", "identity") for method in OWN_METHODS for size in SIZES if is_computed(method, size)),
-    *drawn_pairs([OWN_METHODS, SIZES, ("mix", "each"), ("sobel", "kirsch", "robinson")], is_computed),
+MAGNITUDES = drawn_pairs(
+    [OWN_METHODS, SIZES, ("mix", "each"), ("identity", "sobel", "kirsch", "robinson")],
+    lambda method, size, *_: method != "implicit" or size[0] != "float64",
 )
 
 

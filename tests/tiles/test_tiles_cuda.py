@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import tifffile
 from pieces import ArraySource, assert_same, by_tiles, by_whole, shows_seams
 from problems import random_image
+from selection import drawn_pairs
 
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
@@ -34,16 +34,14 @@ FILTERS = {
 }
 
 
-WAYS = [
-    (method, dtype)
-    for method, dtype in product(method_names("cuda"), INPUT_DTYPES)
-    if method != "cudnn" and (dtype != "float64" or method != "implicit")
-]
+CASES = drawn_pairs(
+    [method_names("cuda"), INPUT_DTYPES, tuple(FILTERS)],
+    lambda method, dtype, _: method != "cudnn" and (dtype != "float64" or method != "implicit"),
+)
 """cuDNN chooses its algorithm by the shape; `implicit` has no float64."""
 
 
-@pytest.mark.parametrize(("method", "dtype"), WAYS)
-@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize(("method", "dtype", "name"), CASES)
 def test_tiles_give_the_bytes_of_the_whole_picture(method: str, dtype: str, name: str) -> None:
     filter, channels = FILTERS[name]
     pixels = random_image(517, 1203, dtype)
