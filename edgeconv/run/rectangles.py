@@ -255,26 +255,15 @@ def cut_chosen(demand: Demand, limit_bytes: int) -> TilePlan:
 def _sizes(demand: Demand) -> Iterator[tuple[int, int]]:
     """Rows and columns worth a try, the best first: as wide as the picture, then narrower; few rows last."""
     height, width = demand.output
-    stride, chunk = Halo.of(demand.problem).stride, demand.source.chunk[1]
-    window_bytes = demand.source.pixel_bytes * stride**2
-    for least in (SMALLEST_PIECE, TILE_STEP):
-        columns = width
-        while columns:
-            rows = LARGEST_PIECE
-            while rows < height and 2 * rows * columns * window_bytes <= WINDOW_BYTES:
-                rows *= 2
-            while rows >= least:
-                if columns == width or columns % rows == 0 or columns % LARGEST_PIECE == 0:
-                    yield rows, columns
-                rows //= 2
-            columns = _narrower(columns, chunk // stride)
-
-
-def _narrower(columns: int, chunk: int) -> int:
-    """About half of it, in whole chunks where these are whole pieces; 0 below a piece."""
-    step = chunk if chunk and chunk % LARGEST_PIECE == 0 and chunk < columns else LARGEST_PIECE
-    half = -(-columns // 2 // step) * step
-    return half if half < columns else columns // 2 // SMALLEST_PIECE * SMALLEST_PIECE
+    window_bytes = demand.source.pixel_bytes * Halo.of(demand.problem).stride ** 2
+    sides = [TILE_STEP << power for power in range((max(height, width, LARGEST_PIECE) // TILE_STEP).bit_length())]
+    narrower = [side for side in reversed(sides) if SMALLEST_PIECE <= side < width]
+    for rows_are_few in (False, True):
+        for columns, rows in product((width, *narrower), reversed(sides)):
+            is_small = rows <= LARGEST_PIECE or rows * columns * window_bytes <= WINDOW_BYTES
+            is_whole = columns == width or columns % piece_of(rows) == 0
+            if is_small and is_whole and (rows < SMALLEST_PIECE) == rows_are_few:
+                yield rows, columns
 
 
 def _too_small(demand: Demand, least: int, limit_bytes: int) -> MemoryLimitError:
