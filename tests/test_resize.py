@@ -83,15 +83,7 @@ def test_a_flat_picture_stays_flat(size: int) -> None:
     assert (resize(flat, size) == flat[0, 0]).all()
 
 
-def test_a_picture_that_carries_its_size_in_its_name_is_renamed(tmp_path: Path) -> None:
-    write_image(smooth_image(64, 48), tmp_path / "input_64.png")
-    written = resize_file(tmp_path / "input_64.png", (16, 32, 64))
-    assert [path.name for path in written.files] == ["input_16.png", "input_32.png"]
-    assert read_image(tmp_path / "input_32.png").pixels.shape == (32, 24, 3)
-    np.testing.assert_array_equal(read_image(tmp_path / "input_64.png").pixels, smooth_image(64, 48))
-
-
-def test_other_names_keep_their_stem(tmp_path: Path) -> None:
+def test_a_size_follows_the_stem(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint16"), tmp_path / "holiday_2019.tif")
     write_image(random_image(20, 30, "float32"), tmp_path / "field.npy")
     resize_file(tmp_path / "holiday_2019.tif", (10,), folder=tmp_path / "made" / "here")
@@ -108,20 +100,6 @@ def test_nothing_is_written_where_one_file_exists(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.png", "a_20.png"]
     resize_file(tmp_path / "a.png", (10, 20), overwrite=True)
     assert read_image(tmp_path / "a_20.png").pixels.shape == (13, 20, 3)
-
-
-def test_the_input_is_not_replaced_by_its_own_square(tmp_path: Path) -> None:
-    write_image(noisy(40, 60), tmp_path / "a_60.png")
-    with pytest.raises(ImageWriteError, match="is the input itself"):
-        resize_file(tmp_path / "a_60.png", (60,), square=True, overwrite=True)
-
-
-def test_the_square_of_a_square_is_the_picture_itself(tmp_path: Path) -> None:
-    write_image(smooth_image(64, 64), tmp_path / "sq_64.png")
-    done = edgeconv("resize", "sq_64.png", "--square", "--sizes", "16,32,64", cwd=tmp_path)
-    assert (done.code, done.err) == (0, "")
-    assert names(tmp_path) == ["sq_16.png", "sq_32.png", "sq_64.png"]
-    np.testing.assert_array_equal(read_image(tmp_path / "sq_64.png").pixels, smooth_image(64, 64))
 
 
 def pictures(folder: Path, longest_sides: dict[str, int]) -> None:
@@ -195,7 +173,7 @@ def test_a_bad_picture_that_is_named_alone_is_an_error_of_the_command(tmp_path: 
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("one/same.png", "two/same.png"), ("one/same.png", "one/SAME.bmp"), ("one/a.png", "one/a_60.png")],
+    [("one/same.png", "two/same.png"), ("one/same.png", "one/SAME.bmp")],
 )
 @pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
 def test_no_two_pictures_get_one_name(tmp_path: Path, one: str, other: str, overwrite: list[str]) -> None:

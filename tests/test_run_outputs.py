@@ -18,8 +18,8 @@ from problems import random_image
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
+from edgeconv.io.contained_paths import file_identity
 from edgeconv.io.encoding import write_image
-from edgeconv.io.file_identity import file_identity
 from edgeconv.run.job import Job
 from edgeconv.run.naming import default_name, output_path
 

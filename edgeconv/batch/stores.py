@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from edgeconv.core.optional import install
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError, one_line_with_class
 from edgeconv.io.atomic import NameTakenError, make_folder, write_bytes_atomically
-from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, place_inside, sha256_inside
+from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, place_inside
 from edgeconv.io.files import special_file_problem
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -143,7 +143,8 @@ class LocalStore:
         Raises ForeignFileError where that is not a plain file inside the folder, ImageReadError.
         """
         try:
-            return sha256_inside(folder, name)
+            with open_regular(place_inside(folder, name)) as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:

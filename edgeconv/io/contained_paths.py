@@ -1,4 +1,4 @@
-"""Opening files inside a folder whose contents, links and names are not trusted.
+"""Opening files inside a folder whose contents, links and names are not trusted, and what identifies them.
 
 A name is plain if it leads down from the folder and nowhere else: no root, no `..`, no zero byte. Links are followed
 as long as they stay inside. Only regular files are opened: opening a pipe may block, and a device may never end.
@@ -10,8 +10,13 @@ import errno
 import hashlib
 import os
 import stat
+import threading
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
+
+BLOCK_BYTES = 2**20
 
 
 class ForeignFileError(Exception):
@@ -45,12 +50,6 @@ def place_inside(folder: Path | str, name: str) -> Path:
     return place
 
 
-def sha256_inside(folder: Path | str, name: str) -> str:
-    """The hash of a regular file below `folder`, read in blocks. Raises ForeignFileError, OSError."""
-    with open_regular(place_inside(folder, name)) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def open_regular(path: Path | str) -> BufferedReader:
     """A regular file that is not a link, for reading. Raises ForeignFileError, OSError."""
     return os.fdopen(regular_descriptor(path, os.O_RDONLY), "rb")
@@ -68,3 +67,41 @@ def regular_descriptor(path: Path | str, flags: int) -> int:
         os.close(descriptor)
         raise ForeignFileError("is not a plain file")
     return descriptor
+
+
+def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, Any]:
+    """`file_bytes` and `file_sha256`; of a folder over names and contents of its files, in the order of their names.
+
+    Links to files are followed; pipes and devices, which may have no end, are not opened. Raises OSError, also once
+    `stop` is set.
+    """
+    digest, length = hashlib.sha256(), 0
+    for file in _files(path):
+        if file != path:
+            digest.update(os.fsencode(file.relative_to(path)))
+        try:
+            with open_regular(os.path.realpath(file)) as stream:
+                while block := stream.read(BLOCK_BYTES):
+                    if stop is not None and stop.is_set():
+                        raise InterruptedError(errno.EINTR, "stopped", str(file))
+                    digest.update(block)
+                    length += len(block)
+        except ForeignFileError as error:
+            raise OSError(errno.EINVAL, f"{file.name} {error}", str(file)) from None
+    return {"file_bytes": length, "file_sha256": digest.hexdigest()}
+
+
+def file_state(path: Path) -> list[tuple[int, ...]] | None:
+    """What changes when a file, or any file of a folder, is replaced, resized or written to.
+
+    None where it cannot be read.
+    """
+    with suppress(OSError):
+        found = [file.stat() for file in _files(path)]
+        return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
+    return None
+
+
+def _files(path: Path) -> list[Path]:
+    """A file alone; the files of a folder by their names."""
+    return sorted(file for file in path.rglob("*") if not file.is_dir()) if path.is_dir() else [path]

@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io.encoding import encode_image
-from edgeconv.io.files import is_same_file, is_standard_stream
+from edgeconv.io.files import is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.io.reading import MAX_SIDE, Picture, read_image
-
-_SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
-"""What `resize_files` may have named. `IMG_0001` is not: sizes have no leading zeros."""
+from edgeconv.io.reading import MAX_SIDE, read_image
 
 
 @dataclass(frozen=True)
@@ -98,16 +95,18 @@ def resize_files(
     """Write each picture in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 
     Gives each source with its files, or with the error that left it without any and that stops no other picture.
-    `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
-    the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
-    itself is left out.
+    `folder` is made where it is missing; None is the source's own (the current one for `-`).
     """
     sources, sizes = tuple(sources), tuple(sizes)
     with Outputs(sources, overwrite) as outputs:
         for source in sources:
             try:
                 picture = read_image(source, rules)
-                targets = _targets(source, picture, sizes, folder, square)
+                is_stream = is_standard_stream(source)
+                stem = "stdin" if is_stream else source.stem
+                into = Path(folder) if folder is not None else Path() if is_stream else source.parent
+                suffix = FORMAT_OF_DTYPE[picture.pixels.dtype.name]
+                targets = {size: into / f"{stem}_{size}.{suffix}" for size in sizes}
                 for target in targets.values():
                     outputs.reserve_in(target.parent, target.name)
                 for size, target in targets.items():
@@ -117,27 +116,6 @@ def resize_files(
             except EdgeconvError as error:
                 outputs.discard()
                 yield source, error
-
-
-def _targets(
-    source: Path, picture: Picture, sizes: Iterable[int], folder: Path | str | None, square: bool
-) -> dict[int, Path]:
-    """The file of each size."""
-    height, width = picture.pixels.shape[:2]
-    is_stream = is_standard_stream(source)
-    stem = "stdin" if is_stream else source.stem
-    found = _SIZED_STEM.fullmatch(stem)
-    if found and int(found["size"]) == max(height, width):
-        stem = found["base"]
-    into = Path(folder) if folder is not None else Path() if is_stream else source.parent
-    suffix = "." + FORMAT_OF_DTYPE[picture.pixels.dtype.name]
-    targets = {size: into / f"{stem}_{size}{suffix}" for size in sizes}
-    keeps_shape = not square or height == width
-    return {
-        size: target
-        for size, target in targets.items()
-        if not (size == max(height, width) and keeps_shape and is_same_file(source, target))
-    }
 
 
 def find_pictures(places: Iterable[Path | str]) -> list[Path]:

@@ -44,7 +44,7 @@ from edgeconv.hardware.device import Roof
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.atomic import pass_permissions_on, reporting_errors
-from edgeconv.io.file_identity import file_identity, file_state
+from edgeconv.io.contained_paths import file_identity, file_state
 from edgeconv.io.files import is_device, is_standard_stream
 from edgeconv.methods.options import Options
 from edgeconv.run import report

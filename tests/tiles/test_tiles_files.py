@@ -22,7 +22,7 @@ from PIL import Image, ImageCms
 from problems import random_image
 
 from edgeconv.errors import ImageReadError, UnavailableError
-from edgeconv.io.file_identity import file_identity
+from edgeconv.io.contained_paths import file_identity
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import GREY_NOTE, read_image
 from edgeconv.run import sources
