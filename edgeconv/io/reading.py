@@ -15,7 +15,8 @@ before that, and a pipe or a device up to its end or the limit of bytes; what do
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -103,7 +104,7 @@ def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
     if first.format != "TIFF" or FRAMES_NOTE not in first.notes:
         return first
     layout, found = (first.pixels.shape, first.pixels.dtype), [first.pixels]
-    try:
+    with _refusals(str(source), "TIFF", "for its pages"):
         for number, page in enumerate(islice(tiff.pages(data), 1, None), 2):
             pixels = decode_image(page, f"{source} (page {number})", rules).pixels
             if (pixels.shape, pixels.dtype) != layout:  # a thumbnail, or the levels of a pyramid
@@ -112,10 +113,6 @@ def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
             if sum(page.shape[0] * page.shape[1] for page in found) > rules.max_pixels:
                 raise BadPicture(f"its pages have more than {rules.max_pixels:,} pixels", "raise --max-pixels")
         joined = np.concatenate(found)
-    except BadPicture as bad:
-        raise ImageReadError(f"{source}: TIFF: {bad.reason}: {bad.remedy}.") from None
-    except MemoryError:
-        raise MemoryLimitError(f"{source}: not enough memory for its pages: use a smaller picture.") from None
     note = f"{len(found)} pages, one below the other"
     return replace(first, pixels=joined, notes=tuple(note if said == FRAMES_NOTE else said for said in first.notes))
 
@@ -134,7 +131,7 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
         entry = format_of(begun)
         if entry is None and (size is None or size > HASHED_BYTES):
             raise _unread(begun, name)
-        try:
+        with _refusals(name, entry and entry.name, "to read it"):
             if size is not None:
                 if size > rules.max_bytes:
                     raise _above_limit(f"it has {size:,} bytes", rules.max_bytes)
@@ -146,12 +143,6 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
                 if len(data) > rules.max_bytes:
                     raise _above_limit("it has not ended", rules.max_bytes)
             return bytes(data)
-        except BadPicture as bad:
-            raise _refused(name, entry, bad) from None
-        except MemoryError:
-            raise MemoryLimitError(
-                f"{name}: not enough memory to read it: use a smaller picture, or --max-bytes."
-            ) from None
 
 
 def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Header:
@@ -160,14 +151,8 @@ def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Hea
     `name` is for messages. Raises ImageReadError, MemoryLimitError.
     """
     entry = _format_of(data, name)
-    try:
+    with _refusals(name, entry.name, f"to parse {len(data):,} bytes"):
         return entry.read_header(data, partial(check_sides, rules.max_pixels))
-    except BadPicture as bad:
-        raise _refused(name, entry, bad) from None
-    except MemoryError:
-        raise MemoryLimitError(
-            f"{name}: not enough memory to parse {len(data):,} bytes: use a smaller picture."
-        ) from None
 
 
 def decode_image(
@@ -184,7 +169,9 @@ def decode_image(
     """
     header, entry = header or read_header(data, name, rules), _format_of(data, name)
     said: tuple[str, ...] = ()
-    try:
+    needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
+    size = f"for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded)"
+    with _refusals(name, entry.name, size):
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
             pixels, said = decode(data, entry, header)
@@ -193,14 +180,6 @@ def decode_image(
             raise BadPicture(
                 f"its header says {stated} {header.dtype}, and its contents are {pixels.shape} {pixels.dtype}"
             )
-    except BadPicture as bad:
-        raise _refused(name, entry, bad) from None
-    except MemoryError:
-        needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
-        raise MemoryLimitError(
-            f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
-            "use a smaller picture."
-        ) from None
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
@@ -224,9 +203,16 @@ def _above_limit(what: str, limit: int) -> BadPicture:
     return BadPicture(f"{what}, above the limit of {limit:,} bytes", "raise --max-bytes if it really is that large")
 
 
-def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
-    kind = "" if entry is None else f"{entry.name}: "
-    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
+@contextmanager
+def _refusals(name: str, format: str | None, what: str) -> Iterator[None]:
+    """Failures in the block become one line about the file: what is wrong with it, or too little memory `what`."""
+    try:
+        yield
+    except BadPicture as bad:
+        kind = "" if format is None else f"{format}: "
+        raise ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        raise MemoryLimitError(f"{name}: not enough memory {what}: use a smaller picture.") from None
 
 
 def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
