@@ -12,7 +12,7 @@ from edgeconv.api import doctor
 from edgeconv.batch.engines.cluster_worker import maker_here
 from edgeconv.bench.peers import PEERS
 from edgeconv.core.optional import import_problem
-from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.errors import UnavailableError
 from edgeconv.run import sources
 
 NO_LIBRARY = "cannot load library 'libvips.so.42': no such file"
@@ -48,14 +48,11 @@ def test_what_fails_to_start_is_told_from_what_is_missing(broken, failure: str) 
     assert import_problem("json.decoder") is None
 
 
-@pytest.mark.parametrize(("name", "error"), [("a.png", UnavailableError), ("a.gif", ImageReadError)])
-def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
-    tmp_path: Path, broken, name: str, error: type[Exception]
-) -> None:
-    (tmp_path / name).write_bytes(saved(noisy(), name[2:].upper()))
+def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(tmp_path: Path, broken) -> None:
+    (tmp_path / "a.png").write_bytes(saved(noisy(), "PNG"))
     broken("pyvips")
-    with pytest.raises(error) as caught:
-        sources.open_source(tmp_path / name)
+    with pytest.raises(UnavailableError) as caught:
+        sources.open_source(tmp_path / "a.png")
     assert "pyvips is installed but cannot be imported" in str(caught.value)
     assert "pip install '.[vips]'" in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -131,7 +131,7 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
         entry = format_of(begun)
         if entry is None and (size is None or size > HASHED_BYTES):
             raise _unread(begun, name)
-        with _refusals(name, entry and entry.name, "to read it"):
+        with _refusals(name, None if entry is None else entry.name, "to read it"):
             if size is not None:
                 if size > rules.max_bytes:
                     raise _above_limit(f"it has {size:,} bytes", rules.max_bytes)

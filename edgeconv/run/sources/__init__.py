@@ -9,13 +9,18 @@ from edgeconv.errors import EdgeconvError, ImageReadError, UnavailableError, one
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.run.sources import vips
 from edgeconv.run.sources.base import TileSource, refused
 from edgeconv.run.sources.tiff import TiffSource
+from edgeconv.run.sources.vips import VipsSource
 from edgeconv.run.sources.zarr import ZarrSource, is_zarr
 
-OF_VIPS = ("PNG", "JPEG", "WebP")
-"""Formats of io/formats that libvips reads too; where it is installed, it reads others."""
+LARGE = ("tifffile", "imagecodecs", "zarr")
+PACKAGES = {
+    "Zarr": ("large", LARGE[-1:]),
+    "TIFF": ("large", LARGE),
+    **dict.fromkeys(("PNG", "JPEG", "WebP", "turned TIFF"), ("vips", ("pyvips",))),
+}
+"""By format: the extra that has the packages by which it is read, and these packages."""
 
 
 def open_source(path: Path, rules: ReadRules = DEFAULT_RULES) -> TileSource:
@@ -27,19 +32,16 @@ def open_source(path: Path, rules: ReadRules = DEFAULT_RULES) -> TileSource:
     format = "picture"
     try:
         format = _format_in(path)
+        _require(format)
         if format == "Zarr":
-            _require("Zarr by tiles", "large", "zarr")
             return ZarrSource(path, rules)
         if format == "TIFF":
-            _require("TIFF by tiles", "large", "tifffile", "imagecodecs", "zarr")
             source = TiffSource(path, rules)
             if source.orientation == 1:
                 return source
             source.close()
-            _require(f"{path}: a TIFF that is turned (orientation {source.orientation}) by tiles", "vips", "pyvips")
-        elif format in OF_VIPS:
-            _require("PNG, JPEG or WebP by tiles", "vips", "pyvips")
-        return vips.VipsSource(path, format, rules)
+            _require("turned TIFF")
+        return VipsSource(path, format, rules)
     except (EdgeconvError, MemoryError):
         raise
     except FileNotFoundError:
@@ -61,21 +63,17 @@ def _format_in(path: Path) -> str:
     if path.is_file():
         with path.open("rb") as stream:
             entry = format_of(stream.read(SIGNATURE_BYTES))
-        if entry is not None and entry.name in ("TIFF", *OF_VIPS):
+        if entry is not None and entry.name in PACKAGES:
             return entry.name
-    problem = import_problem("pyvips")
-    if path.is_file() and not problem and (found := vips.format_of(path)):
-        return found
-    beyond = f" ({problem}: JPEG 2000, JPEG XL and slides need the extra vips: {install('vips')})"
     raise ImageReadError(
-        f"{path}: is not a picture that can be read by tiles: convert it to TIFF, or leave the tile options out"
-        f"{beyond if problem else ''}."
+        f"{path}: is not a picture that can be read by tiles: convert it to TIFF, or leave the tile options out."
     )
 
 
-def _require(what: str, extra: str, *packages: str) -> None:
+def _require(format: str) -> None:
     """Raise UnavailableError where a package is not installed or does not start."""
+    extra, packages = PACKAGES[format]
     problems = [problem for problem in map(import_problem, packages) if problem]
     if problems:
         brings = " (it brings libvips)" if extra == "vips" else ""
-        raise UnavailableError(f"{what}: {' and '.join(problems)}: {install(extra)}{brings}.")
+        raise UnavailableError(f"{format} by tiles: {' and '.join(problems)}: {install(extra)}{brings}.")

@@ -1,4 +1,4 @@
-"""PNG, JPEG, WebP, rotated TIFF, JPEG 2000, JPEG XL and slides, through libvips (pyvips).
+"""PNG, JPEG, WebP and turned TIFF, through libvips (pyvips).
 
 Such files have no order in which parts could be fetched, or one that libvips alone knows. It decodes what is no larger
 than 100 MB into memory, and anything else into a temporary file of its own (in the folder that TMPDIR names), as large
@@ -8,7 +8,6 @@ pictures. Damage that libvips even warns of is an error.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,6 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import FRAMES_NOTE, PROFILE_NOTE, check_sides
 from edgeconv.run.sources.base import PART_BYTES, TileSource
 
-LOADERS = {
-    "VipsForeignLoadPngFile": "PNG",
-    "VipsForeignLoadJpegFile": "JPEG",
-    "VipsForeignLoadWebpFile": "WebP",
-    "VipsForeignLoadTiffFile": "TIFF",
-    "VipsForeignLoadJp2kFile": "JPEG 2000",
-    "VipsForeignLoadJxlFile": "JPEG XL",
-    "VipsForeignLoadOpenslideFile": "slide",
-}
-"""libvips's loaders whose pictures are read, and what their files are called here."""
-
 TYPES = {"uchar": "uint8", "ushort": "uint16", "float": "float32"}
 COLOURS = {"srgb": 3, "rgb16": 3, "b-w": 1, "grey16": 1}
 """Bands of a colour by libvips's interpretation; others (CMYK, Lab) are refused."""
@@ -45,17 +33,6 @@ IN_MEMORY_BYTES = 100 * 2**20
 """A decoded picture up to there is held in memory (VIPS_DISC_THRESHOLD's default)."""
 DECODING_BYTES = 40 * 2**20
 """Beside a picture that is held in memory: 22 MiB and more were measured while a wide JPEG was decoded."""
-
-
-def format_of(path: Path) -> str | None:
-    """What a file is, where libvips would take one of `LOADERS` for it; else None."""
-    import pyvips
-
-    found = pyvips.vips_lib.vips_foreign_find_load(os.fsencode(path))
-    if found == pyvips.ffi.NULL:
-        pyvips.vips_lib.vips_error_clear()
-        return None
-    return LOADERS.get(pyvips.ffi.string(found).decode())
 
 
 class VipsSource(TileSource):
