@@ -24,6 +24,7 @@ from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable
+from edgeconv.methods.entry import MethodEntry
 from edgeconv.methods.options import Options
 
 
@@ -69,7 +70,7 @@ def replace_outputs(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, np.n
         return out
 
     monkeypatch.setattr(PreparedFilter, "run", wrong)
-    monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
+    monkeypatch.setattr(methods, "all_methods", lambda: [find("opencv", "cpu"), find("reference", "cpu")])
 
 
 @pytest.mark.parametrize(
@@ -132,9 +133,14 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
     assert done.exit_code == EXIT_DIFFERENT
 
 
-def test_methods_that_did_not_run_are_gathered_by_their_reason() -> None:
-    reasons = [("sliding", "cuda", "no GPU"), ("cudnn", "cuda", "no cuDNN"), ("im2col", "cuda", "no GPU")]
-    assert methods.not_run(reasons) == [
+def test_methods_that_did_not_run_are_gathered_by_their_reason(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (("opencv", "cpu"), ("sliding", "cuda"), ("cudnn", "cuda"), ("im2col", "cuda"), ("reference", "cpu"))
+    here = [find(name, device) for name, device in names]
+    why = {"sliding": "no GPU", "cudnn": "no cuDNN", "im2col": "no GPU"}
+    monkeypatch.setattr(MethodEntry, "unavailable_reason", lambda entry: why.get(entry.name))
+    monkeypatch.setattr(methods, "all_methods", lambda: here)
+    done = methods.run(str(picture), make_request(), Options(), results.Wanted())
+    assert done.record.left_out == [
         "sliding and im2col on CUDA did not run: no GPU",
         "cudnn on CUDA did not run: no cuDNN",
     ]
@@ -146,12 +152,12 @@ def test_a_method_that_does_not_do_this_problem_is_left_out_with_its_reason(
     """Grey, double precision, banks: not every method does everything, and the others are compared all the same."""
     opencv = type(find("opencv", "cpu").load())
     monkeypatch.setattr(opencv, "reason", lambda self, problem, options: "it takes no such pictures")
-    here = [("opencv", "cpu"), ("sliding", "cpu"), ("reference", "cpu")]
-    monkeypatch.setattr(methods, "runnable", lambda: here)
+    here = [find(name, "cpu") for name in ("opencv", "sliding", "reference")]
+    monkeypatch.setattr(methods, "all_methods", lambda: here)
     done = methods.run(str(picture), make_request(), Options(), results.Wanted())
     assert [entry.name for entry in done.record.methods] == ["reference", "sliding"]
     assert any("opencv on CPU did not run" in line and "no such pictures" in line for line in done.record.left_out)
-    monkeypatch.setattr(methods, "runnable", lambda: [here[0], here[2]])
+    monkeypatch.setattr(methods, "all_methods", lambda: [here[0], here[2]])
     with pytest.raises(UsageError, match=r"No method but the reference runs this here.*no such pictures"):
         methods.run(str(picture), make_request(), Options(), results.Wanted())
 
@@ -172,12 +178,10 @@ def test_a_bank_is_compared_filter_below_filter(picture: Path, words: str, chann
 def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(
     picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = [("opencv", "cpu"), ("reference", "cpu")]
-    monkeypatch.setattr(methods, "runnable", lambda: here)
+    monkeypatch.setattr(methods, "all_methods", lambda: [find("opencv", "cpu"), find("reference", "cpu")])
     for options, words in ((Options(math="tf32"), "--math tf32"), (Options(gemm="cublas"), "--gemm cublas")):
         with pytest.raises(UnavailableError, match=words):
             methods.run(str(picture), make_request(), options, results.Wanted())
-    monkeypatch.setattr(methods, "runnable", lambda: [*here, ("im2col", "cuda")])
     refuse_inapplicable((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
     assert applicable(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
     assert applicable(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")

@@ -13,7 +13,7 @@ against the float64 oracle, each sample by its own bound; what is right is then 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from edgeconv.api import check as verify
 from edgeconv.api import figures
-from edgeconv.api.auto import Choice, runnable
+from edgeconv.api.auto import Choice
 from edgeconv.api.figures import ProblemPart
 from edgeconv.api.measure import time_kernel
 from edgeconv.api.workspaces import PreparedFilter
@@ -43,15 +43,13 @@ from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, Usa
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.encoding import pictures_of
 from edgeconv.io.reading import read_image
-from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable
+from edgeconv.methods import all_methods, applicable, refuse_inapplicable
+from edgeconv.methods.entry import MethodEntry
 from edgeconv.methods.options import Options
 from edgeconv.run import report, report_text
 from edgeconv.run.report import InputPart
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
-
-Failed = tuple[str, DeviceName, str]
-"""(method, device, why it did not run)."""
 
 
 class CheckedMethod(Part):
@@ -101,12 +99,9 @@ def run(
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
     described_input, problem_record = report.describe_pixels(pixels), figures.describe_problem(request, problem)
-    refuse_inapplicable(tuple(find(name, device) for name, device in runnable()), options)
-    failed: list[Failed] = []
-    ran = list(run_all(pixels, problem, request, options, failed))
+    refuse_inapplicable(tuple(entry for entry in all_methods() if entry.unavailable_reason() is None), options)
+    ran, left_out = run_all(pixels, problem, request, options)
     reference, *others = ran
-    reasons = ((entry.name, entry.device, entry.unavailable_reason()) for entry in all_methods())
-    left_out = not_run([*((name, device, reason) for name, device, reason in reasons if reason is not None), *failed])
     if not others:
         raise UsageError(f"No method but the reference runs this here: {'; '.join(left_out)}.")
     if by_rule:
@@ -144,46 +139,43 @@ def run(
 
 
 def run_all(
-    pixels: NDArray[Any],
-    problem: Problem | ChainProblem,
-    request: Request,
-    options: Options,
-    failed: list[Failed],
-) -> Iterator[MethodRun]:
-    """The reference's output, then that of every other method that runs here, in the registry's order.
+    pixels: NDArray[Any], problem: Problem | ChainProblem, request: Request, options: Options
+) -> tuple[list[MethodRun], list[str]]:
+    """Every method that runs here, the reference first, with those of `options` that apply to it.
 
-    Each gets those of `options` that apply to it. One that does not do this problem, and one of another package that
-    fails, goes to `failed` with the reason, and the others still run.
+    And a line for each reason why others did not, with their names: one cannot run here, does not do this problem, or
+    is of another package and fails.
     """
-    for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        entry = find(name, device)
-        own = applicable(entry, options)
+    ran: list[MethodRun] = []
+    left_out: dict[tuple[str, DeviceName], list[str]] = {}
+    for entry in sorted(all_methods(), key=lambda entry: (entry.name, entry.device) != REFERENCE):
+        reason = entry.unavailable_reason()
         try:
-            choice = Choice(name, device, "compared")
-            plan = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, own)
-            raw = plan.run(pixels)
-            check = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
-            kernel = time_kernel(plan, pixels, Budget()) if check.passed else None
+            if reason is None:
+                ran.append(_run_one(entry, pixels, problem, request, options))
         except Exception as error:  # a method of another package may raise anything
             if not entry.package and not isinstance(error, UnavailableError):
                 raise
             reason = str(error).rstrip(".") if isinstance(error, EdgeconvError) else one_line_with_class(error)
-            failed.append((name, device, reason))
-            continue
-        finished = request.finish(raw, pixels.dtype, image=pixels)
-        bound = largest_error(raw, finished, check, problem)
-        yield MethodRun(CheckedMethod(name, device, check, kernel), finished, bound)
-
-
-def not_run(failed: Sequence[Failed]) -> list[str]:
-    """A line for each reason why methods did not run, with the methods."""
-    by_reason: dict[tuple[str, DeviceName], list[str]] = {}
-    for name, device, reason in failed:
-        by_reason.setdefault((reason, device), []).append(name)
-    return [
+        if reason is not None:
+            left_out.setdefault((reason, entry.device), []).append(entry.name)
+    return ran, [
         f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
-        for (reason, device), names in by_reason.items()
+        for (reason, device), names in left_out.items()
     ]
+
+
+def _run_one(
+    entry: MethodEntry, pixels: NDArray[Any], problem: Problem | ChainProblem, request: Request, options: Options
+) -> MethodRun:
+    choice = Choice(entry.name, entry.device, "compared")
+    plan = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, applicable(entry, options))
+    raw = plan.run(pixels)
+    check = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
+    kernel = time_kernel(plan, pixels, Budget()) if check.passed else None
+    finished = request.finish(raw, pixels.dtype, image=pixels)
+    bound = largest_error(raw, finished, check, problem)
+    return MethodRun(CheckedMethod(entry.name, entry.device, check, kernel), finished, bound)
 
 
 def largest_error(

@@ -9,7 +9,8 @@ function openPair(pair) {
 }
 
 function markOpened() {
-  for (const pair of pairs) pair.ariaCurrent = pair === openedPair() ? "true" : null;
+  for (const pair of pairs) pair.removeAttribute("aria-current");
+  openedPair()?.setAttribute("aria-current", "true");
 }
 
 function stepPair(step) {
