@@ -108,14 +108,14 @@ COMPASS_RING = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
 """The eight outer positions of a 3×3 kernel, clockwise from the top left."""
 
 
-def _compass(north: NDArray[np.float32]) -> NDArray[np.float32]:
+def _compass(name: str, north: NDArray[np.float32], source: str) -> Filter:
     """The eight kernels made by rotating the outer ring of `north` clockwise in steps of 45 degrees."""
     ring = [north[place] for place in COMPASS_RING]
     turned = np.repeat(north[np.newaxis], len(ring), axis=0)
     for step in range(len(ring)):
         for index, place in enumerate(COMPASS_RING):
             turned[(step, *place)] = ring[(index - step) % len(ring)]
-    return turned
+    return Filter(name, turned, "maximum", "largest of eight compass directions", source)
 
 
 SOBEL_X = _derivative_x((1, 2, 1))
@@ -151,20 +151,8 @@ FILTERS: tuple[Filter, ...] = (
     _magnitude("sobel", SOBEL_X, _SOBEL),
     _magnitude("scharr", SCHARR_X, _SCHARR),
     _magnitude("prewitt", PREWITT_X, _PREWITT),
-    Filter(
-        "kirsch",
-        _compass(_kernel((5, 5, 5), (-3, 0, -3), (-3, -3, -3))),
-        "maximum",
-        "largest of eight compass directions",
-        "Kirsch 1971",
-    ),
-    Filter(
-        "robinson",
-        _compass(_kernel((1, 2, 1), (0, 0, 0), (-1, -2, -1))),
-        "maximum",
-        "largest of eight compass directions",
-        "Robinson 1977",
-    ),
+    _compass("kirsch", _kernel((5, 5, 5), (-3, 0, -3), (-3, -3, -3)), "Kirsch 1971"),
+    _compass("robinson", _kernel((1, 2, 1), (0, 0, 0), (-1, -2, -1)), "Robinson 1977"),
 )
 
 
@@ -309,14 +297,9 @@ def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601", in_chan
         return WeightSet(tall, groups=1, combine=chosen.combine)
     if channels == "mix":
         outputs = 1 if chosen.is_bank else RGB_CHANNELS
-        return WeightSet(_repeat(tall, outputs, RGB_CHANNELS), groups=1, combine=chosen.combine)
+        return WeightSet(np.tile(tall, (1, outputs, RGB_CHANNELS, 1, 1)), groups=1, combine=chosen.combine)
     if channels == "each":
-        return WeightSet(_repeat(tall, RGB_CHANNELS, 1), groups=RGB_CHANNELS, combine=chosen.combine)
+        return WeightSet(np.tile(tall, (1, RGB_CHANNELS, 1, 1, 1)), groups=RGB_CHANNELS, combine=chosen.combine)
     share = np.array(LUMA_WEIGHTS[luma], dtype=np.float64)
     folded = tall.astype(np.float64) * share[:, np.newaxis, np.newaxis]
     return WeightSet(folded, groups=1, combine=chosen.combine)
-
-
-def _repeat(tall: Weights, outputs: int, inputs: int) -> Weights:
-    """(directions, out, in, 3, 3) as often behind itself as said, along outputs and inputs."""
-    return np.tile(tall, (1, outputs, inputs, 1, 1))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -212,7 +214,8 @@ def make_request(
         raise UsageError(f"Output mode '{output_mode}' is not one of {', '.join(OUTPUT_MODES)}.")
     if isinstance(stride, bool) or not isinstance(stride, int | np.integer) or stride < 1:
         raise UsageError(f"Stride {stride} is not a whole number from 1.")
-    if threshold is not None and not _is_threshold(threshold):
+    is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+    if threshold is not None and not (is_number and 0 < threshold <= sys.float_info.max):
         raise UsageError(f"Threshold {threshold} is not a number above 0.")
     request = Request(
         filter=chosen,
@@ -250,13 +253,3 @@ def _refuse_rules(chain: Chain, request: Request) -> None:
                 hint = option == "--threshold" and chain.has_hysteresis
                 other = " (--thresholds are those of its hysteresis)" if hint else ""
                 raise UsageError(f"{option} {text} does not apply to '{chain.name}'{other}: leave it out.")
-
-
-def _is_threshold(value: Any) -> bool:
-    """Whether it is a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    try:
-        return 0 < float(value) < np.inf
-    except OverflowError:
-        return False

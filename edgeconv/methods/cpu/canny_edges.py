@@ -152,8 +152,7 @@ class CannyHysteresis:
             self.queued[place] = self.queued[place].like(0)
             before = self.strong[place]
             undecided = self._undecided(place)
-            touched = undecided & self._around(place, before)
-            grown = self._grown(undecided, before, touched)
+            grown = _connected(undecided | before, before | (undecided & self._around(place, before)))
             gained = grown & ~before
             self.strong.at(place).store_shared(grown, "monotonic")
             yield place, grown, gained
@@ -161,15 +160,6 @@ class CannyHysteresis:
             for at in (rows[0], rows[2]):
                 self._queue_reached(at, _widened(gained))
             self._queue_across_ends(rows, gained)
-
-    def _grown(self, undecided: Value, before: Value, touched: Value) -> Value:
-        """A word with what is touched and connected to that; along a line down the picture nothing else is."""
-        seeds = before | touched
-        grown = self.unit.variable(seeds)
-        beside = _widened(touched) & (undecided & ~touched)
-        with self.unit.where(beside.differs(0)):
-            grown.value = _connected(undecided | before, seeds)
-        return grown.value
 
     def _queue_across_ends(self, places: tuple[Value, ...], gained: Value) -> None:
         """Queue the words left and right of these, where the first or the last bit has been gained."""
