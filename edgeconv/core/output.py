@@ -77,24 +77,20 @@ def magnitude(values: Range) -> float:
     return max(-values[0], values[1], 0.0)
 
 
-def error_limit(weights: NDArray[Any], pixels: Range, values: Range, tolerance: float = TOLERANCE_FLOAT32) -> float:
-    """The largest |error| of a right output, in output units, before it is stored.
+def range_to_stretch(values: Range, pixels: Range, weights: NDArray[Any]) -> Range:
+    """`values`, the range of an output, or their least alone where they differ by no more than rounding does.
 
-    That is `tolerance` times the largest of `values`, or where terms cancel one float32 step of an upper bound of
-    Σ|weight · pixel|. `weights` are those of a Problem, `pixels` and `values` the ranges of picture and output.
-    float64 weights stand for sums in float64.
+    That is `TOLERANCE_FLOAT32` times the largest of `values`, or where terms cancel one float32 step of an upper bound
+    of Σ|weight · pixel|. `weights` are those of a Problem, `pixels` is the range of the picture. float64 weights stand
+    for sums in float64.
     """
-    step = FLOAT32_STEP
+    step, tolerance = FLOAT32_STEP, TOLERANCE_FLOAT32
     if weights.dtype == np.float64:
         step, tolerance = FLOAT64_STEP, tolerance * FLOAT64_STEP / FLOAT32_STEP
     per_output = float(np.abs(weights.astype(np.float64)).sum(axis=(2, 3, 4)).max())
-    return max(tolerance * magnitude(values), step * per_output * magnitude(pixels))
-
-
-def range_to_stretch(values: Range, pixels: Range, weights: NDArray[Any]) -> Range:
-    """`values`, or their least alone where they differ by no more than rounding does: see `error_limit`."""
     low, high = values
-    return (low, low) if high - low <= error_limit(weights, pixels, values) else (low, high)
+    limit = max(tolerance * magnitude(values), step * per_output * magnitude(pixels))
+    return (low, low) if high - low <= limit else (low, high)
 
 
 def stretch(raw: Any, low: float, high: float, dtype: np.dtype[Any], xp: Any = np) -> Any:
