@@ -14,14 +14,14 @@ from command import PROJECT, edgeconv
 from edgeconv.bench import runner, surface
 from edgeconv.bench.grid import CaseGrid, Draw, TimingRules, chosen_grid
 from edgeconv.bench.measure import request_for
-from edgeconv.bench.record import BenchRecord, read_record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.synthetic import bench_channels
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.timing import Budget
 from edgeconv.export.console_summary import summary_tables as tables_of
-from edgeconv.export.schemas import schema
+from edgeconv.export.schemas import read, schema
 from edgeconv.options import GridAxes
 
 
@@ -31,7 +31,7 @@ def drawn_grid(seed: int, number: int, **part: object) -> CaseGrid:
 
 
 def test_the_seed_of_a_committed_record_draws_its_cases_and_another_seed_others() -> None:
-    record = read_record(PROJECT / "docs" / "results" / "bench" / "two-core-xeon-avx512" / "surface.json.xz")
+    record = read(PROJECT / "docs" / "results" / "bench" / "two-core-xeon-avx512" / "surface.json.xz")
     drawn = {case: case.drawn for case in surface.drawn_cases(record.grid)}
     for row in record.rows:
         found = drawn[row.case.named]

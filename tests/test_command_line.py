@@ -14,8 +14,8 @@ from problems import random_image
 from selection import few_then_slow
 
 from edgeconv.api import auto
-from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
+from edgeconv.core.records import to_json
 from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
@@ -119,7 +119,7 @@ def test_standard_output_that_is_full_is_one_line(folder: Path, words: str) -> N
 
 @pytest.mark.parametrize("output", ["--markdown", "--csv", "--html", None])
 def test_a_damaged_record_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, output: str | None) -> None:
-    good = record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
+    good = to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
     (tmp_path / "good.json").write_bytes(good)
     damaged = json.loads(good)
     damaged["rows"][0]["work"] = 7

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from meet import run_program
 from problems import random_image
 
-from edgeconv.bench import record
+from edgeconv.core.records import to_json
 from edgeconv.core.text import cell, visible, visible_lines
 from edgeconv.export.rows import export as export_csv
 from edgeconv.io.encoding import write_image
@@ -89,7 +89,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         row.case.filter = HOSTILE
         row.reason = HOSTILE
     made.warnings.append(HOSTILE)
-    Path("bench.json").write_bytes(record.to_json(made))
+    Path("bench.json").write_bytes(to_json(made))
     return tmp_path
 
 

@@ -11,10 +11,10 @@ import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured_once
 from command import PROJECT, edgeconv, shell
 
-from edgeconv.bench import record
 from edgeconv.bench.ab import AbRecord
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import fastest, groups, winners
-from edgeconv.core.records import as_type
+from edgeconv.core.records import as_type, to_json
 from edgeconv.errors import UsageError
 from edgeconv.export import EXPORTERS, find_exporter, parse_formats, terminal
 from edgeconv.export.console_summary import case_line
@@ -24,7 +24,7 @@ from edgeconv.export.schemas import read
 NASTY = "<script>alert('x')</script> & | pipe"
 
 
-def made() -> record.BenchRecord:
+def made() -> BenchRecord:
     """Four candidates with each result, 8 and 16; the peer is slower, and something nasty stands where a text may."""
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
@@ -34,7 +34,7 @@ def made() -> record.BenchRecord:
 
 
 @pytest.fixture
-def result() -> record.BenchRecord:
+def result() -> BenchRecord:
     return made()
 
 
@@ -44,7 +44,7 @@ def page() -> str:
     return text_of(made(), "html")
 
 
-def text_of(result: record.BenchRecord, name: str) -> str:
+def text_of(result: BenchRecord, name: str) -> str:
     (content,) = find_exporter(name)([result]).values()
     return content.decode()
 
@@ -99,7 +99,7 @@ def test_the_page_asks_for_nothing_and_says_everything(page: str) -> None:
 
 
 def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:
-    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    (tmp_path / "a.json").write_bytes(to_json(result))
     done = edgeconv("report", "a.json", "a.json", "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
     assert done.code == 0, done.err
     assert (tmp_path / "r.html").read_text(encoding="utf-8").count("<figure><h3>GFLOPS") == 2
@@ -113,7 +113,7 @@ def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:
 
 @pytest.mark.parametrize(("output", "name"), [("--html", "./keep.json"), ("--csv", "link.json")])
 def test_a_report_never_takes_the_place_of_its_record(result, tmp_path, output: str, name: str) -> None:
-    kept = record.to_json(result)
+    kept = to_json(result)
     (tmp_path / "keep.json").write_bytes(kept)
     (tmp_path / "link.json").symlink_to("keep.json")
     done = edgeconv("report", "keep.json", output, name, "--overwrite", cwd=tmp_path)
@@ -123,7 +123,7 @@ def test_a_report_never_takes_the_place_of_its_record(result, tmp_path, output: 
 
 
 def test_what_is_there_is_replaced_only_when_asked_and_then_all_of_it(result, tmp_path) -> None:
-    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    (tmp_path / "a.json").write_bytes(to_json(result))
     plot = tmp_path / "p" / "bench_gflops_1.svg"
     for path, option, says in (
         (tmp_path / "r.md", ("--markdown", "r.md"), "Output 'r.md' exists: pass --overwrite to replace it"),
@@ -146,7 +146,7 @@ def test_what_is_there_is_replaced_only_when_asked_and_then_all_of_it(result, tm
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="this system has no /dev/stdout")
 def test_a_pipe_is_written_to_and_needs_no_leave_to_be_replaced(result, tmp_path) -> None:
-    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    (tmp_path / "a.json").write_bytes(to_json(result))
     done = shell('"$0" -m edgeconv report a.json --csv /dev/stdout | cat', tmp_path)
     assert done.text.startswith("created_utc,"), done.err
 
@@ -171,7 +171,7 @@ def test_a_record_of_bench_ab_is_shown_again(tmp_path: Path) -> None:
     row = {"title": "sliding", "a_seconds": [[1e-3] * 4] * 5, "b_seconds": [[2e-3] * 4] * 5}
     head = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "2001-02-03T04:05:06+00:00", "kind": "ab"}
     made = as_type({**head, "a": "old", "b": "new", "machine": {}, "planted": 0.0, "rows": [row]}, AbRecord)
-    (tmp_path / "ab.json").write_bytes(record.to_json(made))
+    (tmp_path / "ab.json").write_bytes(to_json(made))
     done = edgeconv("report", "ab.json", "--html", "ab.html", "--csv", "ab.csv", cwd=tmp_path)
     assert done.code == 0, done.err
     shown = "1 row: 1 slower; geometric mean of B / A 2 [2, 2]"

@@ -18,7 +18,7 @@ from command import edgeconv
 from problems import random_image
 from run_reports import run_report
 
-from edgeconv.bench import record
+from edgeconv.core.records import to_json
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.export import find_exporter
 from edgeconv.export.rows import labels
@@ -100,7 +100,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, content: str, words: 
 
 def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
-    made = record.to_json(run_report("h200", "cuda_sliding_s2"))
+    made = to_json(run_report("h200", "cuda_sliding_s2"))
     path = tmp_path / "run.json.xz"
     path.write_bytes(lzma.compress(made))
     assert read(path) == run_report("h200", "cuda_sliding_s2")

@@ -19,8 +19,8 @@ from problems import random_image
 from selection import few_then_slow
 
 from edgeconv.api import doctor
-from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
+from edgeconv.core.records import to_json
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 
@@ -72,7 +72,7 @@ def test_a_closed_pipe_ends_every_command_quietly(folder: Path, monkeypatch: pyt
     if words == "verify done":
         assert edgeconv(*["batch", "photo.png", "-m", "opencv", "-o", "done"]).code == 0
     if "bench.json" in words:
-        Path("bench.json").write_bytes(record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))))
+        Path("bench.json").write_bytes(to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))))
     done = edgeconv(*words.split(), stdout=closed_pipe())
     assert (done.code, done.err) == (SIGPIPE_EXIT, "")
 

@@ -16,7 +16,7 @@ from command import PROJECT
 from problems import random_image
 
 from edgeconv import canny
-from edgeconv.bench.record import read_record
+from edgeconv.export.schemas import read as read_record
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS

@@ -29,8 +29,8 @@ from edgeconv.batch import ledger
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import chosen_grid, read_toml
-from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
+from edgeconv.export.schemas import read as read_record
 from edgeconv.io import decoding
 from edgeconv.io.files import SMALL_BYTES, read_bytes
 from edgeconv.io.formats import FORMATS, messages

@@ -14,10 +14,10 @@ from jsonschema_rs import validator_for
 from run_reports import all_run_reports
 
 from edgeconv.api.check import Check
-from edgeconv.bench.record import read_record
 from edgeconv.core.records import as_type, plain, to_json
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import SCHEMAS, schema
+from edgeconv.export.schemas import read as read_record
 from edgeconv.io.files import RECORD_BYTES, parse_json, read_text
 
 RESULTS = PROJECT / "docs" / "results"

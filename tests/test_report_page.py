@@ -9,7 +9,7 @@ from browser import Browser
 from command import PROJECT, edgeconv
 
 from edgeconv.bench.goals import outcomes
-from edgeconv.bench.record import read_record
+from edgeconv.export.schemas import read as read_record
 
 RECORD = PROJECT / "docs" / "results" / "bench" / "h200" / "gpu.json.xz"
 CELLS = "[...document.querySelectorAll('#r1-1 tbody tr')].filter((r) => !r.hidden).map((r) => r.cells[{}].innerText)"

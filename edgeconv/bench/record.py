@@ -1,4 +1,4 @@
-"""The record of a bench run: its classes, and a file with one row on each line.
+"""The record of a bench run: its classes, and what its figures mean.
 
 Field names carry their units; None means not measured or not known here. `edgeconv report --schema bench` is made of
 these classes. Exports and the tables in docs read only this.
@@ -6,10 +6,7 @@ these classes. Exports and the tables in docs read only this.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from edgeconv.api.figures import BoundBy, Check, DeviceFacts, Dtype
@@ -25,18 +22,13 @@ from edgeconv.core.records import (
     Positive,
     RecordHead,
     field,
-    json_bytes,
     keyed_by,
-    plain,
 )
 from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2_STATES, L2State, Roof
-from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.options import Options
 
 KIND: Literal["bench"] = "bench"
-ROW_LISTS = ("rows", "left_out")
-"""Lists that are written one entry per line, so that a record can be read and compared line by line."""
 
 FORMULAS: dict[str, str] = {
     "gflops": "nominal FLOPs / median seconds / 1e9; nominal = 2 · 3 · 3 · Cin · Cout · Hout · Wout a direction",
@@ -202,21 +194,3 @@ def metrics_of(
         roofline_share=None if floor_seconds is None else floor_seconds / seconds,
         bound_by=None if floor_seconds is None else "memory" if floor_seconds == copy_seconds else "arithmetic",
     )
-
-
-def to_json(record: Part) -> bytes:
-    """UTF-8, keys in the order of the record; raises ValueError on NaN."""
-    dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
-    parts = []
-    for name, value in plain(record).items():
-        if name in ROW_LISTS and value:
-            text = "[\n" + ",\n".join(f"    {dump(row)}" for row in value) + "\n  ]"
-        else:
-            text = dump(value, indent=2).replace("\n", "\n  ")
-        parts.append(f'  "{name}": {text}')
-    return json_bytes("{\n" + ",\n".join(parts) + "\n}")
-
-
-def read_record(path: Path) -> BenchRecord:
-    """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
-    return read_kinds(path, {KIND: BenchRecord})

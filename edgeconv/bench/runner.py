@@ -20,11 +20,11 @@ from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_cand
 from edgeconv.bench.grid import CaseGrid, GridPart, TimingRules
 from edgeconv.bench.measure import measure_case, request_for
 from edgeconv.bench.peers import peer_candidates
-from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut, to_json
+from edgeconv.bench.record import FORMULAS, KIND, BenchRecord, BenchRow, LeftOut
 from edgeconv.bench.surface import cases_of
 from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.records import header
+from edgeconv.core.records import header, to_json
 from edgeconv.core.text import counted
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason

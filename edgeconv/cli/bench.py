@@ -122,7 +122,7 @@ def ab(
     """
     from edgeconv.bench.ab import ab_cases, compare_sides, side_of
     from edgeconv.bench.grid import chosen_grid, parse_share
-    from edgeconv.bench.record import to_json
+    from edgeconv.core.records import to_json
     from edgeconv.export.tables import comparison, comparison_text
     from edgeconv.io.outputs import Outputs
 
@@ -173,8 +173,8 @@ def _chosen(flag: str, text: str, known: Iterable[Any]) -> list[Any]:
 
 def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any], replacing: Replacing) -> int:
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
-    from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch
+    from edgeconv.core.records import to_json
     from edgeconv.core.timing import Budget
     from edgeconv.errors import UnavailableError
     from edgeconv.export.rows import every_row
