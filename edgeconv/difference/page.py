@@ -99,11 +99,8 @@ class Page:
     def list_pair(self, name: str, status: str, detail: str, thumbnails: Thumbnails, opens: int | None) -> None:
         """Show a pair in the gallery, whose set is `opens`; without thumbnails that do not fit under the limit."""
         sign, word = WORDS[status]
-        shown = thumbnails if self._fits(thumbnails.values()) else {}
-        self._pairs.append(
-            {"name": name, "status": status, "sign": sign, "word": word, "detail": detail, "set": opens}
-            | {"thumbnails": shown}
-        )
+        pair = {"name": name, "status": status, "sign": sign, "word": word, "detail": detail, "set": opens}
+        self._pairs.append(pair | {"thumbnails": thumbnails if self._fits(thumbnails.values()) else {}})
 
     def _fits(self, parts: Iterable[bytes | str]) -> bool:
         """Whether the page stays within the limit with these parts, which then count."""

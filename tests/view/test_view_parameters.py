@@ -36,7 +36,7 @@ NO_FIELDS = {
     entry.name
     for group in (Bank, RunOutput, Overwriting, Sampling, Reading, Tiling, RunPrinting)
     for entry in options_of(group)
-} | {"pictures"}
+} | {"picture"}
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
 RULES = ("channels", "luma", "stride", "padding", "border", "output_mode", "device")
 EDGES = Parameters(filter="sobel", channels="each", stride=2)
