@@ -112,7 +112,7 @@ class Jitter:
         def late(process: Any, args: Any, *words: Any, **named: Any) -> None:
             seconds = self.draw()
             plain = isinstance(args, list | tuple) and not words and not {"shell", "executable"} & named.keys()
-            if seconds and plain and sys.platform != "win32":
+            if seconds and plain:
                 args = ["/bin/sh", "-c", 'sleep "$0"; exec "$@"', f"{seconds:.4f}", *args]
             init(process, args, *words, **named)
 

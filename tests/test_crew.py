@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import threading
 import weakref
 from pathlib import Path
@@ -17,7 +16,6 @@ from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew, jit
 
 TESTS = str(Path(__file__).parent)
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no crew")
 
 
 @pytest.mark.parametrize("asked", [1, 2, 3, 7])
@@ -105,7 +103,6 @@ def cores_of_helpers() -> set[str]:
     return found
 
 
-@LINUX
 def test_helpers_go_where_the_process_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once they have slept and woken; while they sleep they leave one core to the caller."""
     allowed = os.sched_getaffinity(0)

@@ -9,7 +9,6 @@ import json
 import lzma
 import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +61,6 @@ def test_a_mask_is_told_from_the_output_that_it_is_made_of(report) -> None:
     assert [line["threshold"] for line in lines] == ["", "40.0"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
 def test_a_picture_whose_name_is_no_text_gets_its_report_and_its_page(tmp_path: Path) -> None:
     name = os.fsdecode(b"\xff\xfe.png")
     write_image(random_image(40, 30, "uint8"), tmp_path / name)

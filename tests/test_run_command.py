@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +118,6 @@ def test_standard_input_to_standard_output(folder: Path) -> None:
     assert np.array_equal(read_image(folder / "piped.png").pixels, expected)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_run_that_is_stopped_while_it_measures_leaves_nothing(folder: Path) -> None:
     before = names(folder)
     with held("edgeconv.api.measure:time_kernel", ["run", "photo.png"], cwd=folder) as child:

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import time
 from dataclasses import replace
 from itertools import product
@@ -241,7 +240,6 @@ def test_a_damaged_tile_is_one_line_with_its_place_and_leaves_nothing(folder: Pa
 # --- stopped in the middle, or not alone ---------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 @pytest.mark.parametrize("target", ["edges.tif", "edges.zarr"])
 def test_a_run_that_is_stopped_leaves_nothing(folder: Path, number: signal.Signals, target: str) -> None:

@@ -366,7 +366,6 @@ def test_what_is_no_picture_is_one_line(tmp_path: Path) -> None:
         refused(tmp_path / name, says)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 @pytest.mark.parametrize("what", ["pipe", "device"])
 @pytest.mark.parametrize("name", ["c/0/0/0", "extra"])
 def test_a_file_that_has_no_end_is_not_read(name: str, what: str, tmp_path: Path) -> None:

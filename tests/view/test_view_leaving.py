@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -74,7 +73,6 @@ def test_a_window_that_is_closed_at_work_ends_the_process(picture: Path) -> None
 
 
 @needs_qt
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
 @pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_a_signal_while_the_window_opens_is_heard(picture: Path, name: str) -> None:
     done = run_program(SIGNAL_WHILE_OPENING, "view", str(picture), SIGNAL=name, **OFF_SCREEN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -47,11 +46,9 @@ def test_what_else_the_loader_says_is_said() -> None:
 
 
 needs_qt = pytest.mark.skipif(qt_reason() is not None, reason=str(qt_reason()))
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="screens are named otherwise")
 
 
 @needs_qt
-@on_linux
 @pytest.mark.parametrize(
     ("environment", "words"),
     [
