@@ -75,15 +75,15 @@ WIDTHS = tuple(range(THIN_PIXELS + THIN_REACH - 1, 30))
 """Every place of the right edge in a thread's row, and one that is too narrow for it."""
 CASES = (
     tuple(CannyCase("noise", (9, width), CannySettings(100, 900)) for width in WIDTHS),
-    tuple(CannyCase("smooth", (6, width), CannySettings(60, 200, blur=5), seed=3) for width in WIDTHS),
-    tuple(CannyCase("few levels", (7, width, 3), CannySettings(400, 900, True, 3)) for width in WIDTHS),
+    tuple(CannyCase("smooth", (6, width), CannySettings(60, 200, blur=5), seed=3) for width in WIDTHS[:THIN_PIXELS]),
+    tuple(CannyCase("few levels", (7, width, 3), CannySettings(400, 900, True, 3)) for width in WIDTHS[:THIN_PIXELS]),
     (
         *(CannyCase("few levels", (height, 40), CannySettings(100, 900, blur=5)) for height in range(1, 9)),
         *(
             CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16")
             for width in (1, 2, 31, 33, 70)
         ),
-        CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3),
+        CannyCase("smooth", (40, 70), CannySettings(60, 200), pictures=3, offset_samples=3),
         *(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
     ),
     tuple(CannyCase("noise", (130, 200), CannySettings(100, 900), seed=seed) for seed in (4, 6, 9, 17, 57)),
@@ -105,7 +105,8 @@ def test_kernels_on_the_cpu(libraries: Path, cases: tuple[CannyCase, ...]) -> No
 
 
 @needs_sanitizers
-@pytest.mark.parametrize("seed", few_then_slow(range(4)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
 def test_random_pictures_on_the_cpu(libraries: Path, seed: int) -> None:
     all_right(random_cases(10, seed), libraries)
 
@@ -122,7 +123,6 @@ class CannyFault:
     shows: str = "wrong: edge map"
 
 
-SMOOTH = CannyCase("smooth", (70, 130), CannySettings(60, 200))
 SPIRAL = CannyCase("spiral", (200, 150), CannySettings(100, 300))
 FAULTS = (
     CannyFault(
@@ -133,14 +133,6 @@ FAULTS = (
         "outer = size",
     ),
     CannyFault(
-        "the last units are read as if they began where others do",
-        SMOOTH,
-        "canny_hysteresis.cu",
-        "row >> late",
-        "row",
-        "wrong: edges",
-    ),
-    CannyFault(
         "words past the picture's end are read",
         CannyCase("noise", (5, 29), CannySettings(100, 900)),
         "canny_thin.cu",
@@ -149,26 +141,11 @@ FAULTS = (
         "AddressSanitizer: use-after-poison",
     ),
     CannyFault(
-        "smoothing's border is the gradient's",
-        CannyCase("noise", (9, 33), CannySettings(100, 300, blur=5)),
-        "canny_thin.cu",
-        "BLUR ? reflected(column, width) : min(column, width - 1)",
-        "min(column, width - 1)",
-    ),
-    CannyFault(
         "tiles are not joined below",
         SPIRAL,
         "canny_hysteresis.cu",
         "has_below = down + 1 < size.tiles_down",
         "has_below = false",
-        "wrong: edges",
-    ),
-    CannyFault(
-        "a piece's pixels are not told from another's",
-        SPIRAL,
-        "canny_hysteresis.cu",
-        "label[w] |= 1 << bit;",
-        "label[w] |= 0;",
         "wrong: edges",
     ),
     CannyFault(
@@ -182,7 +159,7 @@ FAULTS = (
 
 
 @needs_sanitizers
-@pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", few_then_slow(FAULTS), ids=lambda fault: fault.what)
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: CannyFault) -> None:
     change = f"methods/cuda/{fault.source}", re.escape(fault.text), fault.instead, fault.shows
     assert_detected(tmp_path / "sources", libraries, fault.case, *change)
