@@ -446,7 +446,7 @@ class GridAxes:
 
     grid: str = option(
         "quick",
-        "lab, gpu, processor, bank, grey, surface, quick, guard, or a TOML file; the options below change it.",
+        "lab, gpu, processor, bank, grey, each, surface, quick, guard, or a TOML file; the options below change it.",
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
     strides: str | None = option(None, "'1,2,3'.")

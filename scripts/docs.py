@@ -264,6 +264,25 @@ def banks(in_channels: int) -> str:
     )
 
 
+def flat_rows(name: str, wanted: Sequence[str] = ()) -> str:
+    """Channels by themselves: µs of `sliding`, its share of the copy's speed, and the fastest peer."""
+    works: dict[str, dict[int, dict[str, float]]] = {}
+    for row in bench(f"bench/{name}/each").rows:
+        work = f"{row.case.dtype}, {row.case.filter}"
+        if row.status == "measured" and (not wanted or work in wanted):
+            times = works.setdefault(work, {}).setdefault(row.case.size, {})
+            times[row.candidate] = 1e6 * row.timings["cold"].median_seconds
+    rows = []
+    for work, sizes in works.items():
+        cells = []
+        for times in sizes.values():
+            copy, ours = times.pop("copy"), times.pop("sliding")
+            peer = min(times, key=times.__getitem__)
+            cells.append(f"{ours:.1f} ({copy / ours:.0%}); {times[peer]:.1f} {peer}")
+        rows.append([work, *cells])
+    return lines_of(("channels by themselves", *(f"{size}², µs" for size in next(iter(works.values())))), rows)
+
+
 # ---- the README's table and figure
 
 SIZES = (1024, 2048, 4096)
@@ -384,6 +403,7 @@ def drawings(of: str) -> dict[str, str]:
 
 TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "against-peers", against_peers),
+    ("README.md", "each-peers", partial(flat_rows, "h200", ["uint8, sobel", "float16, sobel"])),
     ("docs/operation.md", "methods", lambda: table(METHODS, METHOD)),
     ("docs/operation.md", "filters", lambda: table(FILTERS, FILTER)),
     ("docs/bench.md", "method-options", lambda: table(options_of(Options), OPTION)),
@@ -407,6 +427,8 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/batch.md", "batch-jpg", partial(batch_speed, h200_jpg=H200, cpu_jpg=TWO_CORES)),
     ("docs/kernels.md", "conv-ladder", lambda: shown(ladders.steps(CONV()))),
     ("docs/kernels.md", "conv-blocks", lambda: shown(ladders.conv_blocks(CONV()))),
+    ("docs/kernels.md", "each-h200", partial(flat_rows, "h200")),
+    ("docs/kernels.md", "each-h100", partial(flat_rows, "h100")),
     ("docs/kernels.md", "gemm-ladder", lambda: shown(ladders.steps(GEMM()))),
     ("docs/kernels.md", "gemm-sizes", lambda: shown(ladders.by_size(GEMM()))),
     ("docs/reading.md", "reader-fuzz", reader_fuzz),

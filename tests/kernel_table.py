@@ -35,7 +35,8 @@ from selection import covering
 from edgeconv.bench.ladders import conv
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
-from edgeconv.methods.cuda.flat_rows import TILES as FLAT_TILES
+from edgeconv.methods.cuda.flat_rows import flat_filter
+from edgeconv.methods.cuda.flat_rows import tile_of as flat_tile_of
 from edgeconv.methods.cuda.sliding_choice import choose_strips
 from edgeconv.methods.cuda.sliding_tiles import StripTile, tile_for
 from edgeconv.methods.options import Options
@@ -281,7 +282,10 @@ FLAT = (
 def flat_works() -> Iterator[Work]:
     """Each kind of lines and rings with every tile, in heights that end within a step; batches; arrays elsewhere."""
     for case in FLAT:
-        for height, tile in zip((7, 18), FLAT_TILES[case.problem().dtype.itemsize], strict=True):
+        filter_ = flat_filter(replace(case, shape=(7, 48)).problem())
+        assert filter_ is not None
+        for height, multiprocessors in ((7, 1), (18, 0)):  # the tile of small pictures, and that of large ones
+            tile = flat_tile_of(case.problem(), filter_, 1, multiprocessors)
             yield Work(FLAT_ROWS, replace(case, shape=(height, 48)), words=(tile,))
     for case in FLAT[::4]:
         yield Work(SLIDING, replace(case, shape=(5, 32)), pictures=3)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 
-from edgeconv.core.exactness import FLOAT32, FLOAT64, TWOFOLD_HALF, WHOLE
+from edgeconv.core.exactness import FLOAT32, FLOAT64, TWOFOLD_HALF, WHOLE, WHOLE_HALVES
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
@@ -277,7 +277,7 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
     [
         (("uint8", "abs", RANDOM_WHOLE), Options(), WHOLE),
         (("uint8", "abs", "sobel"), Options(), FLOAT32),
-        (("uint8", "abs"), Options(), TWOFOLD_HALF),
+        (("uint8", "abs"), Options(), WHOLE_HALVES),
         (("uint8", "raw"), Options(), FLOAT32),
         (("uint8", "abs", "kirsch", "each"), Options(), WHOLE),
         (("uint8", "abs", "kirsch", "mix"), Options(), FLOAT32),
@@ -321,9 +321,9 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
     ("factor", "expected"),
     [
         (1.0, "mma"),
-        (2.0**-10, "mma"),  # brought to where halves have 22 bits
-        (2.0**-45, "fma"),  # squares of sums could vanish
-        (2.5, "fma"),  # sums so large that tensor cores could be a sixteenth of a level off
+        (2.0**-10, "mma"),
+        (2.0**-120, "mma"),  # what nothing is left of
+        (2.5, "fma"),  # sums so large that weights of 22 bits could be 1/64 of a level off
     ],
 )
 def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:

@@ -81,6 +81,9 @@ WHOLE = Arithmetic("exact integers", 0.0, 31)
 TWOFOLD_HALF = Arithmetic(
     "tensor cores, two halves for each weight, float32 sums", TENSOR_CORE_UNIT, 22, weight_loss=HALVES_STEP
 )
+WHOLE_HALVES = Arithmetic(
+    "tensor cores, two halves for each weight, exact sums of each", FLOAT32_UNIT, 24, weight_loss=2.0**-22
+)
 TF32 = Arithmetic("tensor cores, TF32 operands, float32 sums", TENSOR_CORE_UNIT, 22, operand_bits=11)
 HALF = Arithmetic(
     "tensor cores, half operands, float32 sums",

@@ -105,6 +105,8 @@ FLOAT64 = Arithmetic(unit=2.0**-53, least=2.0**-1074, largest=float(np.finfo(np.
 VENDOR_FLOAT32 = replace(FLOAT32, whole_is_exact=False, most_off=math.inf, multiplies_zeros=True)
 TWOFOLD_HALF = replace(FLOAT32, unit=2.0**-23, weight_share=2.0**-21, extra_roundings=9)
 """float16 pictures on tensor cores: weights as two halves, products exact, sums that may cut instead of round."""
+WHOLE_HALVES = replace(FLOAT32, weight_share=2.0**-22)
+"""8-bit pictures on tensor cores: weights brought to whole numbers of 22 bits, sums exact."""
 VENDOR_TF32 = replace(VENDOR_FLOAT32, unit=2.0**-23, operand=2.0**-10, operand_least=2.0**-126, extra_roundings=9)
 VENDOR_HALF = replace(VENDOR_TF32, operand=2.0**-11, operand_least=2.0**-25, stores_half=True, largest=65504.0)
 

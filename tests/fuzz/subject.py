@@ -13,6 +13,7 @@ from oracle import (
     VENDOR_FLOAT32,
     VENDOR_HALF,
     VENDOR_TF32,
+    WHOLE_HALVES,
     Arithmetic,
     expect,
 )
@@ -52,8 +53,8 @@ def arithmetic_of(case: FuzzCase) -> Arithmetic:
         return {"fma": VENDOR_FLOAT32, "tf32": VENDOR_TF32, "half": VENDOR_HALF}[case.options.get("math", "fma")]
     if case.options.get("gemm") == "cublas":
         return VENDOR_FLOAT32
-    if case.device == "cuda" and case.method in ("sliding", "strips", "auto") and case.dtype == "float16":
-        return TWOFOLD_HALF
+    if case.device == "cuda" and case.method in ("sliding", "strips", "auto"):
+        return {"float16": TWOFOLD_HALF, "uint8": WHOLE_HALVES}.get(case.dtype, FLOAT32)
     return FLOAT32
 
 

@@ -12,8 +12,9 @@
 //     ring_of_three, ring_of_differences    the samples; the largest of eight directions, see core/lowering.py
 // in lanes (lanes.cuh): a float, or under PAIRS two bytes as halves.
 //
-// Float pictures (MENDS): where a sum overflows, or an infinity meets another, the value is not finite, or right all
-// the same; what is not finite is computed again by the plain sum (mend.cuh). Denormal numbers are kept.
+// Float pictures (MENDS, flat_rows.py says which): where a sum overflows, or an infinity meets another, the value is not
+// finite, or right all the same; what is not finite is computed again by the plain sum (mend.cuh). Denormal numbers are
+// kept.
 //
 // Macros: those of responses.cuh, and
 //     FORM, PAIRS, MENDS              as above
@@ -251,7 +252,7 @@ __device__ __forceinline__ unsigned value_of(const ThreeRows &rows, int n) {
     return smaller_halves(store == Store::abs ? value & 0x7FFF7FFFu : not_below_zero(value), 0x00FF00FFu);
 }
 
-__device__ __forceinline__ Words outputs_of(const ThreeRows &rows, float &) {
+__device__ __forceinline__ Words outputs_of(const ThreeRows &rows, unsigned &) {
     Words words;
 #pragma unroll
     for (int i = 0; i < WORDS; ++i)
@@ -288,8 +289,8 @@ __device__ __forceinline__ bool is_doubtful(float square) {
     return __float_as_uint(square) - LEAST > LARGEST - LEAST;
 }
 
-// A row of outputs; `mark` becomes a NaN, for good, with a value that is not finite.
-__device__ __forceinline__ Words outputs_of(const ThreeRows &rows, float &mark) {
+// A row of outputs; `mark` remembers one that is not finite.
+__device__ __forceinline__ Words outputs_of(const ThreeRows &rows, unsigned &mark) {
     constexpr bool HAS_QUICK_ROOT = combine == Combine::magnitude && SAMPLE_BYTES == WORD;
     Value value[SAMPLES];
     float first[SAMPLES], second[SAMPLES];
@@ -315,14 +316,14 @@ __device__ __forceinline__ Words outputs_of(const ThreeRows &rows, float &mark) 
 #pragma unroll
         for (int n = 0; n < SAMPLES; ++n) value[n] = length_of(first[n], second[n]);
     }
-#ifdef MENDS
-#pragma unroll
-    for (int n = 0; n < SAMPLES; ++n) mark = fmaf(value[n], 0.0f, mark);
-#endif
     Words words;
 #pragma unroll
-    for (int i = 0; i < WORDS; ++i)
+    for (int i = 0; i < WORDS; ++i) {
         words.word[i] = pack(value + i * (WORD / SAMPLE_BYTES), static_cast<const OUTPUT *>(nullptr));
+#ifdef MENDS
+        mark_not_finite(words.word[i], mark);
+#endif
+    }
     return words;
 }
 #endif
@@ -364,7 +365,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         vector.patch(before[i]);
         rows[i].take(before[i], weights);
     }
-    float mark = 0.0f;
+    unsigned mark = 0;
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
         Window next[STEP_ROWS];
@@ -384,7 +385,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             for (int i = 0; i < STEP_ROWS; ++i) loaded[i] = next[i];
     }
 #ifdef MENDS
-    if (!is_finite(mark))
+    if (is_marked(mark))
         mend_samples(reinterpret_cast<const INPUT *>(image), reinterpret_cast<OUTPUT *>(out), plain_weights, size,
                      first_row, ROWS, start, start + SAMPLES);
 #endif

@@ -36,6 +36,8 @@ FlatForm = Literal["lines", "ring_of_three", "ring_of_differences"]
 MOST_CHANNELS, MOST_LINES, MOST_DIRECTIONS = 4, 6, 2
 LARGEST_WHOLE_HALF = 2048
 """Halves hold all whole numbers up to it."""
+LARGEST_OF_HALVES = 2.0**32
+"""Weights up to it, along a row and across rows, times any halves: no sum and no square overflows a float."""
 VECTOR_BYTES = 16
 """Of a thread in a row, at most; rows start on a multiple of it."""
 
@@ -242,27 +244,42 @@ class FlatTile:
     """Blocks that must fit a multiprocessor: caps the registers. 0: as the compiler thinks best."""
 
 
-TILES = {
-    1: (FlatTile(8, 3, 1, 64, 1), FlatTile(16, 4, 1, 64, 0)),
-    2: (FlatTile(8, 3, 1, 128, 1), FlatTile(16, 2, 2, 128, 0)),
-    4: (FlatTile(16, 2, 1, 128, 1), FlatTile(16, 2, 2, 128, 5)),
+SMALL_TILE, SMALL_TILE_OF_BYTES = FlatTile(16, 3, 1, 128, 1), FlatTile(8, 3, 1, 128, 1)
+LARGE_TILES = {
+    "uint8": FlatTile(16, 4, 1, 128, 0),
+    "uint16": FlatTile(16, 3, 2, 128, 0),
+    "float16": FlatTile(16, 3, 1, 128, 5),
+    "float32": FlatTile(16, 3, 1, 128, 5),
+    "ring of float16": FlatTile(16, 4, 1, 128, 0),
 }
-"""By the bytes of a sample: of small pictures and of large ones."""
 SMALL_PIXELS = 8192
 """A picture of no more pixels for each multiprocessor is small: it takes as long as a few loads one after the other."""
 
 
-def tile_of(problem: Problem, pictures: int, multiprocessors: int) -> FlatTile:
+def tile_of(problem: Problem, filter_: FlatFilter, pictures: int, multiprocessors: int) -> FlatTile:
     """The tile for a problem; of the GPU it depends on the number of multiprocessors alone."""
-    small, large = TILES[problem.dtype.itemsize]
-    pixels = pictures * problem.height * problem.width
-    return small if pixels <= SMALL_PIXELS * multiprocessors else large
+    if pictures * problem.height * problem.width <= SMALL_PIXELS * multiprocessors:
+        return SMALL_TILE_OF_BYTES if problem.dtype == np.uint8 else SMALL_TILE
+    is_ring_of_halves = problem.dtype == np.float16 and filter_.form != "lines"
+    return LARGE_TILES["ring of float16" if is_ring_of_halves else problem.dtype.name]
+
+
+def needs_mending(problem: Problem, filter_: FlatFilter) -> bool:
+    """Whether an output that is not finite may be another than the plain sum's.
+
+    Lines take each sample with the sign that the plain sum gives it, so only a sum that overflows on the way differs.
+    None does of halves, whose largest is far from that of a float.
+    """
+    if problem.dtype.kind != "f":
+        return False
+    weights = [abs(weight) for join in (*filter_.lines, *filter_.rows) for weight in join.weights]
+    return problem.dtype != np.float16 or not filter_.lines or max(weights) > LARGEST_OF_HALVES
 
 
 def flat_variant(problem: Problem, filter_: FlatFilter, tile: FlatTile, batch: bool = False) -> KernelVariant:
     """The kernel of a problem."""
     tile_macros = [(name.upper(), value) for name, value in asdict(tile).items()]
-    mends = (("MENDS", 1),) if problem.dtype.kind == "f" else ()
+    mends = (("MENDS", 1),) if needs_mending(problem, filter_) else ()
     defines = (*problem_defines(problem), *filter_.macros, *tile_macros, *mends, *batch_defines(batch))
     return KernelVariant("methods/cuda/flat_rows.cu", "flat_rows", defines)
 
@@ -281,9 +298,10 @@ class FlatPlan(CudaPlan):
         import cupy
 
         problem = self.problem
-        tile = self.tile or tile_of(problem, self.pictures, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+        multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+        tile = self.tile or tile_of(problem, self.filter, self.pictures, multiprocessors)
         pointers = []
-        if problem.dtype.kind == "f":
+        if needs_mending(problem, self.filter):
             self._plain_weights = cupy.asarray(problem.weights)
             self.workspace_bytes = int(self._plain_weights.nbytes)
             pointers.append(np.uint64(self._plain_weights.data.ptr))

@@ -13,6 +13,13 @@ __device__ __forceinline__ bool is_finite(float value) {
 }
 __device__ __forceinline__ bool is_finite(double value) { return value - value == 0; }
 
+// What remembers outputs that are not finite, packed in words: 0, and for good a NaN once there was one.
+__device__ __forceinline__ void mark_not_finite(unsigned outputs, unsigned &mark) {
+    if (sizeof(OUTPUT) == 2) mark_halves_not_finite(outputs, mark);
+    else mark = __float_as_uint(fmaf(__uint_as_float(outputs), 0.0f, __uint_as_float(mark)));
+}
+__device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }
+
 // Output sample o of pixel (x, y), at `place`, where it is not finite. `weights` is (directions, out, in group, 3, 3).
 __device__ __forceinline__ void mend_sample(const INPUT *image, OUTPUT &place, const Real *weights,
                                             const StridedGeometry &size, int y, int x, int o) {

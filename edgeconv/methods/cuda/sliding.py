@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.exactness import TWOFOLD_HALF, own_arithmetic
+from edgeconv.core.exactness import own_arithmetic
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
@@ -49,7 +49,7 @@ from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
 )
 from edgeconv.methods.cuda.sliding_bank import BankPlan
-from edgeconv.methods.cuda.sliding_choice import ARITHMETIC_NAMES, Strips, choose_strips, is_small, overlaps
+from edgeconv.methods.cuda.sliding_choice import Strips, choose_strips, is_small, overlaps
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
@@ -167,12 +167,11 @@ class StripPlan(CudaPlan):
         overlap = max(0, KERNEL_SIZE - problem.stride) * (usual.strips - 1)
         rows = min(problem.height, KERNEL_SIZE * problem.output_height) + overlap
         self.moved_bytes = self.pictures * (rows * self._pitches[0] + problem.output_bytes)
-        kinds = ("twofold half", "float32") if self.arithmetic is TWOFOLD_HALF else ("whole 8-bit", "32-bit integer")
         self.choice = {
             "kernel": "strips",
             "rows_per_strip": usual.rows_per_strip,
             **asdict(usual.tile),
-            "arithmetic": ARITHMETIC_NAMES[strips.sums].format(*kinds),
+            "arithmetic": strips.name,
             "forms": ", ".join(() if strips.form is None else strips.form.names) or "plain sums",
         }
 

@@ -4,7 +4,8 @@
     fma64     the same in float64: float64 pictures, and sums that float32 does not hold (exactness.py)
     dp4a      exact integers, four products an instruction: 8-bit pictures with whole weights from -127 to 127
     mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
-              float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
+              8-bit pictures with other weights, each a whole number as two halves (exact sums of each), and float16
+              pictures, each weight as two halves (float32 sums)
     planes    one filter for every plane by a form of core/lowering.py, float32: the largest of eight directions,
               magnitudes of 16 bits, and channels that are added before they are filtered
     planes64  the same in float64, of float64 pictures
@@ -27,8 +28,10 @@ from numpy.typing import NDArray
 
 from edgeconv.core.exactness import (
     HALVES_STEP,
+    MOST_LEVELS_OFF,
     TWOFOLD_HALF,
     WHOLE,
+    WHOLE_HALVES,
     Arithmetic,
     bound,
     is_whole,
@@ -47,7 +50,7 @@ ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "fma": "float32 FMA",
     "fma64": "float64 FMA",
     "dp4a": "exact integers, dp4a",
-    "mma": "tensor cores, {} weights and {} sums",
+    "mma": "tensor cores, exact integers",
     "planes": "float32, one filter per plane",
     "planes64": "float64, one filter per plane",
 }
@@ -56,14 +59,9 @@ INT8_LARGEST = 127
 SHORT_LARGEST = 20_000
 """Two squares of no more, added to the bits of 2^23, are the bits of a finite float (sliding.cu, length_byte)."""
 
-MOST_LEVELS_OFF = 1 / 16
-"""By how much the tensor cores' sums of an 8-bit picture may be off, by their bound; FMA where it is more."""
-LARGEST_HALF_EXPONENT = 14
-"""Weights of 8-bit pictures are brought to halves of this exponent, where their lower halves are not yet denormal."""
-MOST_WEIGHT_EXPONENT = 30
-"""Beyond it squares of float32 sums would overflow or vanish before they are scaled back."""
-SAMPLE_EXPONENT = -24
-"""Of the least half, which stands for one level of a byte (sliding_mma.cuh)."""
+WEIGHT_BITS, LOW_HALF = 22, 2048
+"""Weights with fractions, of 8-bit pictures on the tensor cores: whole numbers of at most so many bits, of which one
+half has what is left of the division by LOW_HALF."""
 
 LARGEST_STRIP_STRIDE = 6
 """Beyond it the gaps between windows, which strips read too, cost more than they save: one thread per output pixel."""
@@ -81,9 +79,7 @@ MOST_KERNELS = 8
 
 DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
 """Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
-strides 1, 2."""
-DIRECT_FAR_PIXELS, DIRECT_FAR_BYTES = 2**18, 2**19
-"""The same above stride 3, the second in bytes of input samples, one per output pixel."""
+stride 2."""
 DIRECT_BANK = {1: 2**21, 3: 2**23}
 """By the channels that an output sums: up to so many output pixels times the square of their outputs, of all channels
 together. One thread per pixel computes the outputs one after the other, in several launches where they are many. Fitted
@@ -153,8 +149,14 @@ class Strips:
     def arithmetic(self) -> Arithmetic:
         """What errors follow from."""
         if self.sums == "mma" and not self.whole_bytes:
-            return TWOFOLD_HALF
+            return TWOFOLD_HALF if self.problem.dtype == np.float16 else WHOLE_HALVES
         return WHOLE if self.sums in ("dp4a", "mma") else own_arithmetic(self.problem)
+
+    @property
+    def name(self) -> str:
+        """Of the arithmetic, as plans show it."""
+        in_parts = self.sums == "mma" and not self.whole_bytes
+        return self.arithmetic.name if in_parts else ARITHMETIC_NAMES[self.sums]
 
     @property
     def macros(self) -> tuple[tuple[str, str | int], ...]:
@@ -211,33 +213,36 @@ def halves(weights: NDArray[np.float32]) -> NDArray[np.float16]:
     return np.stack([high, low])
 
 
-def weight_exponent(problem: Problem) -> int:
-    """The power of two that the weights are multiplied by before they are made halves."""
-    largest = float(np.abs(problem.weights).max())
-    return 0 if problem.dtype == np.float16 or not largest else LARGEST_HALF_EXPONENT + 1 - int(np.frexp(largest)[1])
+def weight_step(problem: Problem) -> float:
+    """What whole numbers of `WEIGHT_BITS` that stand for weights are multiples of: a power of two."""
+    exponent = int(np.frexp(float(np.abs(problem.weights).max()))[1])
+    return float(np.ldexp(1.0, exponent - WEIGHT_BITS))
 
 
-def scaled_halves(problem: Problem, weights: NDArray[np.float32]) -> NDArray[np.float16]:
-    """Weights of the problem times that power, as two halves each."""
-    return halves(np.ldexp(weights, weight_exponent(problem)))
+def weights_in_halves(problem: Problem) -> NDArray[np.float16]:
+    """What the tensor cores multiply by for each weight: (2, *problem.dense_weights().shape).
+
+    float16 pictures: halves whose sum is the weight. 8-bit pictures: a whole number of steps, divided by `LOW_HALF`.
+    """
+    dense = problem.dense_weights()
+    if problem.dtype == np.float16:
+        return halves(dense)
+    steps = np.rint(dense.astype(np.float64) / weight_step(problem))
+    high = np.rint(steps / LOW_HALF)
+    return np.stack([high, steps - high * LOW_HALF]).astype(np.float16)
 
 
-def sum_scale(problem: Problem) -> float:
-    """What sums of halves are multiplied by: 8-bit samples are taken as multiples of the least half."""
-    return 1.0 if problem.dtype == np.float16 else float(np.ldexp(1.0, -SAMPLE_EXPONENT - weight_exponent(problem)))
-
-
-def _has_half_weights(problem: Problem) -> bool:
-    """Whether the weights of a float16 or 8-bit picture, as two halves each, keep what float32 sums would show."""
-    if problem.dtype not in (np.float16, np.uint8) or abs(weight_exponent(problem)) > MOST_WEIGHT_EXPONENT:
+def _keeps_weights(problem: Problem) -> bool:
+    """Whether two halves for each weight keep what float32 sums would show, so that the tensor cores may take them."""
+    if problem.dtype == np.uint8:  # magnitudes of such weights are faster without
+        is_single = problem.groups == problem.directions == 1
+        return is_single and float(bound(problem, WHOLE_HALVES).max()) <= MOST_LEVELS_OFF
+    if problem.dtype != np.float16:
         return False
-    scaled = np.ldexp(problem.weights, weight_exponent(problem))
-    high, low = halves(scaled).astype(np.float64)
-    largest = np.abs(scaled).max(axis=(2, 3, 4), keepdims=True)  # of each direction and output by itself
+    high, low = halves(problem.weights).astype(np.float64)
+    largest = np.abs(problem.weights).max(axis=(2, 3, 4), keepdims=True)  # of each direction and output by itself
     with np.errstate(invalid="ignore"):
-        lost = np.abs(high + low - scaled)
-    kept = bool(np.all(lost <= largest * HALVES_STEP))
-    return kept and (problem.dtype == np.float16 or float(bound(problem, TWOFOLD_HALF).max()) <= MOST_LEVELS_OFF)
+        return bool(np.all(np.abs(high + low - problem.weights) <= largest * HALVES_STEP))
 
 
 def _sums(problem: Problem, form: PlaneForm | None, whole_bytes: bool) -> StripArithmetic:
@@ -248,9 +253,7 @@ def _sums(problem: Problem, form: PlaneForm | None, whole_bytes: bool) -> StripA
         return "planes"
     if whole_bytes:  # dp4a alone is as fast as memory for one 3×3 kernel per channel
         return "mma" if _fits_fragments(problem) and (problem.groups == 1 or problem.directions > 1) else "dp4a"
-    # Nine products for each byte, or two directions of halves, are faster without.
-    in_halves = problem.dtype == np.float16 or (problem.groups == 1 and problem.directions == 1)
-    return "mma" if _fits_fragments(problem) and in_halves and _has_half_weights(problem) else "fma"
+    return "mma" if _fits_fragments(problem) and _keeps_weights(problem) else "fma"
 
 
 def _fits_fragments(problem: Problem) -> bool:
@@ -264,7 +267,7 @@ def _saves_of_floats(problem: Problem) -> bool:
     time to save.
     """
     few_products = problem.combine == "single" or problem.weights.shape[2] == 1
-    return not (few_products or (_fits_fragments(problem) and _has_half_weights(problem)))
+    return not (few_products or (_fits_fragments(problem) and _keeps_weights(problem)))
 
 
 def _sums_as_wide_as_samples(problem: Problem) -> bool:
@@ -367,11 +370,8 @@ def is_small(problem: Problem, strips: Strips | None) -> bool:
     """
     if strips is not None and strips.is_reordered and not is_whole(problem):
         return False
-    limit = DIRECT_PIXELS
-    if problem.dtype in (np.float32, np.float64) and problem.stride <= 2:
-        limit = DIRECT_FLOAT_PIXELS
-    elif problem.stride > KERNEL_SIZE and problem.combine != "maximum":
-        limit = min(DIRECT_FAR_PIXELS, DIRECT_FAR_BYTES // problem.dtype.itemsize)
+    is_wide = problem.dtype in (np.float32, np.float64) and problem.stride == 2
+    limit = DIRECT_FLOAT_PIXELS if is_wide else DIRECT_PIXELS
     if problem.output_channels > RGB_CHANNELS or problem.output_channels > problem.in_channels:
         limit = min(limit, DIRECT_BANK[problem.weights.shape[2]] // problem.output_channels**2)
     return problem.output_height * problem.output_width <= limit

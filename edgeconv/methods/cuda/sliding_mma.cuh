@@ -8,10 +8,12 @@
 //     one direction     two products per row: six outputs of two pixels each, two columns idle
 //     two directions    three products per row: four outputs each, x and y response side by side in one lane
 //
-// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures, and 8-bit pictures with
-// other weights: each weight is two halves, high and low part (22 bits, checked when the plan is made); products are exact,
-// sums float32. A NaN or an infinity spoils what stands beside it, which mend.cuh computes again. A byte with zeros above
-// it is a half already, of its value times 2^-24; weights come times a power of two, and sums are brought back.
+// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums.
+// float16 pictures: each weight is two halves, high and low part (22 bits, checked when the plan is made); products are
+// exact, sums float32. A NaN or an infinity spoils what stands beside it, which mend.cuh computes again.
+// 8-bit pictures with other weights: each weight is a whole number of 22 bits, as two halves of which the first stands for
+// 2,048 times as much. Each has sums of its own, whole numbers that floats hold, and they are joined at the end. A byte
+// with zeros above it is a half already, of its value times 2^-24.
 //
 // STRIDE 1, OUT_CHANNELS 3. Weights come laid out as the lanes hold them (sliding_packing.py, mma_weights).
 //
@@ -36,11 +38,12 @@ constexpr int A_WORDS = 2, B_WORDS = 1, PARTS = 1;
 #else
 constexpr int A_WORDS = 4, B_WORDS = 2, PARTS = 2;
 #endif
+constexpr int SUMS = SAMPLE_BYTES == 1 ? PARTS : 1;  // of an output
 constexpr int WORDS_READ = 2 * SAMPLE_BYTES;  // of the picture, for the words of A that a lane holds of a row
 
 struct Weights {
     unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP];
-    float scale, limit;  // of 8-bit pictures: levels that a sum of 1 stands for, and the sum that is 255 of them
+    float scale, limit;  // of bytes as halves: levels that a joined sum of 1 stands for, and the one that is 255 of them
 };
 
 // A lane's share of the weights stays in its registers: rows 0 and 1 of the 3×3 filters, then rows 1 and 2, so that two
@@ -116,20 +119,21 @@ struct Window {
     }
 };
 
-typedef Response Responses[PRODUCTS][4];
+typedef Response Responses[PRODUCTS][SUMS][4];
 
 __device__ __forceinline__ void clear(Responses &sum) {
 #pragma unroll
-        for (int p = 0; p < PRODUCTS; ++p)
+    for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) sum[p][i] = START;
+        for (int s = 0; s < SUMS; ++s)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum[p][s][i] = START;
 }
 
-#ifdef MENDS
-__device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
-#elif !defined(WHOLE_WEIGHTS)
-// A value that is 1 / scale of a level, as the low byte of the float 2^23 more.
-__device__ __forceinline__ unsigned scaled_byte(float value, const Filter &filter) {
+#if !defined(MENDS) && !defined(WHOLE_WEIGHTS)
+// Value i of an output row's sums, as the low byte of the float 2^23 more.
+__device__ __forceinline__ unsigned joined_byte(const Response (&sums)[SUMS][4], int i, const Filter &filter) {
+    const float value = fmaf(sums[0][i], 2048.0f, sums[1][i]);
     return __float_as_uint(fmaf(within<store>(value, filter.limit), filter.scale, TWO_POW_23));
 }
 #endif
@@ -152,14 +156,14 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, int p
     for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
+            const Response first = sum[p][0][2 * half], second = sum[p][0][2 * half + 1];
             if (DIRECTIONS == 2) {
                 OUTPUT &sample = *place(p, half);
 #ifdef WHOLE_WEIGHTS
                 sample = length_byte(first, second);
 #elif defined(MENDS)
                 store_sample<store>(length(to_value(first), to_value(second)), sample);
-                mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(sample)), mark);
+                mark_not_finite(static_cast<unsigned>(__half_as_ushort(sample)), mark);
 #else
                 static_assert(DIRECTIONS == 1, "bytes as halves have one direction");
 #endif
@@ -172,9 +176,9 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, int p
 #elif defined(MENDS)
             const float value[2] = {first, second};
             both = pack(value, static_cast<const OUTPUT *>(nullptr));
-            mark_halves_not_finite(both, mark);
+            mark_not_finite(both, mark);
 #else
-            both = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
+            both = __byte_perm(joined_byte(sum[p], 2 * half, filter), joined_byte(sum[p], 2 * half + 1, filter), 0x0040);
 #endif
             if (has_output) put_pair(place(p, half), both);
         }
@@ -201,8 +205,8 @@ struct Column {
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
                 for (int p = 0; p < PRODUCTS; ++p) {
-                    multiply(first[p], before.word[p], filter.word[0][p][half]);
-                    multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
+                    multiply(first[p][half % SUMS], before.word[p], filter.word[0][p][half]);
+                    multiply(first[p][half % SUMS], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
             stage_row(staged.row(y), lane, part, first, filter, mark);
@@ -210,8 +214,8 @@ struct Column {
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
                 for (int p = 0; p < PRODUCTS; ++p) {
-                    multiply(second[p], two.word[p], filter.word[1][p][half]);
-                    multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
+                    multiply(second[p][half % SUMS], two.word[p], filter.word[1][p][half]);
+                    multiply(second[p][half % SUMS], before.word[p][1], filter.word[0][p][half][0]);
                 }
             stage_row(staged.row(y + 1), lane, part, second, filter, mark);
 #ifdef MENDS

@@ -18,11 +18,13 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP
-from edgeconv.methods.cuda.sliding_choice import MOST_KERNELS, StripArithmetic, Strips, scaled_halves, sum_scale
+from edgeconv.methods.cuda.sliding_choice import MOST_KERNELS, StripArithmetic, Strips, weight_step, weights_in_halves
 from edgeconv.methods.cuda.sliding_tiles import LINE_BYTES
 
 MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
 """Shape of the matrices in sliding_mma.cuh."""
+BYTE_EXPONENT = 24
+"""A byte as a half is its value less this power of two."""
 
 
 def halo_bytes(problem: Problem, aligned: bool) -> int:
@@ -58,8 +60,7 @@ def dp4a_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
 def mma_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_mma.cuh: every matrix B (16 samples × 8 columns) as the lanes hold it."""
     problem, whole = strips.problem, strips.whole_bytes
-    dense = problem.dense_weights()
-    parts = dense[np.newaxis].astype(np.int8) if whole else scaled_halves(problem, dense)
+    parts = problem.dense_weights()[np.newaxis].astype(np.int8) if whole else weights_in_halves(problem)
     directions, sample_bytes = problem.directions, problem.dtype.itemsize
     pixel_bytes = RGB_CHANNELS * sample_bytes
     products = 3 if directions == 2 else 2
@@ -83,7 +84,7 @@ def mma_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
     else:  # a lane's halves are the four bytes of one word
         depth = lane[:, None] % 4 * 4 + word * per_word + np.arange(per_word)
     held = np.ascontiguousarray(matrices[..., depth, lane[:, None] // 4]).reshape(-1).view(np.int32)
-    scale = 1.0 if whole else sum_scale(problem)
+    scale = np.ldexp(weight_step(problem), BYTE_EXPONENT)
     return np.concatenate([held, np.array([scale, np.iinfo(np.uint8).max / scale], np.float32).view(np.int32)])
 
 

@@ -1,7 +1,7 @@
 """How CUDA `sliding` cuts a picture into strips: a rule of a few tiles, and the height of a strip.
 
-Nothing here changes a result, only its speed. The tiles were measured on one NVIDIA H100; the height of a strip depends
-on how many warps the GPU runs at once.
+Nothing here changes a result, only its speed. The tiles were measured on one NVIDIA H100 and one H200; the height of a
+strip depends on how many warps the GPU runs at once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TILES = {
     (2, 3): StripTile(2, 2, 1, 1),
     (4, 1): StripTile(2, 3, 2, 6),
     (4, 2): StripTile(1, 2, 2, 3),
-    (4, 3): StripTile(1, 2, 1, 1),
+    (4, 3): StripTile(2, 1, 2, 2),
     (8, 1): StripTile(1, 3, 2, 8),
     (8, 2): StripTile(1, 2, 2, 3),
     (8, 3): StripTile(1, 1, 1, 2),
@@ -57,16 +57,13 @@ TILES = {
 """By the bytes of a sample and the stride, from 3 on the same, for pixels of three channels."""
 WHOLE_PRODUCTS = StripTile(4, 4, 1, 12)
 """On the tensor cores, bytes by bytes."""
-HALF_PRODUCTS = {
-    (1, 1): StripTile(4, 4, 1, 48),
-    (1, 2): StripTile(4, 4, 1, 48),
-    (2, 1): StripTile(4, 2, 1, 8),
-    (2, 2): StripTile(4, 4, 1, 16),
-}
+HALF_PRODUCTS = {(1, 1): StripTile(4, 2, 1, 48), (2, 1): StripTile(4, 2, 1, 8), (2, 2): StripTile(4, 4, 1, 16)}
 """On the tensor cores, halves by halves, by the bytes of a sample and the directions."""
-ANYWHERE = {1: StripTile(8, 2, 1, 8), 2: StripTile(8, 2, 1, 16)}
-"""At stride 1, where rows start anywhere and words are shifted: more pixels share a word. By the bytes of a sample;
-those of two bytes on the tensor cores alone."""
+ANYWHERE = StripTile(8, 2, 1, 48)
+"""At stride 1, where rows of bytes, and of what the tensor cores take, start anywhere: more pixels share the words that
+are shifted."""
+QUAD_ROWS = 12
+"""Rows of such a strip by dp4a, which has the least to compute."""
 GREY_PIXELS = 2
 """A lane has so many times as many pixels of one channel."""
 MOST_RESPONSES = 72
@@ -82,12 +79,14 @@ def tile_for(strips: Strips, aligned: bool = True) -> StripTile:
     """
     problem, form = strips.problem, strips.form
     size = problem.dtype.itemsize
-    shifts = not aligned and problem.stride == 1 and size in ANYWHERE
+    shifts = not aligned and problem.stride == 1
     if strips.sums == "mma":
         if shifts:
-            return ANYWHERE[size]
+            return ANYWHERE
         return WHOLE_PRODUCTS if strips.whole_bytes else HALF_PRODUCTS[size, problem.directions]
-    tile = ANYWHERE[size] if shifts and size == 1 else TILES[size, min(problem.stride, KERNEL_SIZE)]
+    tile = TILES[size, min(problem.stride, KERNEL_SIZE)]
+    if shifts and size == 1:
+        tile = replace(ANYWHERE, strip_rows=QUAD_ROWS) if strips.sums == "dp4a" else ANYWHERE
     words = 2 if strips.sums in ("fma64", "planes64") else 1
     if words > 1 and size < 8:
         tile = replace(tile, step_rows=1, steps_ahead=1)
