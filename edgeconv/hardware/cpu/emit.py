@@ -274,20 +274,6 @@ def shuffle(sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value
     return merged
 
 
-def blend_and_shuffle(sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
-    """The same; where no two come from one lane, they are joined where they are, and shuffled once."""
-    lanes = sources[0].lanes
-    source_of = {lane: number for number, lane in picks}
-    if len(source_of) < lanes or len(picks) > lanes:
-        return shuffle(sources, picks)
-    first, *others = sorted({number for number, _ in picks})
-    joined = sources[first]
-    for number in others:
-        mask = [lanes + lane if source_of[lane] == number else lane for lane in range(lanes)]
-        joined = joined.shuffle_with(sources[number], mask)
-    return joined.shuffle_with(joined, [lane for _, lane in picks])
-
-
 def pieces(values: Sequence[Value], lanes: int) -> list[Value]:
     """Vectors of one length, one behind the other, joined or cut into pieces of `lanes`."""
     joined = list(values)

@@ -26,7 +26,7 @@ from llvmlite import ir
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.core.lowering import every_tap
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Array, Scalar, Unit, Value, blend_and_shuffle, pieces, shuffle
+from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Array, Scalar, Unit, Value, pieces, shuffle
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
     ZERO_SLOT,
@@ -76,20 +76,15 @@ def loaded_in_parts(first: Array, vectors: int, lanes: int, part: int) -> list[V
 
 
 def every(vectors: list[Value], first: int, step: int, part: int) -> list[Value]:
-    """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors.
-
-    Where there are more vectors than results to take apart, at strides above 1, it is cheaper to join elements where
-    they are and to put them in order once.
-    """
+    """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors."""
     if step == 1:
         return vectors
-    lanes, total = vectors[0].lanes, len(vectors)
-    merges = part == lanes and total == step
+    lanes = vectors[0].lanes
     wanted = []
     for start in range(0, len(vectors) // step * part, part):
         places = [(start + lane) * step + first for lane in range(part)]
         picks = [(place // part, number * part + place % part) for number in range(lanes // part) for place in places]
-        wanted.append((shuffle if merges else blend_and_shuffle)(vectors, picks))
+        wanted.append(shuffle(vectors, picks))
     return wanted
 
 
