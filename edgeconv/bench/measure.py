@@ -329,18 +329,11 @@ def rows_of(
 
 def describe_case(case: Case, bench: Bench) -> CasePart:
     """A case with the problem that it makes."""
-    problem, named = bench.problem, vars(case) | {}
-    del named["drawn"]
-    return CasePart(
-        **named,
-        height=problem.height,
-        width=problem.width,
-        output_height=problem.output_height,
-        output_width=problem.output_width,
-        padding=problem.padding,
-        border=problem.border,
-        output_mode=bench.request.mode_for(problem.dtype),
-    )
+    problem = bench.problem
+    named = {name: getattr(case, name) for name in ("size", "stride", "dtype", "filter", "channels")}
+    sides = ("height", "width", "output_height", "output_width", "padding", "border")
+    made = {name: getattr(problem, name) for name in sides}
+    return CasePart(**named, **made, output_mode=bench.request.mode_for(problem.dtype))
 
 
 def _seconds(call: Callable[..., Any], *arguments: Any) -> float:
