@@ -15,7 +15,7 @@ from edgeconv.api.convolve import convolve
 from edgeconv.core import cost
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io.encoding import encode_bank, write_image
+from edgeconv.io.encoding import encode_image, write_image
 from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.reading import read_image
 
@@ -201,6 +201,6 @@ def test_an_npy_that_says_more_than_it_has_is_refused_before_memory_is_taken(fol
 
 def test_a_format_of_one_picture_does_not_take_a_bank() -> None:
     with pytest.raises(ImageWriteError, match=r"PNG holds one picture, not 2: use \.tiff or \.npy"):
-        encode_bank(np.zeros((3, 4, 2), np.uint8), 2, "a.png")
+        encode_image(np.zeros((3, 4, 2), np.uint8), "a.png", bank=2)
     with pytest.raises(ImageWriteError, match=r"TIFF cannot hold float16 samples: use \.npy"):
-        encode_bank(np.zeros((3, 4, 2), np.float16), 2, "a.tif")
+        encode_image(np.zeros((3, 4, 2), np.float16), "a.tif", bank=2)

@@ -14,7 +14,7 @@ from typing import Any
 from edgeconv.batch.settings import Settings
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
-from edgeconv.io.encoding import encode_bank, encode_image
+from edgeconv.io.encoding import encode_image
 from edgeconv.io.formats import WRITTEN, Format
 from edgeconv.io.formats.base import Header
 from edgeconv.io.gpu_jpeg import require_gpu_jpeg, the_gpu
@@ -68,7 +68,7 @@ def encode(output: Any, target: str, settings: Settings) -> bytes | memoryview:
     """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
     chosen = settings.request.filter
     if chosen.labels:
-        return encode_bank(output, chosen.filters, target)
+        return encode_image(output, target, bank=chosen.filters)
     if encodes_on_gpu(output.shape, output.dtype, settings):
         try:
             return the_gpu().encode(output, settings.quality)

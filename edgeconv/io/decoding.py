@@ -53,7 +53,7 @@ def decode(data: bytes, entry: Format, header: Header) -> tuple[NDArray[Any], tu
     try:
         with LISTENER.turn(alone=False) as turn:
             pixels = _decode(data, entry, header)
-        if turn.must_be_repeated:
+        if turn.disturbed and not turn.was_alone:  # only a turn alone can tell whose the warnings were
             del pixels  # two at once would be twice the memory
             with LISTENER.turn(alone=True) as turn:
                 pixels = _decode(data, entry, header)
@@ -62,7 +62,8 @@ def decode(data: bytes, entry: Format, header: Header) -> tuple[NDArray[Any], tu
             raise
         reason = f"its compression ({header.rare_compression}) is not supported here, or its contents are damaged"
         raise BadPicture(reason, tiff.BY_TILES if entry.name == "TIFF" else f"{AGAIN}, or convert it to PNG") from None
-    pixels = _stretched(pixels, header.largest)
+    if header.largest is not None:
+        pixels = _stretched(pixels, header.largest)
     return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis], turn.lines
 
 
@@ -159,9 +160,9 @@ def _by_pillow(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
         raise BadPicture(f"it cannot be decoded ({one_line(error)})") from None
 
 
-def _stretched(pixels: NDArray[Any], largest: int | None) -> NDArray[Any]:
+def _stretched(pixels: NDArray[Any], largest: int) -> NDArray[Any]:
     """Samples from 0 to `largest` over the full range of their type, to nearest: 10 bits become 16."""
-    if largest is None or pixels.dtype.kind != "u" or (full := np.iinfo(pixels.dtype).max) == largest:
+    if pixels.dtype.kind != "u" or (full := np.iinfo(pixels.dtype).max) == largest:
         return pixels
     table = np.rint(np.arange(full + 1.0).clip(max=largest) * full / largest).astype(pixels.dtype)
     stretched: NDArray[Any] = table[pixels]

@@ -3,7 +3,7 @@
     write_image   by the suffix: 8 bits to all formats that are written, 16 bits to PNG, TIFF and NPY, float32 and
                   float64 to TIFF and NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY has the
                   shape of the array
-    encode_bank   several pictures in one file: TIFF, a page each, or NPY
+    encode_image  the bytes of such a file, or of one with all pictures of a bank: TIFF, a page each, or NPY
 
 OpenCV encodes all but NPY and PNG, which png.py writes faster. What it would do quietly wrong (floats saturated to PNG,
 16 bits cut to 8) is refused here.
@@ -57,25 +57,33 @@ def encode_image(
     destination: Path | str,
     *,
     format: str | None = None,
+    bank: int = 0,
     threads: int | None = None,
     quality: int | None = None,
     png_level: int | None = None,
 ) -> bytes | memoryview:
     """The bytes that `write_image` would write: PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
 
+    Of a `bank` of so many filters all pictures are in the file: TIFF, a page for each, or NPY, as the array is.
     `png_level` is 0 (stored) to 9 (smallest); None is the fastest level that compresses. Raises ImageWriteError.
     """
     if not isinstance(pixels, np.ndarray):
         raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
+    is_picture = pixels.ndim == 2 or (pixels.ndim == 3 and (bank or pixels.shape[2] in (1, 3)))
+    if not is_picture or 0 in pixels.shape:
         raise ImageWriteError(
             f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
         )
     entry = _format_for(pixels, destination, format)
+    if bank and entry.name not in ALL_OF_A_BANK:
+        raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {bank}: use .tiff or .npy.")
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
     with _encoding(pixels, entry, destination):
         if entry.name == "NPY":
             return npy.encode(pixels)
+        if bank:
+            pages = [_as_opencv_has_it(page) for page in pictures_of(pixels, bank)]
+            return _by_opencv("imencodemulti", entry, pages, [])
         if entry.name == "PNG":
             return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
         flags = [] if quality is None else [getattr(opencv(), QUALITY_FLAGS[entry.name]), quality]
@@ -85,23 +93,6 @@ def encode_image(
 def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
     """The pictures in the output (HWC) of a bank, one for each filter: grey, or RGB of three channels a filter."""
     return [output[:, :, number::filters] for number in range(filters)]
-
-
-def encode_bank(
-    output: NDArray[Any], filters: int, destination: Path | str, *, format: str | None = None
-) -> bytes | memoryview:
-    """The bytes of one file with all of a bank's output (HWC): TIFF, a page for each filter, or NPY, as it is.
-
-    Raises ImageWriteError, for a format too that holds one picture.
-    """
-    entry = _format_for(output, destination, format)
-    if entry.name not in ALL_OF_A_BANK:
-        raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {filters}: use .tiff or .npy.")
-    with _encoding(output, entry, destination):
-        if entry.name == "NPY":
-            return npy.encode(output)
-        pages = [_as_opencv_has_it(page) for page in pictures_of(output, filters)]
-        return _by_opencv("imencodemulti", entry, pages, [])
 
 
 @contextmanager

@@ -69,9 +69,8 @@ def output_path(job: Job, method: str, output_format: str, folder_formats: tuple
     """
     if job.output == STANDARD_STREAM:
         return None
-    name = default_name(job, method, output_format)
     if job.output is None:
-        return Path(name)
+        return Path(default_name(job, method, output_format))
     path = Path(job.output)
     if is_device(path) or path.suffix.lower() in folder_formats:
         return path
@@ -83,7 +82,7 @@ def output_path(job: Job, method: str, output_format: str, folder_formats: tuple
             raise UsageError(f"--format {job.format} and the name '{path}' disagree: leave one of the two out.")
         return path
     make_folder(path)
-    return path / name
+    return path / default_name(job, method, output_format)
 
 
 def picture_paths(job: Job, target: Path | None, method: str) -> tuple[Path, ...]:

@@ -94,9 +94,14 @@ def report_path(target: Path | None) -> Path | None:
 
 
 def _reason(source: str, report: Path, path: Path, pictures: tuple[Path, ...], made: Made) -> str | None:
-    """The `reason_to_keep` of the file `path`, by what the report says of it."""
+    """The `reason_to_keep` of the file `path`, by what the report says of it.
+
+    Anybody may have put anything there. A link is never taken for a report: whoever made it must not choose what is
+    replaced unasked.
+    """
     try:
-        found = read_report(report)
+        with open_regular(report) as stream:
+            found = parse_json(stream.read(MAX_REPORT_BYTES).decode("utf-8"))
         recorded = found["output"].get("files") or [found["output"]]
         same_settings = (
             found["problem"] == plain(made.problem)
@@ -117,20 +122,15 @@ def _reason(source: str, report: Path, path: Path, pictures: tuple[Path, ...], m
             same_settings=same_settings,
             unchanged=unchanged,
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # it is no report, or cannot be read
+    except (
+        ForeignFileError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # it is no report, or cannot be read
         return NO_RECORD
-
-
-def read_report(path: Path) -> Any:
-    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there.
-
-    A link is never taken for a report: whoever made it must not choose what is replaced unasked.
-    """
-    try:
-        with open_regular(path) as stream:
-            return parse_json(stream.read(MAX_REPORT_BYTES).decode("utf-8"))
-    except (RecursionError, ForeignFileError) as error:
-        raise ValueError(str(error)) from None
 
 
 def is_unchanged(path: Path, recorded: dict[str, Any]) -> bool:

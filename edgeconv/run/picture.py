@@ -26,7 +26,7 @@ from edgeconv.api.measure import describe, filter_picture, measure
 from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
-from edgeconv.io.encoding import encode_bank, encode_image, pictures_of
+from edgeconv.io.encoding import encode_image, pictures_of
 from edgeconv.io.files import STANDARD_STREAM, is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.reading import STREAM_NAME, Picture, decode_image, read_header, read_picture_bytes
@@ -127,6 +127,6 @@ def _encode(
         return [encode_image(each, path, quality=job.quality) for each, path in zip(pictures, paths, strict=True)]
     place = target or STANDARD_STREAM
     named = target is not None and bool(target.suffix)
-    if bank.labels:
-        return [encode_bank(finished, bank.filters, place, format=None if named else "npy")]
-    return [encode_image(finished, place, format=None if named else format, quality=job.quality)]
+    default = None if named else "npy" if bank.labels else format
+    filters = bank.filters if bank.labels else 0
+    return [encode_image(finished, place, format=default, bank=filters, quality=job.quality)]

@@ -37,11 +37,6 @@ class Turn:
     printed: bytes = b""
 
     @property
-    def must_be_repeated(self) -> bool:
-        """Whether only a turn alone can tell whose the warnings were."""
-        return self.disturbed and not self.was_alone
-
-    @property
     def lines(self) -> tuple[str, ...]:
         """The first distinct lines that were printed, and how many more there were."""
         lines = [" ".join(line.split())[:MOST_LETTERS] for line in self.printed.decode(errors="replace").splitlines()]
