@@ -25,6 +25,7 @@ import pytest
 from batch_folders import contents, draw_photos, run_here
 from bench_records import FEW, TimedMethod, grid, use
 from faults import DIED, Faults
+from picture_files import resize_file
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -36,7 +37,6 @@ from edgeconv.difference.inputs import FileInput
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.atomic import TEMPORARY_NAME
 from edgeconv.io.encoding import write_image
-from edgeconv.io.resize import resize_file
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture
 from edgeconv.run.tiles import run_by_tiles

@@ -5,11 +5,16 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 from problems import random_image
+
+from edgeconv.errors import EdgeconvError
+from edgeconv.io.resize import Resized, resize_files
 
 GREY_TIFF, RGB_TIFF = 1, 2
 UNSIGNED, FLOAT = 1, 3
@@ -141,3 +146,11 @@ class Piped:
 def noisy(height: int = 40, width: int = 60) -> np.ndarray:
     """HWC uint8 noise: files of it are long enough to be cut in the middle of their pixels."""
     return random_image(height, width, "uint8", seed=5)
+
+
+def resize_file(source: Path, sizes: Iterable[int], **options: Any) -> Resized:
+    """One picture by `resize_files`, whose error is raised."""
+    ((_, resized),) = resize_files([source], sizes, **options)
+    if isinstance(resized, EdgeconvError):
+        raise resized
+    return resized

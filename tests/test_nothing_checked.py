@@ -26,6 +26,8 @@ CASES = (
     ("diff photo.png", "One picture alone cannot be compared", 2),
     ("diff photo.png photo.png --ignore all.json", "leave no pixel of 30×20", 2),
     ("diff photo.png photo.png --ignore-border 10", "leave no pixel of 30×20", 2),
+    ("resize empty", "no picture there", 2),
+    ("resize bad", "2 of 2 pictures failed", 1),
     ("compare photo.png --workspace-limit 1", "of workspace", 5),
     (
         "bench --sizes 64 --strides 1 --filters sobel --methods im2col:workspace-limit=1 --devices cpu -o bench",

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import PROJECT, edgeconv, script
-from picture_files import noisy, smooth_image
+from picture_files import noisy, resize_file, smooth_image
 from problems import random_image
 
 from edgeconv.core.problem import INPUT_DTYPES
-from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
-from edgeconv.io.resize import parse_sizes, resize, resize_file
+from edgeconv.io.resize import find_pictures, parse_sizes, resize
 
 
 def names(folder: Path) -> list[str]:
@@ -102,6 +102,30 @@ def test_nothing_is_written_where_one_file_exists(tmp_path: Path) -> None:
     assert read_image(tmp_path / "a_20.png").pixels.shape == (13, 20, 3)
 
 
+def pictures(folder: Path, longest_sides: dict[str, int]) -> None:
+    for name, side in longest_sides.items():
+        write_image(noisy(side // 2, side), folder / name)
+
+
+def test_the_pictures_of_a_folder_are_found_by_their_suffix_and_sorted(tmp_path: Path) -> None:
+    pictures(tmp_path, {"b.tif": 32, "a.bmp": 100, "IMG_0001.png": 16})
+    (tmp_path / "notes.txt").write_bytes(b"text")
+    (tmp_path / "folder.png").mkdir()
+    assert [path.name for path in find_pictures([tmp_path])] == ["IMG_0001.png", "a.bmp", "b.tif"]
+
+
+def test_folders_without_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ImageReadError, match="no picture there: name a folder that holds some"):
+        find_pictures([tmp_path])
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(ImageReadError, match=r"cannot be read \(Permission denied\): check its permissions"):
+        find_pictures([tmp_path])
+
+
 def test_the_command_says_what_else_was_done(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint16")[:, :, :1], tmp_path / "grey.png")
     for words, channels, notes in (
@@ -119,14 +143,58 @@ def test_the_command_takes_standard_input(tmp_path: Path) -> None:
     data = (tmp_path / "a.png").read_bytes()
     done = edgeconv("resize", "-", "--sizes", "16", cwd=tmp_path, stdin=data)
     assert (done.code, done.text.split()) == (0, ["stdin_16.png"])
+    done = edgeconv("resize", "a.png", "-", "--sizes", "16", "--overwrite", cwd=tmp_path, stdin=data)
+    assert (done.code, done.text.split()) == (0, ["a_16.png", "stdin_16.png"])
 
 
-def test_the_picture_itself_is_never_replaced(tmp_path: Path) -> None:
-    write_image(noisy(), tmp_path / "a.png")
-    (tmp_path / "a_8.png").symlink_to("a.png")
-    done = edgeconv("resize", "a.png", "--sizes", "8", "--overwrite", cwd=tmp_path)
-    assert (done.code, done.text) == (2, "")
-    assert "a_8.png: is the input itself" in done.err
+def test_a_folder_goes_on_past_a_bad_picture(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    write_image(noisy(), folder / "good.png")
+    (folder / "bad.png").write_bytes(b"text")
+    write_image(noisy(), folder / "also.bmp")
+    done = edgeconv("resize", "photos", "--sizes", "8,16", "-o", "out", cwd=tmp_path)
+    assert done.code == 1
+    assert names(tmp_path / "out") == ["also_16.png", "also_8.png", "good_16.png", "good_8.png"]
+    error, count = done.error_lines
+    assert error.startswith("edgeconv: error: photos/bad.png: is not a picture")
+    assert count == "edgeconv: 1 of 3 pictures failed."
+
+
+def test_a_bad_picture_that_is_named_alone_is_an_error_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_bytes(b"text")
+    write_image(noisy(), tmp_path / "good.png")
+    alone = edgeconv("resize", "bad.png", "--sizes", "8", cwd=tmp_path)
+    assert (alone.code, len(alone.error_lines)) == (2, 1)
+    both = edgeconv("resize", "bad.png", "good.png", "--sizes", "8", cwd=tmp_path)
+    assert (both.code, both.error_lines) == (1, [*alone.error_lines, "edgeconv: 1 of 2 pictures failed."])
+    assert both.text.split() == ["good_8.png"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("one/same.png", "two/same.png"), ("one/same.png", "one/SAME.bmp")],
+)
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_no_two_pictures_get_one_name(tmp_path: Path, one: str, other: str, overwrite: list[str]) -> None:
+    for number, name in enumerate((one, other)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_image(random_image(40, 60, "uint8", number), tmp_path / name)
+    done = edgeconv("resize", one, other, "--sizes", "8", "-o", "out", *overwrite, cwd=tmp_path)
+    assert (done.code, done.error_lines[-1]) == (1, "edgeconv: 1 of 2 pictures failed.")
+    assert "is named twice: give each output a different name" in done.err
+    (made,) = (tmp_path / "out").iterdir()
+    np.testing.assert_array_equal(read_image(made).pixels, resize(random_image(40, 60, "uint8", 0), 8))
+
+
+def test_no_picture_is_replaced_by_another_one(tmp_path: Path) -> None:
+    pictures(tmp_path, {"a.png": 40, "a_8.png": 60})
+    before = (tmp_path / "a_8.png").read_bytes()
+    done = edgeconv("resize", ".", "--sizes", "8", "--overwrite", cwd=tmp_path)
+    assert done.code == 1
+    assert "a.png: a_8.png: is the input itself" in done.err
+    assert (tmp_path / "a_8.png").read_bytes() == before
+    assert done.text.split() == ["a_8_8.png"]
 
 
 def test_the_committed_pictures_are_what_the_script_draws() -> None:

@@ -18,6 +18,7 @@ import typer
 from batch_folders import RULES, SUFFIX, contents, run_here
 from command import edgeconv
 from meet import Meeting, wait_until
+from picture_files import resize_file
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -226,9 +227,9 @@ def meeting(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, parties: in
 def test_two_resizes_into_one_folder(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meeting(monkeypatch, resize, "encode_image", 2)
     sources = (one, other)
-    ended = at_once(*(partial(resize.resize_file, photos / "00.png", (3,), folder=out) for photos in sources))
-    assert {type(end) for end in ended} == {tuple, ImageWriteError}
-    winner = sources[0 if isinstance(ended[0], tuple) else 1]
+    ended = at_once(*(partial(resize_file, photos / "00.png", (3,), folder=out) for photos in sources))
+    assert {type(end) for end in ended} == {resize.Resized, ImageWriteError}
+    winner = sources[0 if isinstance(ended[0], resize.Resized) else 1]
     expected = resize.resize(read_image(winner / "00.png").pixels, 3)
     np.testing.assert_array_equal(read_image(out / "00_3.png").pixels, expected)
 

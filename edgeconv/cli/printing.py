@@ -36,6 +36,12 @@ def say_drawn(text: str) -> None:
     _write(text, False)
 
 
+def say_error(error: object, picture: object) -> None:
+    """Print the line of an error of one picture, after which the command goes on."""
+    text = str(error) if str(error).startswith(f"{picture}: ") else f"{picture}: {error}"
+    _write(f"{error_text(text)}\n", True)
+
+
 def error_text(message: str) -> str:
     """The line of an error, broken and coloured where standard error is a terminal."""
     lines = "\n".join(wrapped(f"edgeconv: error: {visible(message)}", columns(sys.stderr)))

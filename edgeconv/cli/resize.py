@@ -1,36 +1,50 @@
-"""`edgeconv resize`: the same picture in other sizes."""
+"""`edgeconv resize`: the same pictures in other sizes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-from edgeconv.cli.printing import say
+from edgeconv.cli.printing import say, say_error
 from edgeconv.core.option import Positional
 from edgeconv.options import PICTURE_HELP, Reading, Replacing, Resizing
 
 
 def resize(
-    picture: Annotated[Path, Positional(f"{PICTURE_HELP}.")],
+    places: Annotated[list[Path], Positional(f"{PICTURE_HELP}; folders of them.")],
     resizing: Resizing,
     replacing: Replacing,
     reading: Reading,
-) -> None:
-    """Save a picture in several sizes.
+) -> int:
+    """Save pictures in several sizes.
 
-    As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy.
+    As NAME_SIZE.png, with aspect and type unchanged: floats as .tiff, float16 as .npy. Of several pictures one that
+    fails stops no other; exit code 1 then.
     """
-    from edgeconv.io.resize import parse_sizes, resize_file
+    from edgeconv.core.text import counted
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, EdgeconvError
+    from edgeconv.io.resize import find_pictures, parse_sizes, resize_files
 
-    files, notes = resize_file(
-        picture,
-        parse_sizes(resizing.sizes),
+    sizes, rules, pictures = parse_sizes(resizing.sizes), reading.rules(), find_pictures(places)
+    failed = 0
+    for picture, resized in resize_files(
+        pictures,
+        sizes,
         folder=resizing.output,
         square=resizing.square,
         overwrite=replacing.overwrite,
-        rules=reading.rules(),
-    )
-    if notes:
-        say(f"edgeconv: note: {picture}: {', '.join(notes)}", err=True)
-    for path in files:
-        say(path)
+        rules=rules,
+    ):
+        if isinstance(resized, EdgeconvError):
+            if pictures == places[:1]:  # one picture, and no folder
+                raise resized
+            say_error(resized, picture)
+            failed += 1
+            continue
+        if resized.notes:
+            say(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)
+        for path in resized.files:
+            say(path)
+    if failed:
+        say(f"edgeconv: {failed} of {counted(len(pictures), 'picture')} failed.", err=True)
+    return EXIT_DIFFERENT if failed else EXIT_OK

@@ -8,20 +8,31 @@ both. The type stays (16 bits stay 16 bits), and every size is made from the ori
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io.encoding import encode_image
 from edgeconv.io.files import is_standard_stream
-from edgeconv.io.formats import FORMAT_OF_DTYPE
+from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.outputs import Outputs
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.reading import MAX_SIDE, read_image
+
+
+@dataclass(frozen=True)
+class Resized:
+    """The resized files of one picture."""
+
+    files: tuple[Path, ...]
+    """The files that hold its sizes, in the order of the sizes."""
+    notes: tuple[str, ...]
+    """What was done to it beyond decoding and resizing, one phrase each."""
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -72,31 +83,58 @@ def resize(pixels: NDArray[Any], size: int, *, square: bool = False) -> NDArray[
         ) from None
 
 
-def resize_file(
-    source: Path,
+def resize_files(
+    sources: Iterable[Path],
     sizes: Iterable[int],
     *,
     folder: Path | str | None = None,
     square: bool = False,
     overwrite: bool = False,
     rules: ReadRules = DEFAULT_RULES,
-) -> tuple[list[Path], tuple[str, ...]]:
-    """Write a picture in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy), all or none.
+) -> Iterator[tuple[Path, Resized | EdgeconvError]]:
+    """Write each picture in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 
-    Returns the files and what was done to the picture beyond decoding and resizing. `folder` is made where it is
-    missing; None is the source's own (the current one for `-`). Raises EdgeconvError.
+    Gives each source with its files, or with the error that left it without any and that stops no other picture.
+    `folder` is made where it is missing; None is the source's own (the current one for `-`).
     """
-    is_stream = is_standard_stream(source)
-    stem, beside = ("stdin", Path()) if is_stream else (source.stem, source.parent)
-    picture = read_image(source, rules)
-    suffix = FORMAT_OF_DTYPE[picture.pixels.dtype.name]
-    with Outputs([source], overwrite) as outputs:
-        into = beside if folder is None else folder
-        files = {size: outputs.reserve_in(into, f"{stem}_{size}.{suffix}") for size in sizes}
-        for size, file in files.items():
-            outputs.add(file, encode_image(resize(picture.pixels, size, square=square), file))
-        outputs.put()
-    return list(files.values()), picture.notes
+    sources, sizes = tuple(sources), tuple(sizes)
+    with Outputs(sources, overwrite) as outputs:
+        for source in sources:
+            try:
+                picture = read_image(source, rules)
+                is_stream = is_standard_stream(source)
+                stem = "stdin" if is_stream else source.stem
+                into = Path(folder) if folder is not None else Path() if is_stream else source.parent
+                suffix = FORMAT_OF_DTYPE[picture.pixels.dtype.name]
+                targets = {size: into / f"{stem}_{size}.{suffix}" for size in sizes}
+                for target in targets.values():
+                    outputs.reserve_in(target.parent, target.name)
+                for size, target in targets.items():
+                    outputs.add(target, encode_image(resize(picture.pixels, size, square=square), target))
+                outputs.put()
+                yield source, Resized(tuple(targets.values()), picture.notes)
+            except EdgeconvError as error:
+                outputs.discard()
+                yield source, error
+
+
+def find_pictures(places: Iterable[Path | str]) -> list[Path]:
+    """The pictures in `places` (files, or folders that are not searched deeper), sorted within each folder.
+
+    Raises ImageReadError for a folder that cannot be read, or if there is no picture at all.
+    """
+    pictures: list[Path] = []
+    for place in map(Path, places):
+        if is_standard_stream(place) or not place.is_dir():
+            pictures.append(place)
+            continue
+        try:
+            pictures += sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+        except OSError as error:
+            raise ImageReadError(f"{place}: cannot be read ({error.strerror}): check its permissions.") from None
+    if not pictures:
+        raise ImageReadError(f"{', '.join(map(str, places))}: no picture there: name a folder that holds some.")
+    return pictures
 
 
 def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
