@@ -4,10 +4,12 @@
 //   pixel     one thread per output pixel: each sample is read once for its three channels
 //   constant  weights as a kernel parameter: multiply-adds take them from the constant bank
 //   shared    a tile of the picture in shared memory: each sample is fetched once per block
-//   rolling   no tile: a thread walks down a strip, and each row it reads goes into the sums of three output rows at once
+//   rolling   no tile: a thread walks down a strip, and each row it reads goes into the sums of three output rows at
+//             once
 //   vector    four pixels per thread, read and written 16 bytes at a time
 //   waves     the same kernel, strips as long as fill the GPU with whole waves of blocks
-//   sliding   the shipped method: a warp has its rows in shared memory, and copies the next ones while it computes these
+//   sliding   the shipped method: a warp has its rows in shared memory, and copies the next ones while it computes
+//             these
 // What each gained: docs/kernels.md.
 //
 // All steps compute the same thing, so that nothing but the idea changes: float32, HWC, 3→3 channels, a zero border of one
