@@ -41,13 +41,13 @@ def nowhere(shape: Any, dtype: Any) -> Nowhere:
     return np.broadcast_to(np.zeros((), dtype), shape).view(Nowhere)
 
 
-def stand_in() -> ModuleType:
+def stand_in(multiprocessors: int = 132) -> ModuleType:
     """What plans take from CuPy before they run."""
     cupy: Any = ModuleType("cupy")
     cupy.empty = nowhere
     cupy.full = lambda count, value, dtype: nowhere((count,), dtype)
     cupy.asarray = lambda values: np.asarray(values).view(Nowhere)
-    attributes = {"MultiProcessorCount": 132, "L2CacheSize": 1 << 25}
+    attributes = {"MultiProcessorCount": multiprocessors, "L2CacheSize": 1 << 25}
     device = SimpleNamespace(id=0, attributes=attributes, compute_capability="90")
     cupy.cuda = SimpleNamespace(
         Device=lambda *number: device,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import ANY
 
 import numpy as np
 import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
+from kernel_variants import stand_in
 
 from edgeconv.core.exactness import FLOAT32, FLOAT64, TWOFOLD_HALF, WHOLE, WHOLE_HALVES
 from edgeconv.core.filters import WeightSet
@@ -31,27 +32,12 @@ from edgeconv.methods.cuda import (
     kernel_args,
     libcudnn,
     sliding,
-    sliding_choice,
     textbook,
 )
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType
 from edgeconv.methods.options import Options
 
-MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
-"""Of the made-up GPU; `RESIDENT` blocks share a multiprocessor."""
 LAUNCH = "edgeconv.hardware.cuda.launch"
-
-
-class DeviceArray(np.ndarray):
-    """A NumPy array that tells its address as CuPy's do."""
-
-    @property
-    def data(self) -> Any:
-        return SimpleNamespace(ptr=self.ctypes.data)
-
-
-def _array(values: Any) -> DeviceArray:
-    return np.array(values).view(DeviceArray)
 
 
 class PretendConvolution:
@@ -77,23 +63,7 @@ class PretendConvolution:
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let plans be prepared on the made-up GPU."""
-    device = SimpleNamespace(
-        id=0,
-        attributes={"MultiProcessorCount": MULTIPROCESSORS, "L2CacheSize": L2_BYTES},
-        compute_capability="90",
-    )
-    cupy: Any = ModuleType("cupy")
-    cupy.asarray = _array
-    cupy.empty = lambda shape, dtype: np.zeros(shape, dtype).view(DeviceArray)
-    cupy.cuda = SimpleNamespace(
-        Device=lambda: device,
-        alloc=lambda count: SimpleNamespace(ptr=0, size=count),
-        device=SimpleNamespace(get_cublas_handle=lambda: 1),
-        driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *words: RESIDENT),
-        get_current_stream=lambda: SimpleNamespace(ptr=0),
-        runtime=SimpleNamespace(getDevice=lambda: 0, setDevice=lambda number: None),
-    )
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "cupy", stand_in(multiprocessors=10))
     before = sys.modules.pop(LAUNCH, None)  # it holds the CuPy that it was imported with
     monkeypatch.setattr(cuda, "launch", None, raising=False)
     for module in (sliding, flat_rows, im2col, implicit, textbook, cudnn):
@@ -234,105 +204,40 @@ WIDEST = 2**24
 """The largest whole number up to which float32 leaves none out."""
 
 
-def of_sum(total: int, dtype: str, directions: int = 1) -> Problem:
-    """A problem whose largest weights add up to `total` times white, or nearly: one more weight would be beyond."""
-    weights = np.zeros((directions, 3, 1, 3, 3), np.float32)
-    weights[..., 1, 1] = total
-    combine: Any = "single" if directions == 1 else "magnitude"
-    return make_problem((1200, 1600, 3), dtype, WeightSet(weights, 3, combine), output_mode="abs")
-
-
-def sums_of_strips(problem: Problem) -> str | None:
-    strips = sliding_choice.choose_strips(problem)
-    return None if strips is None else strips.sums
-
-
 @pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535)])
 def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) -> None:
     most = WIDEST // white
     methods = (sliding.CudaSliding(), im2col.CudaIm2col(), implicit.Implicit(), textbook.Textbook())
     for total, wide in ((most, False), (most + 1, True)):
-        problem = of_sum(total, dtype)
-        defines = dict(kernel_args.rule_defines(problem))
-        assert ("WIDE_SUMS" in defines) == wide
-        assert "EXACT_ROOT" not in defines
+        weights = np.zeros((1, 3, 1, 3, 3), np.float32)
+        weights[..., 1, 1] = total
+        problem = make_problem((1200, 1600, 3), dtype, WeightSet(weights, 3), output_mode="abs")
         for method in methods:
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
-        assert sums_of_strips(problem) == ("fma64" if wide else "fma")
-        assert implicit.shape_of(problem, 1).columns_per_thread == (1 if wide else 4)
-        assert im2col.resident_shape(problem, 0).pixels_per_thread == (1 if wide else 4)
-    assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 
 @pytest.mark.parametrize(
-    ("dtype", "directions", "exact"),
-    [("uint16", 2, True), ("uint16", 1, False), ("uint8", 2, False), ("float32", 2, False)],
-)
-def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, exact: bool) -> None:
-    assert ("EXACT_ROOT" in dict(kernel_args.rule_defines(of_sum(1, dtype, directions)))) == exact
-
-
-@pytest.mark.parametrize(
-    ("words", "options", "arithmetic"),
+    ("words", "arithmetic"),
     [
-        (("uint8", "abs", RANDOM_WHOLE), Options(), WHOLE),
-        (("uint8", "abs", "sobel"), Options(), FLOAT32),
-        (("uint8", "abs"), Options(), WHOLE_HALVES),
-        (("uint8", "raw"), Options(), FLOAT32),
-        (("uint8", "abs", "kirsch", "each"), Options(), WHOLE),
-        (("uint8", "abs", "kirsch", "mix"), Options(), FLOAT32),
-        (("float16", "raw"), Options(), TWOFOLD_HALF),
-        (("float32", "raw"), Options(), FLOAT32),
+        (("uint8", "abs", RANDOM_WHOLE), WHOLE),
+        (("uint8", "abs", "sobel"), FLOAT32),
+        (("uint8", "abs"), WHOLE_HALVES),
+        (("uint8", "raw"), FLOAT32),
+        (("uint8", "abs", "kirsch", "each"), WHOLE),
+        (("uint8", "abs", "kirsch", "mix"), FLOAT32),
+        (("float16", "raw"), TWOFOLD_HALF),
+        (("float32", "raw"), FLOAT32),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )
-def test_strips_say_what_they_sum_in(words: tuple[str, ...], options: Options, arithmetic: Any) -> None:
-    assert sliding.CudaSliding().prepare(case(*words, shape=(1200, 1600)), options).arithmetic is arithmetic
+def test_strips_say_what_they_sum_in(words: tuple[str, ...], arithmetic: Any) -> None:
+    assert sliding.CudaSliding().prepare(case(*words, shape=(1200, 1600)), Options()).arithmetic is arithmetic
 
 
 def test_the_vendors_product_says_that_it_multiplies_zeros() -> None:
     vendor = im2col.CudaIm2col().prepare(case("float32", "raw"), Options(gemm="cublas")).arithmetic
     assert vendor.multiplies_zeros
     assert vendor.unit == FLOAT32.unit
-
-
-@pytest.mark.parametrize(
-    ("weight", "kept"),
-    [
-        (1.0, True),
-        (1 + 2.0**-20, True),  # 11 bits and 11 more
-        (60_000.5, True),
-        (1e-7, False),  # below the least number that a half has 22 bits for
-        (70_000.0, False),  # above the largest half
-    ],
-)
-@pytest.mark.parametrize("channel", [0, 2])
-def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
-    channel: int, weight: float, kept: bool
-) -> None:
-    """By each output's own largest weight: a channel of small ones does not hide behind the others."""
-    weights = np.ones((1, 3, 3, 3, 3), np.float32)
-    weights[0, channel] = weight
-    problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
-    assert sums_of_strips(problem) == ("mma" if kept else "fma")
-
-
-@pytest.mark.parametrize(
-    ("factor", "expected"),
-    [
-        (1.0, "mma"),
-        (2.0**-10, "mma"),
-        (2.0**-120, "mma"),  # what nothing is left of
-        (2.5, "fma"),  # sums so large that weights of 22 bits could be 1/64 of a level off
-    ],
-)
-def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:
-    weights = np.random.default_rng(5).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32) * np.float32(factor)
-    problem = make_problem((300, 500, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
-    assert sums_of_strips(problem) == expected
-    small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
-    strips = sliding_choice.choose_strips(small)
-    assert sliding_choice.is_small(small, strips) == (expected == "fma"), "a tile stores other bytes than the whole"
 
 
 @pytest.mark.parametrize("method", [implicit.Implicit(), cudnn.CuDNN()], ids=["implicit", "cudnn"])
