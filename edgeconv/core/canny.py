@@ -20,7 +20,9 @@ test (tan 22.5° as 13573 / 2¹⁵) and whose comparisons between equal neighbou
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -65,10 +67,8 @@ class CannySettings:
     def __post_init__(self) -> None:
         """Raises UsageError for a threshold that is not a finite number from 0, or another size of smoothing."""
         for name, value in (("lower", self.low), ("upper", self.high)):
-            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-                raise UsageError(f"The {name} threshold of canny is {value!r}: give a number from 0.")
-            if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"The {name} threshold of canny is {value:g}: give a finite number from 0.")
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
+                raise UsageError(f"The {name} threshold of canny is {value!r}: give a finite number from 0.")
         if isinstance(self.blur, bool) or self.blur not in BLURS:
             raise UsageError(f"The smoothing of canny is {self.blur!r}: use one of {', '.join(map(str, BLURS))}.")
 

@@ -45,6 +45,13 @@ CHAIN_BORDER: Border = "replicate"
 
 Form = Literal["picture", "gradient", "angles", "ridges", "edges"]
 """What a stage takes or gives."""
+FORM_TEXTS: dict[Form, str] = {
+    "picture": "a picture",
+    "gradient": "a gradient",
+    "angles": "a direction",
+    "ridges": "a thinned gradient",
+    "edges": "a map of edges",
+}
 
 GRADIENTS: tuple[Gradient, ...] = get_args(Gradient)
 THRESHOLD_RULES: tuple[ThresholdRule, ...] = get_args(ThresholdRule)
@@ -223,18 +230,11 @@ def make_chain(
 def _refuse_misfits(text: str, names: tuple[str, ...]) -> None:
     """Raise UsageError where a stage does not take what the one before it gives."""
     have: Form = "picture"
-    for name in names:
-        stage = stage_of(name)
+    for stage in map(stage_of, names):
         if stage.takes != have:
-            before = [each.name for each in STAGES if each.gives == stage.takes]
-            needs = "a picture" if stage.takes == "picture" else f"what {listed(tuple(before))} gives"
-            raise UsageError(f"Chain '{text}' has {name} where there is {_called(have)}: {name} takes {needs}.")
+            takes = f"{stage.name} takes {FORM_TEXTS[stage.takes]}"
+            raise UsageError(f"Chain '{text}' has {stage.name} where there is {FORM_TEXTS[have]}: {takes}.")
         have = stage.gives
-
-
-def _called(form: Form) -> str:
-    words = {"picture": "a picture", "gradient": "a gradient", "angles": "a direction", "ridges": "a thinned gradient"}
-    return words.get(form, "a map of edges")
 
 
 def parse_thresholds(text: str | None) -> dict[str, Any]:

@@ -187,12 +187,10 @@ def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
     try:
         raw = np.asanyarray(values)
         if raw.dtype.kind == "c" or isinstance(raw, np.ma.MaskedArray):
-            raise UsageError(f"Kernel '{name}' has complex or masked values: give real numbers.")
+            raise TypeError
         weights = np.array(raw, dtype=np.float64)
-    except UsageError:
-        raise
     except (TypeError, ValueError, OverflowError, RecursionError):
-        raise UsageError(f"Kernel '{name}' is not a 3×3 table of numbers.") from None
+        raise UsageError(f"Kernel '{name}' is not a 3×3 table of real numbers, none of them masked.") from None
     if weights.shape != (KERNEL_SIZE, KERNEL_SIZE) and not _is_bank_shape(weights.shape):
         shape = "×".join(str(side) for side in weights.shape) or "a single number"
         raise UsageError(
