@@ -420,6 +420,7 @@ class Accepting:
 class Showing:
     """What is made of a comparison beside its figures."""
 
+    ssim: bool = option(False, "Add SSIM (scikit-image, extra 'diff').")
     html: str | None = option(None, "Write one self-contained page to look at.")
     pictures: str | None = option(None, "Write the map as PNG to this folder (made if missing).")
     junit: str | None = option(None, "Write JUnit XML for CI.")

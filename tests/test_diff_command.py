@@ -116,6 +116,19 @@ def test_standard_input_can_be_one_of_the_pictures(folder: Path) -> None:
     assert "3 of 144" in done.text
 
 
+def test_ssim_stands_beside_the_exact_figures(folder: Path) -> None:
+    """Or is refused with the package's name where the extra is not installed."""
+    write_image(np.full((16, 16, 3), 90, np.uint8), folder / "c.png")
+    write_image(np.full((16, 16, 3), 91, np.uint8), folder / "d.png")
+    done = edgeconv("diff", "c.png", "d.png", "--ssim", cwd=folder)
+    if done.code == 4:
+        assert "pip install '.[diff]'" in done.err
+        return
+    assert done.code == 1
+    assert "768 of 768" in done.text
+    assert "SSIM" in done.text
+
+
 def test_the_schema_is_one_and_records_of_floats_keep_to_it(folder: Path) -> None:
     """NaN and infinity have no place in JSON; figures that are infinite are null."""
     strange = np.load(folder / "b.npy")

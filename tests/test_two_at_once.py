@@ -192,9 +192,9 @@ def test_no_baseline_is_updated_while_a_batch_writes(one: Path, other: Path, tmp
     third = draw(tmp_path / "third", 3, 3)
     with in_the_middle(third, tmp_path / writes_into, overwrite=True):
         with pytest.raises((ImageReadError, ImageWriteError), match=r"a batch is writing|another batch"):
-            folders.run(baseline, new, (), Wanted(), update=True)
+            folders.run(baseline, new, Wanted(), update=True)
         assert not list(tmp_path.glob("baseline.before-*"))
-    folders.run(baseline, new, (), Wanted(), update=True)
+    folders.run(baseline, new, Wanted(), update=True)
     assert contents(baseline) == contents(new)
 
 

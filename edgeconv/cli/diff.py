@@ -98,6 +98,7 @@ def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing:
         allowance=Allowance(
             accepting.atol or 0.0, accepting.rtol, accepting.ulp, accepting.max_count, accepting.ignore_border
         ),
+        ssim=showing.ssim,
         html=showing.html,
         junit=showing.junit,
         pictures=showing.pictures,

@@ -212,7 +212,7 @@ def _pair(name: str, inputs: Inputs, there: Sequence[FileInput], wanted: Wanted)
     try:
         if are_same(before.name, after.name):
             return Pair(name, "same", "the files are equal byte for byte")
-        found = compare(before, [after], wanted.allowed(name))
+        found = compare(before, [after], wanted.allowed(name), wanted.ssim)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:

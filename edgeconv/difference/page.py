@@ -36,8 +36,9 @@ COLUMNS: dict[str, Callable[[Comparison], str]] = {
     "PSNR dB": lambda found: "infinite" if found.judged.rmse == 0 else f"{found.judged.psnr_db:.2f}",
     "ULP": lambda found: f"{found.judged.max_ulp:,}",
     "regions": lambda found: f"{found.region_count:,}",
+    "SSIM": lambda found: f"{found.ssim:.6g}",
 }
-"""By name; ULP is of floats alone. Each comparison's details have every figure."""
+"""By name; ULP is of floats alone, SSIM only where it was asked for. Each comparison's details have every figure."""
 
 WORDS = {
     "unreadable": ("!", "unreadable"),
@@ -152,6 +153,8 @@ def _section(number: int, name: str, record: Compared) -> dict[str, Any]:
     columns = dict(COLUMNS)
     if record.comparisons[0].judged.max_ulp is None:
         del columns["ULP"]
+    if record.comparisons[0].ssim is None:
+        del columns["SSIM"]
     rows = [
         (label, *(shown(found) for shown in columns.values()))
         for label, found in zip(labels, record.comparisons, strict=True)

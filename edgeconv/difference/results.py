@@ -38,6 +38,7 @@ class Wanted:
     """Which pictures are refused."""
     convert: str | None = None
     ignored: IgnoredRegions = NO_REGIONS
+    ssim: bool = False
 
     def allowed(self, picture: str | None = None) -> Allowance:
         """The allowance with the regions that are ignored in a picture, by its relative name in two folders."""
@@ -78,7 +79,7 @@ def run(
     with Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite) as outputs:
         for path in filter(None, (wanted.html, wanted.junit)):
             outputs.reserve(path)
-        record = compare(reference, others, wanted.allowed())
+        record = compare(reference, others, wanted.allowed(), wanted.ssim)
         if wanted.junit is not None:
             cases = [text.case(label, record, index) for index, label in enumerate(record.labels[1:])]
             outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))

@@ -131,6 +131,8 @@ def rows(record: Compared, index: int) -> list[tuple[str, str]]:
             lines.append(("ULP", f"largest distance {part.max_ulp:,}"))
         if part.unbounded_samples:
             lines.append(("NaN, infinity", f"{counted(part.unbounded_samples, 'sample')} against another number"))
+    if found.ssim is not None:
+        lines.append(("SSIM", f"{found.ssim:.6g}"))
     if found.ignored_differing_samples:
         said = f"{found.ignored_differing_samples:,} of {counted(found.ignored_samples, 'sample')} not judged differ"
         lines.append(("ignored", said))
