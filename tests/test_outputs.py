@@ -73,13 +73,13 @@ def test_what_overwrite_does_not_lift(here: Path, path: str, reason: str) -> Non
 
 def test_a_folder_is_made_where_that_is_asked_for(here: Path) -> None:
     with Outputs() as outputs:
-        path = outputs.reserve_in("made/below", "a")
+        path = outputs.reserve("a", "made/below")
         assert not Path("made").exists()
         outputs.add(path, b"data")
         assert outputs.put() == [(path, 4)]
         os.mkfifo("made/pipe")
         with pytest.raises(ImageWriteError, match="is not a plain file"):
-            outputs.reserve_in("made", "pipe")
+            outputs.reserve("pipe", "made")
     assert names(here / "made" / "below") == ["a"]
 
 

@@ -61,6 +61,6 @@ def report(
                     "These records have no plots: their figures are in the tables of --html and --markdown."
                 )
             for ending, content in drawn.items():
-                outputs.add(outputs.reserve_in(plots, f"{PLOT_STEM}{ending}"), content)
+                outputs.add(outputs.reserve(f"{PLOT_STEM}{ending}", plots), content)
         for path, _ in outputs.put():
             say(path)

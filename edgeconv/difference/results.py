@@ -91,7 +91,7 @@ def run(
             outputs.add(Path(wanted.html), page.encode(text.summary(record), record.same, remarks, can_ignore))
         if wanted.pictures is not None:
             for name, png in pictures.comparison_pictures(record, reference, others):
-                outputs.add(outputs.reserve_in(wanted.pictures, name), png)
+                outputs.add(outputs.reserve(name, wanted.pictures), png)
         written = outputs.put()
     shown = text.paragraphs(record)
     if remarks:

@@ -51,5 +51,5 @@ def export(records: Sequence[AnyRecord], names: Iterable[str], folder: Path, ste
     with Outputs(overwrite=True) as outputs:
         for name in names:
             for ending, content in find_exporter(name)(records).items():
-                outputs.add(outputs.reserve_in(folder, f"{stem}{ending}"), content)
+                outputs.add(outputs.reserve(f"{stem}{ending}", folder), content)
         return [path for path, _ in outputs.put()]

@@ -61,35 +61,27 @@ class Outputs:
     def __exit__(self, *error: object) -> None:
         self.discard()
 
-    def reserve(self, path: Path | str) -> Path:
+    def reserve(self, path: Path | str, folder: Path | str | None = None) -> Path:
         """Check that `path`, which the user named, may be written, and reserve it; its folder must exist.
 
-        Raises ImageWriteError.
+        With `folder` it is a name that the command made up, in a folder that `add` makes where it is missing. Raises
+        ImageWriteError.
         """
-        path = Path(path)
-        if not path.parent.is_dir():
+        path = Path(folder or "", path)
+        if folder is None and not path.parent.is_dir():
             raise ImageWriteError(f"{path}: the folder {path.parent} does not exist: create it first.")
         if is_device(path):
+            if folder is not None:
+                raise ImageWriteError(f"Output '{path}' is not a plain file: remove it, or choose another place.")
             self._reserved[path] = ""
-        else:
-            self._reserve(path)
-        return path
-
-    def reserve_in(self, folder: Path | str, name: str) -> Path:
-        """The same for a name that the command made up, in a folder that `add` makes where it is missing."""
-        path = Path(folder, name)
-        if is_device(path):
-            raise ImageWriteError(f"Output '{path}' is not a plain file: remove it, or choose another place.")
-        self._reserve(path)
-        return path
-
-    def _reserve(self, path: Path) -> None:
+            return path
         with reporting_errors(path):
             place = as_compared(os.path.realpath(path))
         if place in self._reserved.values():
             raise ImageWriteError(f"Output '{path}' is named twice: give each output a different name.")
         self._is_there(path)
         self._reserved[path] = place
+        return path
 
     def begin(self, path: Path) -> Path:
         """A temporary name beside the reserved `path`, for a file or folder that the caller writes."""

@@ -108,7 +108,7 @@ def resize_files(
                 suffix = FORMAT_OF_DTYPE[picture.pixels.dtype.name]
                 targets = {size: into / f"{stem}_{size}.{suffix}" for size in sizes}
                 for target in targets.values():
-                    outputs.reserve_in(target.parent, target.name)
+                    outputs.reserve(target.name, target.parent)
                 for size, target in targets.items():
                     outputs.add(target, encode_image(resize(picture.pixels, size, square=square), target))
                 outputs.put()
