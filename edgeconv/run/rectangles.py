@@ -227,28 +227,20 @@ def piece_of(rows: int) -> int:
     return next(fair, -(-rows // TILE_STEP) * TILE_STEP)
 
 
-def cut_given(demand: Demand, side: int, limit_bytes: int | None) -> TilePlan:
-    """Squares of `side`, which the user set. Raises MemoryLimitError where they do not fit."""
-    least, kept = demand.least_bytes(side, side), demand.kept_bytes(side, side)
-    if limit_bytes is not None and least > limit_bytes:
-        raise MemoryLimitError(
-            f"Tiles of {side}×{side} pixels need about {_mebibytes(least)} of memory and the limit is "
-            f"{_mebibytes(limit_bytes)}: leave --tile out, or set --memory-limit {_suggested(least)}."
-        )
-    kept = min(kept, KEPT_BYTES if limit_bytes is None else limit_bytes - least)
-    return TilePlan(side, side, kept, least + kept)
+def cut(demand: Demand, side: int | None, limit_bytes: int | None) -> TilePlan:
+    """Squares of `side` where the user set it, else the best rectangles under the limit.
 
-
-def cut_chosen(demand: Demand, limit_bytes: int) -> TilePlan:
-    """The best rectangles under the limit. Raises MemoryLimitError where there are none, with a limit that would do."""
-    sizes = list(_sizes(demand))
+    Raises MemoryLimitError where they do not fit, with a limit that would do.
+    """
+    sizes = list(_sizes(demand)) if side is None else [(side, side)]
     least = {size: demand.least_bytes(*size) for size in sizes}
-    fitting = [size for size in sizes if least[size] <= limit_bytes]
+    room = {size: KEPT_BYTES if limit_bytes is None else limit_bytes - least[size] for size in sizes}
+    fitting = [size for size in sizes if room[size] >= 0]
     if not fitting:
-        raise _too_small(demand, min(least.values()), limit_bytes)
-    whole = next((size for size in fitting if least[size] + demand.kept_bytes(*size) <= limit_bytes), None)
+        raise _too_small(demand, side, min(least.values()), limit_bytes or 0)
+    whole = next((size for size in fitting if demand.kept_bytes(*size) <= room[size]), None)
     size = whole or min(fitting, key=lambda size: demand.decodings(*size))
-    kept = min(demand.kept_bytes(*size), limit_bytes - least[size])
+    kept = min(demand.kept_bytes(*size), room[size])
     return TilePlan(*size, kept, least[size] + kept)
 
 
@@ -266,19 +258,21 @@ def _sizes(demand: Demand) -> Iterator[tuple[int, int]]:
                 yield rows, columns
 
 
-def _too_small(demand: Demand, least: int, limit_bytes: int) -> MemoryLimitError:
+def _too_small(demand: Demand, side: int | None, least: int, limit_bytes: int) -> MemoryLimitError:
     chunk, of = demand.source.chunk, demand.source.loading_bytes
     huge = demand.resident_bytes + SLACK_BYTES + of > limit_bytes
-    why = f", as a piece of {chunk[1]:,}×{chunk[0]:,} pixels is decoded at once" if huge else ""
-    return MemoryLimitError(
-        f"The smallest tiles need about {_mebibytes(least)} of memory{why}, and the limit is {_mebibytes(limit_bytes)} "
-        f"({_mebibytes(demand.resident_bytes)} are the program itself): set --memory-limit {_suggested(least)}."
+    what, way_out = (
+        ("The smallest tiles", "set")
+        if side is None
+        else (f"Tiles of {side}×{side} pixels", "leave --tile out, or set")
     )
-
-
-def _suggested(needed: int) -> str:
-    """A sufficient limit with some margin, as the next run differs slightly; as a value of the option."""
-    return f"{(needed // ROUND_BYTES + 2) * ROUND_BYTES // MEBIBYTE}MiB"
+    why = f", as a piece of {chunk[1]:,}×{chunk[0]:,} pixels is decoded at once" if huge else ""
+    # with some margin, as the next run differs slightly
+    suggested = (least // ROUND_BYTES + 2) * ROUND_BYTES // MEBIBYTE
+    return MemoryLimitError(
+        f"{what} need about {_mebibytes(least)} of memory{why}, and the limit is {_mebibytes(limit_bytes)} "
+        f"({_mebibytes(demand.resident_bytes)} are the program itself): {way_out} --memory-limit {suggested}MiB."
+    )
 
 
 def _mebibytes(count: int) -> str:

@@ -51,7 +51,7 @@ from edgeconv.run import report
 from edgeconv.run.job import Job
 from edgeconv.run.naming import output_path
 from edgeconv.run.ownership import Made, report_path, reserve
-from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, Tile, cut_chosen, cut_given, spans
+from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, Tile, cut, spans
 from edgeconv.run.sinks import OutputShape, sink_for
 from edgeconv.run.sources import open_source
 from edgeconv.run.sources.base import Reader, TileSource, in_order
@@ -170,8 +170,8 @@ def run_by_tiles(
             copies=sink_type.copies,
         )
         limit = job.limit_bytes or (DEFAULT_LIMIT_BYTES if job.tile is None else None)
-        cut = cut_given(demand, job.tile, limit) if job.tile else cut_chosen(demand, limit or DEFAULT_LIMIT_BYTES)
-        tiles, passes = cut.tiles(problem), 2 if normalizes else 1
+        tile_plan = cut(demand, job.tile, limit)
+        tiles, passes = tile_plan.tiles(problem), 2 if normalizes else 1
         pool = resources.enter_context(ThreadPoolExecutor(threads))  # decodes chunks and compresses pieces
         readers: list[Reader] = []
         done = count(1)
@@ -182,7 +182,7 @@ def run_by_tiles(
                 handle(*found)
                 progress(next(done), passes * len(tiles), what)
 
-            readers.append(Reader(source, [tile.window for tile in tiles], cut.kept_bytes, pool, threads))
+            readers.append(Reader(source, [tile.window for tile in tiles], tile_plan.kept_bytes, pool, threads))
             filter_tiles(readers[-1], tiles, filter, watch, handle_and_count)
 
         low_high = None
@@ -193,7 +193,7 @@ def run_by_tiles(
         shape = OutputShape(*problem.output_shape, dtype=finished_dtype, pictures=pictures)
         place = outputs.begin(target)
         with reporting_errors(target):
-            sink = sink_type(place, shape, cut.piece)
+            sink = sink_type(place, shape, tile_plan.piece)
             resources.callback(sink.close)
             pass_permissions_on(target, place)
             found = _write_tiles(
@@ -239,15 +239,15 @@ def run_by_tiles(
                 file=str(target), **report.describe_layout(problem.output_shape, finished_dtype), **output_identity
             ),
             tiles=report.TilesPart(
-                rows=min(cut.rows, shape.height),
-                columns=min(cut.columns, shape.width),
+                rows=min(tile_plan.rows, shape.height),
+                columns=min(tile_plan.columns, shape.width),
                 count=len(tiles),
-                piece=cut.piece,
+                piece=tile_plan.piece,
                 passes=passes,
                 chunks=readers[0].chunks,
                 chunks_decoded=sum(reader.decoded for reader in readers),
                 limit_bytes=limit,
-                planned_bytes=cut.planned_bytes,
+                planned_bytes=tile_plan.planned_bytes,
                 peak_bytes=peak_bytes,
                 whole_run_gflops=None if nominal_flops is None else nominal_flops / whole_seconds / 1e9,
             ),

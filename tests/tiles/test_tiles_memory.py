@@ -23,7 +23,7 @@ from selection import drawn_pairs, few_then_slow
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
 from edgeconv.io.encoding import write_image
-from edgeconv.run.rectangles import KEPT_BYTES, MEBIBYTE, Demand, Rectangle, cut_chosen, cut_given
+from edgeconv.run.rectangles import KEPT_BYTES, MEBIBYTE, Demand, Rectangle, cut
 from edgeconv.run.sources.base import in_order
 
 RESIDENT = 150 * MEBIBYTE
@@ -83,15 +83,15 @@ def test_what_a_part_of_a_plan_costs(change: dict[str, Any], least_more: int) ->
 )
 def test_a_rectangle_is_as_wide_as_fits(height: int, width: int, chunk: tuple, limit: int, columns: int | None) -> None:
     demand = demand_for(height, width, chunk)
-    cut = cut_chosen(demand, limit * MEBIBYTE)
-    assert cut.planned_bytes <= limit * MEBIBYTE
-    assert cut.columns == columns or (columns is None and cut.columns < width)
-    shared = demand.kept_bytes(cut.rows, cut.columns)
-    assert cut.kept_bytes == shared or (columns is None and demand.decodings(cut.rows, cut.columns) > 0)
-    rectangles = [tile.rectangle for tile in cut.tiles(demand.problem)]
+    made = cut(demand, None, limit * MEBIBYTE)
+    assert made.planned_bytes <= limit * MEBIBYTE
+    assert made.columns == columns or (columns is None and made.columns < width)
+    shared = demand.kept_bytes(made.rows, made.columns)
+    assert made.kept_bytes == shared or (columns is None and demand.decodings(made.rows, made.columns) > 0)
+    rectangles = [tile.rectangle for tile in made.tiles(demand.problem)]
     assert sum(len(rows) * len(across) for rows, across in rectangles) == height * width
-    assert rectangles[0] == Rectangle(range(min(cut.rows, height)), range(cut.columns))
-    assert all(span.start % cut.piece == 0 for rectangle in rectangles for span in rectangle)
+    assert rectangles[0] == Rectangle(range(min(made.rows, height)), range(made.columns))
+    assert all(span.start % made.piece == 0 for rectangle in rectangles for span in rectangle)
 
 
 LARGE_PICTURES = drawn_pairs(
@@ -106,43 +106,43 @@ def test_more_memory_never_means_a_refusal_and_a_plan_is_never_above_the_limit(d
     fitted = False
     for limit in (64, 256, 384, 512, 1024, 2048, 8192):
         try:
-            cut = cut_chosen(demand, limit * MEBIBYTE)
+            made = cut(demand, None, limit * MEBIBYTE)
         except MemoryLimitError:
             assert not fitted
         else:
             fitted = True
-            assert cut.planned_bytes <= limit * MEBIBYTE
-            assert cut.rows % cut.piece == 0
-            assert cut.columns % cut.piece == 0 or cut.columns == demand.output[1]
+            assert made.planned_bytes <= limit * MEBIBYTE
+            assert made.rows % made.piece == 0
+            assert made.columns % made.piece == 0 or made.columns == demand.output[1]
     assert fitted
 
 
 def test_a_limit_below_the_program_itself_is_refused_with_one_that_would_do() -> None:
     demand = demand_for(60_000, 60_000, (512, 512))
     with pytest.raises(MemoryLimitError, match=r"the limit is 100 MiB \(150 MiB are the program itself\)") as error:
-        cut_chosen(demand, 100 * MEBIBYTE)
+        cut(demand, None, 100 * MEBIBYTE)
     assert error.value.exit_code == 5
-    assert cut_chosen(demand, suggested(error)).planned_bytes <= suggested(error)
+    assert cut(demand, None, suggested(error)).planned_bytes <= suggested(error)
 
 
 def test_a_chunk_that_is_larger_than_the_limit_is_the_reason() -> None:
     """Of a strip of 300 MB four copies are counted, once, however many threads there are."""
     demand = demand_for(10_000, 10_000, (10_000, 10_000), threads=64)
     with pytest.raises(MemoryLimitError, match="as a piece of 10,000×10,000 pixels is decoded at once") as error:
-        cut_chosen(demand, 512 * MEBIBYTE)
+        cut(demand, None, 512 * MEBIBYTE)
     assert 4 * 3 * 10**8 < suggested(error) < 5.5 * 3 * 10**8
-    assert cut_chosen(demand, suggested(error)).planned_bytes <= suggested(error)
+    assert cut(demand, None, suggested(error)).planned_bytes <= suggested(error)
 
 
 def test_a_tile_that_is_set_is_taken_or_refused() -> None:
     demand = demand_for(60_000, 60_000, (512, 512))
-    cut = cut_given(demand, 4096, 2048 * MEBIBYTE)
-    assert (cut.rows, cut.columns, cut.piece) == (4096, 4096, 512)
-    assert [cut_given(demand, side, None).piece for side in (16, 64, 208, 320, 1008)] == [16, 64, 208, 320, 336]
-    assert cut_given(demand, 4096, None).kept_bytes <= KEPT_BYTES
+    made = cut(demand, 4096, 2048 * MEBIBYTE)
+    assert (made.rows, made.columns, made.piece) == (4096, 4096, 512)
+    assert [cut(demand, side, None).piece for side in (16, 64, 208, 320, 1008)] == [16, 64, 208, 320, 336]
+    assert cut(demand, 4096, None).kept_bytes <= KEPT_BYTES
     with pytest.raises(MemoryLimitError, match=r"Tiles of 8192×8192 pixels need about .*leave --tile out") as error:
-        cut_given(demand, 8192, 512 * MEBIBYTE)
-    assert cut_given(demand, 8192, suggested(error)).planned_bytes <= suggested(error)
+        cut(demand, 8192, 512 * MEBIBYTE)
+    assert cut(demand, 8192, suggested(error)).planned_bytes <= suggested(error)
 
 
 def test_what_neighbours_share_is_whole_chunks() -> None:
