@@ -28,7 +28,7 @@ ALONE = ModelJob(units=1, threads=1)
         pytest.param([[TWO]], 0, id="one small job in a series"),
         pytest.param([[ONE, ALONE]], 1, id="a second job, which has no place for a helper"),
         pytest.param([[ONE, ONE]], 1, id="a second job"),
-        pytest.param([[ONE], [ONE]], 1, id="two callers"),
+        pytest.param([[ONE], [ONE]], 1, id="two callers", marks=pytest.mark.slow),
     ],
 )
 def test_every_order_of_steps_does_every_unit_once(callers: list[list[ModelJob]], sleepers: int) -> None:

@@ -6,7 +6,7 @@ What it cannot show: races inside a warp's lockstep, and speed; compute-sanitize
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -19,15 +19,8 @@ from kernel_table import (
     GREY,
     MAKERS,
     RULES,
-    SUMS,
-    WayToSum,
-    alignments_of,
     few_of,
     groups,
-    place_of_window,
-    rows_aligned,
-    strip_works,
-    tile_of_strips,
 )
 from kernel_work import (
     CUDNN,
@@ -196,20 +189,3 @@ TABLE = groups()
 @pytest.mark.parametrize("part", TABLE)
 def test_every_code_path(libraries: Path, part: str) -> None:
     all_right(TABLE[part], libraries)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sums", [sums for sums in SUMS if sums.everywhere], ids=lambda sums: sums.name)
-def test_the_table_has_every_place_where_a_window_can_start(sums: WayToSum) -> None:
-    """By stride, of all paddings up to a cycle of them; and every alignment that occurs."""
-    on_chunks = [work for work in strip_works(sums) if rows_aligned(work.case.problem())[0]]
-    met = {(work.case.stride, place_of_window(work.case.problem(), work.words[0])) for work in on_chunks}
-    aligned = {rows_aligned(work.case.problem()) for work in strip_works(sums)}
-    for stride in sums.strides:
-        for padding in range(33):
-            rules = replace(sums.rules, stride=stride, padding=padding)
-            problem = rules.problem()
-            assert (stride, place_of_window(problem, tile_of_strips(problem))) in met, (
-                f"stride {stride}, padding {padding}"
-            )
-            assert {rows_aligned(case.problem()) for case in alignments_of(rules)} <= aligned
