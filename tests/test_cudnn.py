@@ -33,9 +33,11 @@ PATIENCE = 60
 def test_find_measures_algorithms_and_takes_the_fastest(case: Case, math: Math) -> None:
     problem, options = case.problem(), Options(math=math, cudnn_find=True)
     plan = CuDNN().prepare(problem, options)
-    measured = {entry["time_seconds"]: entry["algorithm"] for entry in plan.choice["ranked"] if "skipped" not in entry}
-    assert min(measured) > 0
-    assert plan.choice["taken"]["algorithm"] == measured[min(measured)]
+    measured = [entry for entry in plan.choice["ranked"] if "skipped" not in entry]
+    least = min(entry["time_seconds"] for entry in measured)
+    fastest = [entry["algorithm"] for entry in measured if entry["time_seconds"] == least]  # may be two
+    assert least > 0
+    assert plan.choice["taken"]["algorithm"] in fastest
     assert_right(run_on_gpu(plan, image_of(problem), problem))
 
 
