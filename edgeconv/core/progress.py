@@ -1,6 +1,6 @@
-"""How far a computation is, for whoever waits for it on the thread that asked for it.
+"""A computation that goes on is heard of by whoever waits for it on its thread, and may stop it.
 
-    with listening(listener):        listener(share) is called now and then; it stops the computation by raising Stopped
+    with listening(listener):        listener() is called now and then; it stops the computation by raising Stopped
         plan.run(image, out)
 
 A method that works in bands calls `report` on its caller's thread before each.
@@ -12,8 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Listener = Callable[[float], None]
-"""Takes the share that is done, 0 to 1."""
+Listener = Callable[[], None]
 
 
 class Stopped(BaseException):
@@ -34,8 +33,8 @@ def listening(listener: Listener) -> Iterator[None]:
         _of_thread.listener = before
 
 
-def report(share: float) -> None:
-    """Say how much of the computation is done. Raises Stopped where it is no longer wanted."""
+def report() -> None:
+    """Say that the computation goes on. Raises Stopped where it is no longer wanted."""
     listener: Listener | None = getattr(_of_thread, "listener", None)
     if listener is not None:
-        listener(share)
+        listener()

@@ -121,11 +121,11 @@ class OpenCVPlan(Plan):
 
         def one_band(band: int, worker: int) -> None:
             if worker == 0 and band:  # on the caller's thread, which may get no band: others can be faster
-                progress.report(band / self._bands)
+                progress.report()
             start = band * self._band_rows
             self._filter_rows(image, out, start, min(start + self._band_rows, self.problem.output_height))
 
-        progress.report(0.0)
+        progress.report()
         run_pieces(one_band, self._bands, self._threads)
 
     def _filter_rows(self, image: NDArray[Any], out: NDArray[Any], start: int, stop: int) -> None:

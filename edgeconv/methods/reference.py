@@ -137,7 +137,7 @@ class ReferencePlan(Plan):
             row_sums = problem.output_width * problem.output_channels * problem.directions
             rows = max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))
         for start, stop in bands(problem.output_height, rows):
-            progress.report(start / problem.output_height)
+            progress.report()
             if isinstance(problem, ChainProblem):
                 out[start:stop] = chains.compute_rows(image, problem, start, stop)
             else:

@@ -239,7 +239,7 @@ class RenderService(QObject):
     def _listener(self, request: ViewRequest, source: ViewSource, measuring: bool = False) -> Listener:
         """What a computation reports to; raises Stopped once the newest request does not want its output."""
 
-        def listen(share: float) -> None:
+        def listen() -> None:
             _, newest = self._newest
             if newest is None or (newest is not request and (measuring or not newest.wants_too(request, source))):
                 raise Stopped

@@ -154,7 +154,7 @@ def test_the_timed_run_of_a_slow_method_says_so_and_can_be_stopped(
 def test_what_comes_after_a_stop_is_not_shown(
     qtbot: QtBot, window: ViewWindow, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "report", lambda share: None)  # a method that cannot be stopped within
+    monkeypatch.setattr(progress, "report", lambda: None)  # a method that cannot be stopped within
     begin_slowly(qtbot, window, gate)
     window.stop()
     gate.open.set()
