@@ -284,17 +284,21 @@ def called(code: str) -> set[str]:
     return {name for calls in CALLS for name in re.findall(calls, code, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("target", OTHER_PROCESSORS, ids=lambda target: f"{target.triple}-{target.name}")
+HALVES = Case(RANDOM, "mix", "float16", "abs", stride=3)
+"""What processors have least in common."""
+OTHERS = [
+    Case("sobel", "mix", "uint16", "abs"),
+    Case("kirsch", "each", "uint8", "clip", stride=2),
+    Case(RANDOM, "each", "float64", "raw"),
+    Case("sobel,prewitt", "mix", "float32", "raw", filters=11),
+    Case("robinson", "luma", "uint8", "abs"),
+]
+
+
 @pytest.mark.parametrize(
-    "case",
-    [
-        Case("sobel", "mix", "uint16", "abs"),
-        Case("kirsch", "each", "uint8", "clip", stride=2),
-        Case(RANDOM, "mix", "float16", "abs", stride=3),
-        Case("sobel,prewitt", "mix", "float32", "raw", filters=11),
-        Case(RANDOM, "each", "float64", "raw"),
-    ],
-    ids=str,
+    ("target", "case"),
+    [*((target, HALVES) for target in OTHER_PROCESSORS), *zip(OTHER_PROCESSORS, OTHERS, strict=True)],
+    ids=lambda value: f"{value.triple}-{value.name}" if isinstance(value, jit.Processor) else str(value),
 )
 def test_code_for_other_processors_calls_nothing_outside(target: jit.Processor, case: Case) -> None:
     """No C library is linked to generated code: a call to one would end the process. It calls itself alone."""
