@@ -197,15 +197,25 @@ def all_right(works: Sequence[Any], libraries: Path) -> None:
     assert ended.code == 0, ended.text
 
 
-def assert_detected(
-    folder: Path, libraries: Path, work: Any, source: str, pattern: str, instead: str, shows: str
-) -> None:
-    """Run it with a mistake in a copy of a kernel's source; it must end as `shows` matches."""
+@dataclass(frozen=True)
+class Fault:
+    """A mistake put into a copy of a kernel's source, and how it must be detected."""
+
+    what: str
+    work: Any
+    source: str
+    pattern: str
+    instead: str
+    shows: str
+
+
+def assert_detected(folder: Path, libraries: Path, fault: Fault) -> None:
+    """Run the work with the mistake; it must end as `shows` matches."""
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    text = (folder / source).read_text(encoding="utf-8")
-    faulty, changes = re.subn(pattern, instead, text)
-    assert changes, f"{source} has changed: nothing matches {pattern}"
-    (folder / source).write_text(faulty, encoding="utf-8")
-    ended = run_on_cpu([work], libraries, folder)
+    text = (folder / fault.source).read_text(encoding="utf-8")
+    faulty, changes = re.subn(fault.pattern, fault.instead, text)
+    assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
+    (folder / fault.source).write_text(faulty, encoding="utf-8")
+    ended = run_on_cpu([fault.work], libraries, folder)
     assert ended.code != 0, f"it was not detected: {ended.text}"
-    assert re.search(shows, ended.text), ended.text
+    assert re.search(fault.shows, ended.text), ended.text

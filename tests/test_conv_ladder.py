@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cpu_problems import RANDOM, Case
-from kernel_work import CONV_STEP, Work, all_right, assert_detected, sanitizer_library
+from kernel_work import CONV_STEP, Fault, Work, all_right, assert_detected, sanitizer_library
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 from selection import few_then_slow
 
@@ -53,7 +53,7 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, 
     name, *change = fault
     (entry,) = [entry for entry in STEPS if entry.name == name]
     work = Work(CONV_STEP, case(1, (37, 132)), words=(name, entry.blocks_for(1)[0]))
-    assert_detected(tmp_path / "sources", libraries, work, "bench/ladders/conv_kernels.cu", *change)
+    assert_detected(tmp_path / "sources", libraries, Fault(name, work, "bench/ladders/conv_kernels.cu", *change))
 
 
 @pytest.mark.gpu

@@ -6,7 +6,6 @@ What it cannot show: races inside a warp's lockstep, and speed; compute-sanitize
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from kernel_work import (
     LARGE_SLIDING,
     SLIDING,
     TEXTBOOK,
+    Fault,
     Work,
     all_right,
     assert_detected,
@@ -109,26 +109,12 @@ def test_large_sliding_of_banks(libraries: Path, case: Case) -> None:
     all_right([Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)], libraries)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A mistake put into a copy of a kernel's source, and how it must be detected."""
-
-    what: str
-    maker: str
-    rules: Case
-    source: str
-    pattern: str
-    instead: str
-    shows: str
-
-
 NOTHING, WRONG = "(void)0", r"wrong: \d+ wrong samples"
 FLOATS = Case(RANDOM, "mix", "float32", "raw", shape=(37, 131))
 FAULTS = (
     Fault(
         "a thread past the end is not sent home",
-        SLIDING,
-        Case(RANDOM, "mix", "float32", "raw", stride=7, shape=(37, 131)),
+        Work(SLIDING, Case(RANDOM, "mix", "float32", "raw", stride=7, shape=(37, 131))),
         "methods/cuda/sliding_direct.cu",
         r"if \(x >= size\.out_width .*return;",
         "",
@@ -136,18 +122,18 @@ FAULTS = (
     ),
     Fault(
         "a border is read where the picture has none",
-        IMPLICIT,
-        FLOATS,
+        Work(IMPLICIT, FLOATS),
         "methods/cuda/picture.cuh",
         r"if \(border == Border::zero\) return OUTSIDE;",
         "if (border == Border::zero) return position;",
         r"AddressSanitizer: use-after-poison[\s\S]*READ of size 4[\s\S]*implicit\.cu:\d+",
     ),
-    Fault("a warp's barrier is missing", IM2COL, FLOATS, "methods/cuda/gemm.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
+    Fault(
+        "a warp's barrier is missing", Work(IM2COL, FLOATS), "methods/cuda/gemm.cuh", r"__syncwarp\(\)", NOTHING, WRONG
+    ),
     Fault(
         "nobody waits for copies",
-        LARGE_SLIDING,
-        FLOATS,
+        Work(LARGE_SLIDING, FLOATS),
         "methods/cuda/sliding.cu",
         r"wait_for_copies_but<STEPS_AHEAD>\(\)",
         NOTHING,
@@ -155,8 +141,7 @@ FAULTS = (
     ),
     Fault(
         "one thread does not come to the barrier",
-        IMPLICIT,
-        FLOATS,
+        Work(IMPLICIT, FLOATS),
         "methods/cuda/implicit.cu",
         r"__syncthreads\(\)",
         "if (threadIdx.x) __syncthreads()",
@@ -164,8 +149,7 @@ FAULTS = (
     ),
     Fault(
         "a read of 16 bytes starts on 4",
-        IMPLICIT,
-        FLOATS,
+        Work(IMPLICIT, FLOATS),
         "methods/cuda/implicit.cu",
         r"lane \* ADVANCE, samples",
         "lane * ADVANCE + 1, samples",
@@ -177,9 +161,7 @@ FAULTS = (
 
 @pytest.mark.parametrize("fault", few_then_slow(FAULTS), ids=lambda fault: f"{fault.source}: {fault.what}")
 def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> None:
-    work = Work(fault.maker, fault.rules)
-    change = fault.source, fault.pattern, fault.instead, fault.shows
-    assert_detected(tmp_path / "sources", libraries, work, *change)
+    assert_detected(tmp_path / "sources", libraries, fault)
 
 
 TABLE = groups()
