@@ -215,3 +215,10 @@ def _main() -> None:
 
 if __name__ == "__main__":
     _main()
+
+
+class NoThread(threading.Thread):
+    """What a system does at its limit of threads."""
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")

@@ -28,7 +28,7 @@ SHAPES = [
     for source, channels, l2, blur in product(("uint8", "uint16"), (1, 3), (False, True), BLURS)
 ]
 """All that code is written for."""
-PICTURES = 30
+PICTURES = 15
 """Random ones for each of them."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from crew_units import Argument, Counted, Field, units
-from meet import join, run_program, wait_until
+from meet import NoThread, join, run_program, wait_until
 
 from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew, jit
@@ -212,13 +212,6 @@ beside(other.work.run)
 def test_of_a_process(program: str) -> None:
     ended = run_program(START + program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
-
-
-class NoThread(threading.Thread):
-    """What a system does at its limit of threads."""
-
-    def start(self) -> None:
-        raise RuntimeError("can't start new thread")
 
 
 @pytest.mark.parametrize("missing", ["the crew", "threads"])

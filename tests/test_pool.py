@@ -7,7 +7,7 @@ import threading
 import weakref
 
 import pytest
-from meet import Meeting, run_program
+from meet import Meeting, NoThread, run_program
 
 from edgeconv.hardware.pool import PARALLEL_BYTES, POOL, WorkerPool, run_pieces, threads_for
 
@@ -35,16 +35,6 @@ def test_a_failure_in_any_worker_is_raised_once_all_have_ended(failing):
         POOL.run(job, 3)
     assert sorted(ended) == [worker for worker in range(3) if worker != failing]
     run_pieces(lambda piece, worker: None, 10, 3)  # the pool works on
-
-
-class NoThread:
-    """What a system does at its limit of threads."""
-
-    def __init__(self, **_: object) -> None:
-        pass
-
-    def start(self) -> None:
-        raise RuntimeError("can't start new thread")
 
 
 @pytest.mark.parametrize("given", [0, 1])
