@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -151,6 +152,18 @@ def test_a_picture_that_ends_every_worker_fails_alone_and_a_worker_that_dies_cos
     assert failed.row is not None
     assert failed.row.input_realpath == os.path.realpath(photos / "007.png")
     assert contents(out) == {name: data for name, data in contents(expected).items() if not name.startswith("007")}
+
+
+@pytest.mark.slow
+def test_what_a_batch_itself_fails_with_is_not_said_of_the_cluster(photos: Path) -> None:
+    """Such as a ledger on a full disk, which is an error of the system as a lost connection is."""
+    work, tasks = work_of(PictureProcessor, photos, photos.parent / "out")
+
+    def refuse(result: PictureResult) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with local_cluster(TWO_WORKERS, 60.0, print) as engine, pytest.raises(OSError, match="No space left"):
+        list(engine.run(work, tasks, lambda: False, refuse))
 
 
 @pytest.mark.slow

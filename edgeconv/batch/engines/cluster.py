@@ -112,14 +112,16 @@ class Cluster(Engine):
 
         def carry() -> Any:
             """The processor, as the result of a call: so Dask makes it again where the worker that held it dies."""
-            return self.client.submit(bytes, pickled, pure=False)
+            with self._connection():
+                return self.client.submit(bytes, pickled, pure=False)
 
         def submit(tasks: list[Task]) -> None:
             sent = [replace(task, source=from_the_root(task.source)) for task in tasks]
             arguments = pickle.dumps((terms, sent, self.threads_each))
-            calls[self.client.submit(CALL, "run_tasks", arguments, carried, pure=False)] = tasks
+            with self._connection():
+                calls[self.client.submit(CALL, "run_tasks", arguments, carried, pure=False)] = tasks
 
-        with _token_for(processor.settings) as terms, self._connection(), self._cancelling(calls):
+        with _token_for(processor.settings) as terms, self._cancelling(calls):
             self._look(terms, processor.settings.method, processor.device, None)
             carried = carry()
             while True:
@@ -132,7 +134,8 @@ class Cluster(Engine):
                 if alone:
                     carried = carry()  # the one before may have been given up too
                     submit([suspects.pop()])
-                over = self._first_over(calls, stopped) if calls else {}
+                with self._connection():
+                    over = self._first_over(calls, stopped) if calls else {}
                 if not over:
                     return
                 for call, (error, reply) in over.items():
