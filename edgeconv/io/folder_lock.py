@@ -52,25 +52,24 @@ def one_batch_in(folder: str, array: str | None = None, share: int = 1) -> Itera
 
 def is_held(folder: str) -> bool:
     """Whether a batch is running in a local folder, as far as its file system can tell."""
-    places = [Path(folder, LOCK_NAME), *Path(folder).glob(SHARE_NAMES)]
-    return any(place.is_file() and not _can_be_taken(str(place), folder) for place in places)
-
-
-def _can_be_taken(path: str, folder: str) -> bool:
-    with suppress(ImageWriteError), _held(path, folder, patience=0):
-        return True
+    for place in filter(Path.is_file, (Path(folder, LOCK_NAME), *Path(folder).glob(SHARE_NAMES))):
+        try:
+            with _held(str(place), folder, patience=0):
+                pass
+        except ImageWriteError:
+            return True
     return False
 
 
 @contextmanager
-def _held(path: str, folder: str, patience: float | None = None) -> Iterator[None]:
+def _held(path: str, folder: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Hold the lock of one file, which is removed while it is held. Raises ImageWriteError."""
     from filelock import FileLock, Timeout
 
     with suppress(OSError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise ImageWriteError(f"{path}: is not a plain file: remove it, or choose another folder with -o.")
-    lock = FileLock(path, timeout=PATIENCE_SECONDS if patience is None else patience)
+    lock = FileLock(path, timeout=patience)
     try:
         lock.acquire(poll_interval=PAUSE_SECONDS)
     except Timeout:
