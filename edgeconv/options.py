@@ -481,7 +481,8 @@ class BenchOutput:
     output: Path = option(Path("results"), "Folder for the files (made if missing).", "-o")
     name: str = option("bench", "Stem of the files' names.")
     formats: str = option("json,csv,markdown", "json, csv, markdown, html, plot, or all.")
-    stop_after: float | None = option(None, "Seconds after which no further case is begun.", least=0)
+    stop_after: float | None = option(None, "Seconds after which no further case is begun; --resume goes on.", least=0)
+    resume: bool = option(False, "Go on with a record that was stopped.")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from bench_records import (
     TimedMethod,
     Trickster,
     WrongMethod,
+    changed,
     grid,
     measured,
     row_of,
@@ -119,7 +121,7 @@ def test_a_record_round_trips(monkeypatch, tmp_path) -> None:
     assert len(result.rows) == 4
 
 
-def test_what_was_measured_before_the_end_is_kept(monkeypatch, tmp_path) -> None:
+def test_what_was_measured_before_the_end_is_kept_and_resume_goes_on(monkeypatch, tmp_path) -> None:
     """After an interrupt at the second case, and after a time limit before the first."""
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
@@ -133,8 +135,32 @@ def test_what_was_measured_before_the_end_is_kept(monkeypatch, tmp_path) -> None
         runner.run(plan, stop_at_the_second)
     kept = read(path)
     assert (kept.complete, {row.case.size for row in kept.rows}) == (False, {8})
+    notes: list[str] = []
+    resumed = runner.run(replace(plan, resume=True), lambda done, total, note: notes.append(note))
+    assert [note.split()[0] for note in notes] == ["16"]
+    assert (resumed.complete, resumed.rows[: len(kept.rows)], resumed.seed) == (True, kept.rows, kept.seed)
     stopped = runner.run(replace(plan, stop_after_seconds=0.0))
     assert (stopped.complete, stopped.rows, stopped.seed != kept.seed) == (False, [], True)
+    assert runner.run(replace(plan, resume=True)).complete
+
+
+def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "bench.json"
+    use(monkeypatch, TimedMethod("honest", [2e-3]))
+    plan = runner.BenchRun(grid(8), FEW, path=path)
+    whole = runner.run(plan)
+    again = replace(plan, resume=True)
+    assert runner.run(again).complete
+    for words, change in {
+        "another cpu usable_threads .1, and here": lambda kept: changed(kept.machine["cpu"], usable_threads=1),
+        "another numpy .0.1, and here": lambda kept: kept.versions.update(numpy="0.1"),
+        "another grid": lambda kept: changed(kept, grid=grid(8, 16)),
+    }.items():
+        kept = deepcopy(whole)
+        change(kept)
+        path.write_bytes(to_json(kept))
+        with pytest.raises(UsageError, match=words):
+            runner.run(again)
 
 
 def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:

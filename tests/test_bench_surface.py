@@ -116,3 +116,5 @@ def test_the_command_draws_checks_measures_and_says_the_distribution(monkeypatch
     jsonschema.validate(record, schema("bench"))
     assert record["grid"]["draw"] == {"seed": 5, "cases": 4}
     assert {(row["status"], row["reason"]) for row in record["rows"]} == {("measured", None)}
+    again = edgeconv("bench", *words, "--resume", cwd=tmp_path)
+    assert again.code == 0, again.err

@@ -91,7 +91,7 @@ def test_a_bench_ends_with_a_table_of_who_is_how_fast(monkeypatch: pytest.Monkey
     assert [row[:6] for row in table.rows] == [(*row, size) for size in ("8", "16") for row in of_case]
     assert summary_lines(record)[0].startswith("6 rows timed in ")
     record.complete = False
-    assert summary_lines(record)[0].endswith(", not complete")
+    assert summary_lines(record)[0].endswith(", not complete: --resume goes on")
     changed(record.rows[1].lead_series, p10_seconds=1.5e-3, p90_seconds=2.5e-3)
     assert summary_tables(record)[0].rows[1][3] == "2 ms ± 0.5"
 

@@ -1,7 +1,8 @@
-"""A whole grid, measured: what competes where, progress, and a file that is whole at every moment.
+"""A whole grid, measured: what competes where, progress, a file that is whole at every moment, and going on later.
 
 The record is written after each case that took a while and at the end, also when the run is stopped: its `complete`
-says whether anything is missing.
+says whether anything is missing. Resuming takes over the rows of cases that are whole, provided that nothing changed
+what they were measured with.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from edgeconv.api.figures import DeviceFacts
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
@@ -26,17 +28,23 @@ from edgeconv.bench.watch import Watch
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import header, to_json
 from edgeconv.core.text import counted
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.atomic import write_bytes_atomically
+from edgeconv.io.records import read_record
 
 SAVE_EVERY_SECONDS = 10.0
 ABOVE = 1.1
 """A share of the roofline that wants an explanation."""
 SEED_BITS = 53
 """As many as a number in JSON holds exactly everywhere."""
+ASKED = ("grid", "rules")
+MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
+"""What was asked for, and what changes a time: a record that is resumed has the same."""
+
+
 Candidates = dict[DeviceName, list[BenchCandidate]]
 """What competes, by device."""
 
@@ -49,8 +57,9 @@ class BenchRun:
     rules: TimingRules = field(default_factory=TimingRules)
     path: Path | None = None
     """The record's file; None keeps it in memory."""
+    resume: bool = False
     stop_after_seconds: float | None = None
-    """Begin no more cases after so long."""
+    """Begin no more cases after so long; what is missing is there for `resume`."""
     command: tuple[str, ...] = ()
 
 
@@ -70,13 +79,14 @@ def run(
         request_for(case, case.drawn or plan.rules)
     record, here = _begin(plan)
     todo = [(case, part) for case, part in todo if here[part]]
+    done = {(row.case.named, row.device) for row in record.rows}
     watches = {device: Watch(device) for device in record.machine}
-    started = perf_counter()
+    earlier_seconds, started = record.wall_seconds, perf_counter()
     until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
     saved = started
 
     def keep() -> None:
-        record.wall_seconds = perf_counter() - started
+        record.wall_seconds = earlier_seconds + perf_counter() - started
         record.warnings = _warnings(record.rows)
         if plan.path is not None:
             write_bytes_atomically(plan.path, to_json(record))
@@ -86,6 +96,8 @@ def run(
             if perf_counter() > until:
                 break
             for device, candidates in here[part].items():
+                if (case, device) in done:
+                    continue
                 progress(number, len(todo), f"{case} on {device}")
                 roof, watch = record.roofs[device], watches[device]
                 rows = measure_case(case, candidates, plan.rules, roof, watch, record.seed)
@@ -106,7 +118,7 @@ def run(
 
 
 def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
-    """The record before the first case, and what competes in each part."""
+    """The record before the first case, or as an earlier run has left it, and what competes in each part."""
     versions = installed_versions()
     left_out: list[LeftOut] = []
     here = {part: _candidates(plan, part, versions, left_out) for part in plan.grid.parts}
@@ -124,13 +136,16 @@ def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
         rules=plan.rules,
         machine={name: DeviceFacts(**device.describe()) for name, device in devices.items()},
         versions=versions,
-        roofs={name: device.roof() for name, device in devices.items()},
+        roofs={},
         formulas=dict(FORMULAS),
         warnings=[],
         left_out=left_out,
         rows=[],
         seed=secrets.randbits(SEED_BITS),
     )
+    if plan.resume:
+        _take_over(plan, record)
+    record.roofs = {name: record.roofs.get(name) or device.roof() for name, device in devices.items()}
     return record, here
 
 
@@ -150,6 +165,30 @@ def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_o
         if methods or peers:
             found[device] = [CopyCandidate(device), *methods, *peers]
     left_out += [entry for entry in absent if entry not in left_out]
+    return found
+
+
+def _take_over(plan: BenchRun, record: BenchRecord) -> None:
+    """Put the rows of an earlier record into a new one; raises UsageError where they do not belong there."""
+    if plan.path is None or not plan.path.exists():
+        return
+    earlier: BenchRecord = read_record(plan.path, {KIND: BenchRecord})
+    there, here = _measured_with(earlier), _measured_with(record)
+    for name in there | here:
+        was, now = there.get(name), here.get(name)
+        if was != now:
+            both = "" if name in ASKED else f" ({was}, and here it is {now})"
+            raise UsageError(f"'{plan.path}' was measured with another {name}{both}: leave --resume out.")
+    for name in ("created_utc", "wall_seconds", "roofs", "rows", "seed"):
+        setattr(record, name, getattr(earlier, name))
+
+
+def _measured_with(record: BenchRecord) -> dict[str, Any]:
+    """What rows of one record have in common, by the word for it."""
+    found: dict[str, Any] = {name: getattr(record, name) for name in ASKED}
+    found |= {"edgeconv": record.edgeconv_version, **record.versions}
+    for device, facts in record.machine.items():
+        found |= {f"{device} {name}": getattr(facts, name) for name in MACHINE_FACTS}
     return found
 
 

@@ -55,12 +55,13 @@ def grid(
         grid=chosen_grid(axes),
         rules=parse_rules(timing, filtering),
         path=path,
+        resume=target.resume,
         stop_after_seconds=target.stop_after,
         command=tuple(sys.argv[1:]),
     )
     for name in {name for part in plan.grid.parts for name in part.filters} - set(DRAWN_FILTERS):
         bench_filter(name, "mix")  # refuses a chain before anything is written
-    _make_room(target.output, target.name, replacing.overwrite)
+    _make_room(target.output, target.name, target.resume or replacing.overwrite)
 
     def told(rows: Sequence[BenchRow]) -> None:
         line.clear()
@@ -103,7 +104,7 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
     except OSError as error:
         raise ImageWriteError(f"Output folder '{folder}' cannot be used: {error.strerror}.") from None
     if taken and not replace:
-        raise ImageWriteError(f"Output '{taken[0]}' exists: pass --overwrite, or another --name.")
+        raise ImageWriteError(f"Output '{taken[0]}' exists: pass --resume, --overwrite, or another --name.")
 
 
 def ab(

@@ -55,7 +55,7 @@ def lead_text(ratio: Ratio, rival: str) -> str:
 
 def summary_lines(record: BenchRecord) -> list[str]:
     """How much was measured, and what to do where that was too little."""
-    state = "" if record.complete else ", not complete"
+    state = "" if record.complete else ", not complete: --resume goes on"
     timed = sum(bool(row.timings) for row in record.rows)
     doubt = any(winner.ratio and winner.ratio.doubt for group in groups(record) for winner in winners(group))
     more = ["Where there is no verdict, a longer --time-limit takes more samples."] if doubt else []
