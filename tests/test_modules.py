@@ -69,6 +69,9 @@ def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -
     assert reason is not None
     assert "is installed but cannot be imported" in reason or "is not installed" in reason  # onnx is asked for first
     assert "pip install" in reason
+    if entry.name == "pyvips":
+        assert NO_LIBRARY in reason
+        assert "pip install 'pyvips[binary]'" in reason
 
 
 def test_the_check_up_says_no_of_a_library_that_does_not_start(broken) -> None:

@@ -11,7 +11,7 @@ from edgeconv.bench.intervals import Ratio, ratio_interval
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, BenchRow
 
-_WRITTEN = frozenset(entry.name for entry in PEERS if entry.written) | {"numba", "halide-auto"}  # of older records
+_WRITTEN = frozenset(entry.name for entry in PEERS if entry.written) | {"halide-auto"}  # of older records
 """Peers whose arithmetic a person writes."""
 
 

@@ -12,9 +12,11 @@
                    results are scaled back
     cucim          the same on a GPU
     kornia-rs      imgproc.sobel of float32
+    pyvips         a pipeline from memory to memory; libvips repeats the edge pixel, and its cache is switched off
 
 Source: OpenCV's tutorials on filter2D, on Sobel derivatives and on colour conversions; the references of
-scipy.ndimage.correlate and skimage.filters.edges, which CuPy and cuCIM follow; help(kornia_rs.imgproc.sobel) of 0.2.
+scipy.ndimage.correlate and skimage.filters.edges, which CuPy and cuCIM follow; libvips' chapter on convolution;
+help(kornia_rs.imgproc.sobel) of 0.2.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ GREY_ERROR = 0.53
 """Levels by which cvtColor's grey of 8 bits is off at most: half of one, and its shares have 15 bits."""
 MAGNITUDES = ("sobel", "scharr", "prewitt")
 LAPLACIAN = "laplacian4"
+VIPS_FORMATS = {"uint8": "uchar", "uint16": "ushort", "float32": "float"}
 
 
 class SciPy(Peer):
@@ -222,3 +225,39 @@ def _store(values: NDArray[Any], target: NDArray[Any], problem: Problem) -> None
 def _plane(array: NDArray[Any]) -> NDArray[Any]:
     """The same samples as OpenCV takes a grey picture: it would not write in place otherwise."""
     return array[:, :, 0] if array.shape[2] == 1 else array
+
+
+class Vips(Peer):
+    """conv with float precision."""
+
+    distributions, module = ("pyvips[binary]", "pyvips"), "pyvips"  # the extra brings libvips
+
+    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        pyvips = import_module("pyvips")
+        pyvips.cache_set_max(0)
+        done, differs = changed(problem, border="replicate")
+        height, width, channels = image_host.shape
+        form = VIPS_FORMATS[problem.dtype.name]
+        source = pyvips.Image.new_from_memory(image_host.data, width, height, channels, form)
+
+        def filter_by(kernel: Weights) -> Callable[[Any], list[Any]]:
+            matrix = pyvips.Image.new_from_array(kernel.tolist())
+            return lambda plane: [plane.conv(matrix, precision="float")]
+
+        work, stride = work_of(problem), problem.stride
+        values = work.values(filter_by, lambda one, other: (one * one + other * other) ** 0.5)
+
+        def compute() -> Any:
+            image = source.cast("float")
+            found = values(work.planes(image, image.extract_band, lambda shares: image.recomb([list(shares)])))
+            found *= 1 if work.apart else problem.output_channels // len(found)
+            value = found[0].bandjoin(found[1:]) if len(found) > 1 else found[0]
+            if stride > 1:
+                value = value.embed(0, 0, done.output_width * stride, done.output_height * stride)
+                value = value.subsample(stride, stride)
+            value = value.abs() if problem.output_mode == "abs" else value
+            value = value.rint() if problem.output_dtype.kind == "u" else value
+            return value.cast(VIPS_FORMATS[problem.output_dtype.name]).write_to_memory()
+
+        run, result = kept(compute, lambda pixels: np.frombuffer(pixels, done.output_dtype).reshape(done.output_shape))
+        return Ready(run, result, done, tolerance=TOLERANCE_FLOAT32, differs=differs)

@@ -51,7 +51,7 @@ class ByHand(Peer):
         return work
 
 
-def _most(problem: Problem) -> int:
+def most_of(problem: Problem) -> int:
     """The greatest sample of an integer output, 0 of a float one."""
     return int(np.iinfo(problem.output_dtype).max) if problem.output_dtype.kind == "u" else 0
 
@@ -126,7 +126,7 @@ def _stored(hl: Any, value: Any, problem: Problem) -> Any:
     """The value as a sample."""
     if problem.output_mode == "abs":
         value = hl.abs(value)
-    if (most := _most(problem)) == 0:
+    if (most := most_of(problem)) == 0:
         return hl.f32(value)
     if value.type().is_float():
         value = hl.cast(hl.Int(32), hl.round(value))
@@ -168,7 +168,7 @@ class Triton(ByHand):
         constants = {
             "MAGNITUDE": problem.combine == "magnitude",
             "ABSOLUTE": problem.output_mode == "abs",
-            "MOST": _most(problem),
+            "MOST": most_of(problem),
         }
         height, width, outputs = problem.output_shape
         if work.apart:
