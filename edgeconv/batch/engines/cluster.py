@@ -49,14 +49,12 @@ CALLS_PER_THREAD = 2
 """One running and one queued in the worker, so that no worker is idle."""
 LOOK_SECONDS = 0.5
 """How often waiting is interrupted to check whether there are still workers."""
-ANSWER_SECONDS = 5.0
-"""Time limit for an answer of the scheduler, far above what a working one needs."""
+ANSWER_SECONDS, CONNECT_SECONDS = 5.0, 10
+"""Time limits for an answer of the scheduler and for a connection, far above what a working one needs."""
 SAY_SECONDS = 5.0
 """How long the cluster has no worker until that is reported: a supervised worker restarts sooner."""
-CONNECT_SECONDS = 10
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-INSTALL = install("dask")
 ENCRYPTED_SCHEMES = ("tls://", "wss://", "inproc://")
 """Of Dask's addresses: what goes through these no stranger reads or writes."""
 SEAT_SECONDS = "1000 days"
@@ -134,8 +132,7 @@ class Cluster(Engine):
                 if alone:
                     carried = carry()  # the one before may have been given up too
                     submit([suspects.pop()])
-                with self._connection():
-                    over = self._first_over(calls, stopped) if calls else {}
+                over = self._first_over(calls, stopped) if calls else {}
                 if not over:
                     return
                 for call, (error, reply) in over.items():
@@ -199,7 +196,7 @@ class Cluster(Engine):
         since, told = time.monotonic(), False
         over: dict[Any, tuple[Any, Any]] = {}
         while True:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError), self._connection():
                 for call in wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done:
                     with suppress(TimeoutError):
                         error = call.exception(ANSWER_SECONDS)
@@ -271,7 +268,7 @@ def refuse_without_dask(option: str) -> None:
     try:
         import distributed  # noqa: F401
     except ImportError:
-        raise UnavailableError(f"{option} needs Dask: {INSTALL}.") from None
+        raise UnavailableError(f"{option} needs Dask: {install('dask')}.") from None
 
 
 @contextmanager
@@ -383,7 +380,7 @@ def local_cluster(seats: list[Seat], timeout_seconds: float, tell: Tell) -> Iter
         security = Security.temporary()
     except ImportError:
         raise UnavailableError(
-            f"A cluster on this machine needs 'cryptography', so that no other user can connect to it: {INSTALL}."
+            f"A cluster on this machine needs 'cryptography', so that no stranger can connect to it: {install('dask')}."
         ) from None
     here = {"host": "127.0.0.1", "port": 0, "protocol": "tls://", "security": security}
     nanny = here | {
