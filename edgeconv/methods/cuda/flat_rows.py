@@ -257,7 +257,7 @@ SMALL_PIXELS = 8192
 
 
 def tile_of(problem: Problem, filter_: FlatFilter, pictures: int, multiprocessors: int) -> FlatTile:
-    """The tile for a problem; of the GPU it depends on the number of multiprocessors alone."""
+    """The tile for a problem, measured on one H200 and one H100: of the GPU only the multiprocessors count."""
     if pictures * problem.height * problem.width <= SMALL_PIXELS * multiprocessors:
         return SMALL_TILE_OF_BYTES if problem.dtype == np.uint8 else SMALL_TILE
     is_ring_of_halves = problem.dtype == np.float16 and filter_.form != "lines"
