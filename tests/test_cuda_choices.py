@@ -29,6 +29,7 @@ from edgeconv.methods.cuda.sliding_choice import (
     is_small,
     plane_form,
 )
+from edgeconv.methods.cuda.sliding_packing import packed_weights
 from edgeconv.methods.cuda.sliding_tiles import strip_height, tile_for
 from edgeconv.methods.options import Options
 
@@ -212,7 +213,7 @@ def test_halves_give_every_byte_of_what_they_are_taken_for(first: int, others: i
         (5, -3, True),
         (10, -6, True),
         (16, 0, True),
-        (4, -1, False),  # five times a sum of three is no half
+        (4, -1, False),  # five times a sum of three is not a half
         (1, -3, False),  # values below zero
         (1.5, 0.5, False),
     ],
@@ -370,12 +371,7 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
 
 @pytest.mark.parametrize(
     ("factor", "expected"),
-    [
-        (1.0, "mma"),
-        (2.0**-10, "mma"),
-        (2.0**-120, "mma"),  # what nothing is left of
-        (2.5, "fma"),  # sums so large that weights of 22 bits could be 1/64 of a level off
-    ],
+    [(1.0, "mma"), (2.0**-10, "mma"), (2.0**-125, "mma"), (2.5, "fma")],  # nothing is left; 1/64 of a level off
 )
 def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:
     weights = np.random.default_rng(5).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32) * np.float32(factor)
@@ -383,4 +379,6 @@ def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(fa
     assert sums_of_strips(problem) == expected
     small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
     strips = choose_strips(small)
+    assert strips is not None
+    assert np.isfinite(packed_weights(strips, True).view(np.float32)[-2:]).all()
     assert is_small(small, strips) == (expected == "fma"), "a tile stores other bytes than the whole"

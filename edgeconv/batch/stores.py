@@ -222,7 +222,7 @@ class RemoteStore:
             raise ImageReadError(f"{place}: the object is empty (0 bytes): upload it again.")
         if len(data) > rules.max_bytes:
             raise ImageReadError(
-                f"{place}: above {rules.max_bytes:,} bytes: raise --max-bytes if it really is that large."
+                f"{place}: it has more than {rules.max_bytes:,} bytes: raise --max-bytes if it really is that large."
             )
         return data
 

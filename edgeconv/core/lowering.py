@@ -86,7 +86,7 @@ FORMS: tuple[Form, ...] = (
         "ring of three",
         "(a − b) · max(sum of three neighbours on the ring) + b · (sum of the ring)",
         "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 "
-        "in the centre; the picture is of whole numbers (an infinity less itself is no number), or, on a GPU, of "
+        "in the centre; the picture is of whole numbers (an infinity less itself is not a number), or, on a GPU, of "
         "floats: outputs that are not finite are computed again by the plain sum",
     ),
     Form(

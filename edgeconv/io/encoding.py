@@ -64,7 +64,7 @@ def encode_image(
 ) -> bytes | memoryview:
     """The bytes that `write_image` would write: PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
 
-    Of a `bank` of so many filters all pictures are in the file: TIFF, a page for each, or NPY, as the array is.
+    `bank` is the number of filters of a bank: one file holds all its pictures, TIFF as pages, NPY as one array.
     `png_level` is 0 (stored) to 9 (smallest); None is the fastest level that compresses. Raises ImageWriteError.
     """
     if not isinstance(pixels, np.ndarray):

@@ -129,7 +129,7 @@ def _reason(source: str, report: Path, path: Path, pictures: tuple[Path, ...], m
         KeyError,
         TypeError,
         AttributeError,
-    ):  # it is no report, or cannot be read
+    ):  # it is not a report, or cannot be read
         return NO_RECORD
 
 

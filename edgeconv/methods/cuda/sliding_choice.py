@@ -11,7 +11,7 @@
     planes64  the same in float64, of float64 pictures
 
 A plane is what a lane holds one sample of: a channel, the sum of a pixel's channels, or their luma. Float pictures take
-forms too: where a form's sums overflow, or an infinity less itself is no number, the output is not finite and is
+forms too: where a form's sums overflow, or an infinity less itself is not a number, the output is not finite and is
 computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is decided here.
 
 The maximum of eight directions that are not one filter for every plane, or of whole numbers whose sums float32 does not
@@ -60,8 +60,7 @@ SHORT_LARGEST = 20_000
 """Two squares of no more, added to the bits of 2^23, are the bits of a finite float (sliding.cu, length_byte)."""
 
 WEIGHT_BITS, LOW_HALF = 22, 2048
-"""Weights with fractions, of 8-bit pictures on the tensor cores: whole numbers of at most so many bits, of which one
-half has what is left of the division by LOW_HALF."""
+"""Weights with fractions, of 8-bit pictures, become whole numbers of 22 bits: LOW_HALF times a half, plus another."""
 
 LARGEST_STRIP_STRIDE = 6
 """Beyond it the gaps between windows, which strips read too, cost more than they save: one thread per output pixel."""

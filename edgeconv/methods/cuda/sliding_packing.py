@@ -24,7 +24,7 @@ from edgeconv.methods.cuda.sliding_tiles import LINE_BYTES
 MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
 """Shape of the matrices in sliding_mma.cuh."""
 BYTE_EXPONENT = 24
-"""A byte as a half is its value less this power of two."""
+"""A byte, read as a half, is its value divided by two to this power."""
 
 
 def halo_bytes(problem: Problem, aligned: bool) -> int:
@@ -85,7 +85,8 @@ def mma_weights(strips: Strips, aligned: bool) -> NDArray[np.int32]:
         depth = lane[:, None] % 4 * 4 + word * per_word + np.arange(per_word)
     held = np.ascontiguousarray(matrices[..., depth, lane[:, None] // 4]).reshape(-1).view(np.int32)
     scale = np.ldexp(weight_step(problem), BYTE_EXPONENT)
-    return np.concatenate([held, np.array([scale, np.iinfo(np.uint8).max / scale], np.float32).view(np.int32)])
+    limit = min(np.iinfo(np.uint8).max / scale, float(np.finfo(np.float32).max))
+    return np.concatenate([held, np.array([scale, limit], np.float32).view(np.int32)])
 
 
 def plane_weights(strips: Strips, aligned: bool) -> NDArray[np.uint32]:
