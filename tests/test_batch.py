@@ -189,8 +189,8 @@ def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
         return
     with pytest.raises(ImageWriteError) as raised:
         refuse_collisions([one, other], settings_for("/out"), named())
-    way_out = "rename one" if other.source_ext == ".PNG" else "pass --name '{stem}{source_ext}_"
-    where = PurePosixPath("/out") / other.folder / f"{other.stem}_sobel_sliding_s3"
+    way_out = "rename one" if other.path.suffix == ".PNG" else "pass --name '{stem}{source_ext}_"
+    where = PurePosixPath("/out") / other.folder / f"{other.path.stem}_sobel_sliding_s3"
     assert str(raised.value).startswith(f"{other.source} and {one.source} would both be written to {where}: {way_out}")
 
 

@@ -124,11 +124,11 @@ class Mortal(PictureProcessor):
     """Ends every process that takes one certain picture, and once after the output of another is written."""
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
-        if tasks[0].stem == "007":
+        if tasks[0].path.stem == "007":
             os._exit(9)
         results = super().process(tasks)
         mark = Path(tasks[0].source).parent.parent / "died"
-        if tasks[0].stem == "013" and not mark.exists():
+        if tasks[0].path.stem == "013" and not mark.exists():
             mark.touch()
             os._exit(9)
         return results

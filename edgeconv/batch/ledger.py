@@ -200,7 +200,7 @@ class PreviousResults:
         row has its name.
         """
         settings = self._settings
-        for row in reversed(self._rows_of.get((task.identity, task.name), []) if settings.resume else []):
+        for row in reversed(self._rows_of.get((task.identity, task.path.name), []) if settings.resume else []):
             if row.output is None or PurePosixPath(row.output).parent == task.folder:
                 break
         else:

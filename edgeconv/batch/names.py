@@ -77,7 +77,7 @@ class Names:
 
     def name(self, task: Task, ext: str, width: object, height: object) -> str:
         """The file name of one output; `ext` has its dot. Raises UsageError where a format does not fit its field."""
-        own = {"stem": task.stem, "source_ext": task.source_ext, "ext": ext, "width": width, "height": height}
+        own = {"stem": task.path.stem, "source_ext": task.path.suffix, "ext": ext, "width": width, "height": height}
         try:
             return self._template.format(**own, **self._of_all)
         except (ValueError, IndexError, KeyError) as error:
@@ -90,7 +90,7 @@ class Names:
     def way_out(self, one: Task, other: Task) -> str:
         """What to do about two pictures whose outputs have the same name, as part of a message."""
         template = self._template.replace("{stem}", "{stem}{source_ext}", 1)
-        differ = as_compared(one.source_ext) != as_compared(other.source_ext)
+        differ = as_compared(one.path.suffix) != as_compared(other.path.suffix)
         if differ and template != self._template and "{source_ext" not in self._template:
             return f"pass --name '{template}', rename one, or filter them into different folders"
         return "rename one, or filter them into different folders"

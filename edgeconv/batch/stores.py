@@ -13,14 +13,21 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
 from edgeconv.core.optional import install
-from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError, one_line_with_class
+from edgeconv.errors import (
+    EdgeconvError,
+    ImageReadError,
+    ImageWriteError,
+    UnavailableError,
+    UsageError,
+    one_line_with_class,
+)
 from edgeconv.io.atomic import NameTakenError, make_folder, write_bytes_atomically
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, place_inside
 from edgeconv.io.files import special_file_problem
@@ -49,19 +56,9 @@ class Task:
     """Why it cannot be filtered, where that is known before it is read: the task fails with this message."""
 
     @property
-    def name(self) -> str:
-        """The name without folders."""
-        return PurePath(self.source).name
-
-    @property
-    def stem(self) -> str:
-        """The name without folders and suffix."""
-        return PurePath(self.source).stem
-
-    @property
-    def source_ext(self) -> str:
-        """The suffix with its dot, in its original case; empty where there is none."""
-        return PurePath(self.source).suffix
+    def path(self) -> PurePath:
+        """The source, for its name, stem and suffix."""
+        return PurePath(self.source)
 
 
 def is_remote(place: str) -> bool:
@@ -108,30 +105,29 @@ class LocalStore:
         except OSError:  # the file fails when it is read
             return False
 
-    def files(self, folder: str, recursive: bool, leave_out: str, links: list[str]) -> Iterator[Task]:
+    def files(self, folder: str, recursive: bool, leave_out: str, links: list[str]) -> list[Task]:
         """Every file in `folder`, sorted, without hidden names and the folder whose identity is `leave_out`.
 
         A folder that cannot be listed is a task with a problem. Links to folders are not followed but added to `links`.
         """
         top = Path(folder)
-        unlistable: list[Task] = []
+        found: list[Task] = []
 
-        def note(error: OSError) -> None:
+        def add(place: Path, below: Path, problem: str | None) -> None:
+            relative = PurePosixPath(below.relative_to(top).as_posix())
+            found.append(Task(str(place), relative, self.identity(str(place)), problem))
+
+        def add_unlistable(error: OSError) -> None:
             place = Path(error.filename)
-            problem = f"{place}: the folder cannot be listed ({error.strerror}): check its permissions."
-            relative = PurePosixPath(place.relative_to(top).as_posix())
-            unlistable.append(Task(str(place), relative, self.identity(str(place)), problem))
+            add(place, place, f"{place}: the folder cannot be listed ({error.strerror}): check its permissions.")
 
-        for below, folders, names in os.walk(top, onerror=note):
+        for below, folders, names in os.walk(top, onerror=add_unlistable):
             searched = sorted(name for name in folders if recursive and not name.startswith("."))
             folders[:] = [name for name in searched if self.identity(os.path.join(below, name)) != leave_out]
             links += filter(os.path.islink, (os.path.join(below, name) for name in folders))
-            relative = PurePosixPath(Path(below).relative_to(top).as_posix())
-            for name in sorted(name for name in names if not name.startswith(".")):
-                place = str(Path(below, name))
-                problem = special_file_problem(place) if Path(name).suffix.lower() in SUFFIXES else None
-                yield Task(place, relative, self.identity(place), problem)
-        yield from unlistable
+            for place in sorted(Path(below, name) for name in names if not name.startswith(".")):
+                add(place, Path(below), special_file_problem(place) if place.suffix.lower() in SUFFIXES else None)
+        return found
 
     def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """All of a file or object that the rules allow. Raises ImageReadError, also for one of 0 bytes."""
@@ -168,56 +164,45 @@ class LocalStore:
 
 
 class RemoteStore:
-    """URLs. Errors are of whichever library speaks with the store, so every kind is caught."""
+    """URLs. What each method gives and raises is said in LocalStore."""
 
     def identity(self, place: str) -> str:
-        """See LocalStore."""
+        """The URL as fsspec writes it."""
         files, path = _open(place)
         return str(files.unstrip_protocol(path))
 
     def is_folder(self, place: str) -> bool:
         """What is named as a picture is taken for one, as ten thousand questions take minutes."""
-        files, path = _open(place)
-        if not place.endswith("/") and PurePosixPath(path).suffix.lower() in SUFFIXES:
-            return False
-        try:
-            if files.isdir(path):
-                return True
-            exists = files.exists(path)
-        except Exception as error:
-            raise ImageReadError(f"{place}: cannot be looked at ({one_line_with_class(error)}): {CHECK}.") from None
-        if not exists:
-            raise ImageReadError(f"{place}: there is no such object or folder: {CHECK}.")
-        return False
+        with _asking(place, "looked at") as (files, path):
+            if not place.endswith("/") and PurePosixPath(path).suffix.lower() in SUFFIXES:
+                return False
+            return bool(files.isdir(path) or files.info(path)["type"] == "directory")
 
-    def files(self, folder: str, recursive: bool, leave_out: str, links: list[str]) -> Iterator[Task]:
-        """See LocalStore."""
-        files, top = _open(folder)
+    def files(self, folder: str, recursive: bool, leave_out: str, links: list[str]) -> list[Task]:
+        """There are no links, and a folder that cannot be listed is one task."""
         hidden = None if leave_out == self.identity(folder) else f"{leave_out}/"
+        found: list[Task] = []
         try:
-            found = files.find(top, maxdepth=None if recursive else 1)
-        except Exception as error:
-            problem = f"{folder}: cannot be listed ({one_line_with_class(error)}): {CHECK}."
-            yield Task(folder, PurePosixPath(), self.identity(folder), problem)
-            return
-        for path in sorted(found):
+            with _asking(folder, "listed") as (files, top):
+                listed = sorted(files.find(top, maxdepth=None if recursive else 1))
+        except ImageReadError as error:
+            return [Task(folder, PurePosixPath(), self.identity(folder), str(error))]
+        for path in listed:
             relative = PurePosixPath(path).relative_to(top)
             identity = str(files.unstrip_protocol(path))
-            if any(part.startswith(".") for part in relative.parts) or (hidden and identity.startswith(hidden)):
-                continue
-            yield Task(join(folder, relative), relative.parent, identity)
+            if not (any(part.startswith(".") for part in relative.parts) or (hidden and identity.startswith(hidden))):
+                found.append(Task(join(folder, relative), relative.parent, identity))
+        return found
 
     def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """One request, whose range ends where the limit is passed."""
-        files, path = _open(place)
-        try:
-            data: bytes = files.cat_file(path, start=0, end=rules.max_bytes + 1)
-        except FileNotFoundError:
-            raise ImageReadError(f"{place}: there is no such object: {CHECK}.") from None
-        except Exception as error:
-            data = b""
-            if not _is_empty(files, path):  # which has no range that a store could give
-                raise ImageReadError(f"{place}: cannot be read ({one_line_with_class(error)}): {CHECK}.") from None
+        with _asking(place, "read") as (files, path):
+            try:
+                data: bytes = files.cat_file(path, start=0, end=rules.max_bytes + 1)
+            except Exception:  # an empty object has no range that a store could give
+                if files.info(path)["size"] > 0:
+                    raise
+                data = b""
         if not data:
             raise ImageReadError(f"{place}: the object is empty (0 bytes): upload it again.")
         if len(data) > rules.max_bytes:
@@ -227,15 +212,12 @@ class RemoteStore:
         return data
 
     def output_digest(self, folder: str, name: str) -> str | None:
-        """See LocalStore."""
-        place = _plain_below(folder, name)
-        files, path = _open(place)
-        try:
-            return hashlib.sha256(files.cat_file(path)).hexdigest()
-        except FileNotFoundError:
-            return None
-        except Exception as error:
-            raise ImageReadError(f"{place}: exists and cannot be read ({one_line_with_class(error)}).") from None
+        """The object is read to its end."""
+        with _asking(_plain_below(folder, name), "read") as (files, path):
+            try:
+                return hashlib.sha256(files.cat_file(path)).hexdigest()
+            except FileNotFoundError:
+                return None
 
     def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
         """S3 itself refuses an object that is there; not every store like it does."""
@@ -251,30 +233,21 @@ class RemoteStore:
         self._put(place, data)
 
     def _put(self, place: str, data: bytes | memoryview, **options: str) -> None:
-        files, path = _open(place)
-        protocols = (files.protocol,) if isinstance(files.protocol, str) else files.protocol
-        try:
+        with _asking(place, "written", ImageWriteError) as (files, path):
+            protocols = (files.protocol,) if isinstance(files.protocol, str) else files.protocol
             if not WITH_FOLDERS.isdisjoint(protocols):
                 files.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
             files.pipe_file(path, bytes(data), **options)
             arrived = files.info(path)["size"]
-        except Exception as error:
-            raise ImageWriteError(f"{place}: cannot be written ({one_line_with_class(error)}): {CHECK}.") from None
         if arrived != len(data):
             self.remove(place)
             raise ImageWriteError(f"{place}: {arrived:,} of {len(data):,} bytes arrived: try again.")
 
     def remove(self, place: str) -> None:
-        """See LocalStore."""
+        """The same."""
         files, path = _open(place)
         with suppress(Exception):
             files.rm_file(path)
-
-
-def _is_empty(files: Any, path: str) -> bool:
-    with suppress(Exception):
-        return bool(files.info(path)["size"] == 0)
-    return False
 
 
 def _plain_below(folder: str, name: str) -> str:
@@ -284,16 +257,27 @@ def _plain_below(folder: str, name: str) -> str:
     return join(folder, name)
 
 
+@contextmanager
+def _asking(place: str, what: str, fails: type[EdgeconvError] = ImageReadError) -> Iterator[tuple[Any, str]]:
+    """A file system and the path in it; what is raised in the block, by whichever library, becomes a line of ours."""
+    opened = _open(place)
+    try:
+        yield opened
+    except FileNotFoundError:
+        raise fails(f"{place}: there is no such object or folder: {CHECK}.") from None
+    except Exception as error:
+        raise fails(f"{place}: cannot be {what} ({one_line_with_class(error)}): {CHECK}.") from None
+
+
 def _open(place: str) -> tuple[Any, str]:
     """fsspec's file system for a URL, and the path in it. Raises UnavailableError, UsageError."""
     try:
         from fsspec.core import url_to_fs
-    except ImportError:
-        raise UnavailableError(f"{place}: needs fsspec: {install('remote')}.") from None
-    try:
+
         files, path = url_to_fs(place, use_listings_cache=False)
     except ImportError as error:
-        raise UnavailableError(f"{place}: needs a package that is not here ({one_line_with_class(error)}).") from None
+        needs = f"a package that is not here ({one_line_with_class(error)})"
+        raise UnavailableError(f"{place}: needs {needs}; for S3: {install('remote')}.") from None
     except Exception as error:
         raise UsageError(f"{place}: cannot be opened ({one_line_with_class(error)}): {CHECK}.") from None
     return files, path

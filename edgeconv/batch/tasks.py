@@ -83,19 +83,19 @@ def find(inputs: Inputs, output: str, rows: Collection[LedgerRow] = ()) -> Found
         pictures: list[Task] = []
         ledgers: set[PurePosixPath] = set()
         for task in store.files(place, inputs.recursive, own_folder, links):
-            if LEDGER_NAMES.fullmatch(task.name):
+            if LEDGER_NAMES.fullmatch(task.path.name):
                 ledgers.add(task.folder)
-            elif task.source_ext.lower() in SUFFIXES or task.problem is not None:
+            elif task.path.suffix.lower() in SUFFIXES or task.problem is not None:
                 pictures.append(task)
-            elif not task.name.startswith(OWN_FILES):
-                passed_over[task.source_ext.lower()] += 1
+            elif not task.path.name.startswith(OWN_FILES):
+                passed_over[task.path.suffix.lower()] += 1
         known = own_outputs.union(*(_outputs_within(join(place, below), own_folder) for below in sorted(ledgers)))
         own = [task for task in pictures if task.identity not in known]
         earlier_outputs += len(pictures) - len(own)
         tasks += own
     unique: dict[tuple[str, PurePosixPath, str], Task] = {}
     for task in tasks:  # two that would produce the same output from the same picture are one
-        unique.setdefault((task.identity, task.folder, task.name), task)
+        unique.setdefault((task.identity, task.folder, task.path.name), task)
     if not unique and earlier_outputs:
         outputs = counted(earlier_outputs, "output")
         raise ImageReadError(f"No picture was found except {outputs} of earlier runs: choose another folder with -o.")
@@ -152,7 +152,7 @@ def shard(tasks: list[Task], index: int, count: int) -> list[Task]:
     """
 
     def share_of(task: Task) -> int:
-        name = (task.folder / task.name).as_posix()
+        name = (task.folder / task.path.name).as_posix()
         return int.from_bytes(hashlib.sha256(utf8(name)).digest()) % count + 1
 
     return [task for task in tasks if share_of(task) == index]
