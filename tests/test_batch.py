@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
+from batch_folders import RULES, SUFFIX, a_row, contents, run_here, settings_for
 from command import edgeconv
 from damaged import BAD_FILES
 from picture_files import noisy, png
@@ -235,7 +235,7 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path, out: Path) -> None:
 def test_the_stage_that_takes_most_of_the_time_is_said() -> None:
     summary = BatchSummary(4, 2, "reference", "cpu", "", "", failed=2)
     seconds = {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
-    summary.count(PictureResult("a.png", "done", stage_seconds=seconds), 2.0)
+    summary.count(PictureResult(a_row("a.png"), stage_seconds=seconds), 2.0)
     assert summary.note == "2 failed, mostly encode"
     assert summary.pictures_per_second == 0.5
 

@@ -146,11 +146,10 @@ def test_a_picture_that_ends_every_worker_fails_alone_and_a_worker_that_dies_cos
         seen = list(engine.run(work, tasks, lambda: False, recorded.append))
     assert (photos.parent / "died").exists()
     assert seen == recorded
-    assert Counter(Path(result.source).name for result in recorded) == once_each(photos)
-    (failed,) = (result for result in recorded if result.state != "done")
+    assert Counter(Path(result.row.input).name for result in recorded) == once_each(photos)
+    (failed,) = (result.row for result in recorded if result.row.status != "done")
     assert "007.png: every worker that had this picture terminated" in str(failed.error)
-    assert failed.row is not None
-    assert failed.row.input_realpath == os.path.realpath(photos / "007.png")
+    assert failed.input_realpath == os.path.realpath(photos / "007.png")
     assert contents(out) == {name: data for name, data in contents(expected).items() if not name.startswith("007")}
 
 
@@ -280,7 +279,7 @@ def test_a_list_that_is_processed_twice_in_one_worker_gives_the_same_files(photo
     run_here([photos], expected)
     work, tasks = work_of(PictureProcessor, photos, out)
     results = [result for _ in range(2) for result in work.process(pickle.loads(pickle.dumps(tasks)))]
-    assert [each.error for each in results if each.state != "done"] == []
+    assert [each.row.error for each in results if each.row.status != "done"] == []
     assert len(results) == 2 * (PICTURES + 1)
     assert contents(out) == contents(expected)
 

@@ -24,7 +24,7 @@ from edgeconv.api.convolve import PLANS
 from edgeconv.batch.engines import cluster_worker
 from edgeconv.batch.ledger import PreviousResults
 from edgeconv.batch.names import Names
-from edgeconv.batch.process import PictureProcessor, PictureWork
+from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task
 from edgeconv.core.filters import named_filter
@@ -172,10 +172,11 @@ def processor(tmp_path: Path, **settings: Any) -> PictureProcessor:
 
 def filtered(by: PictureProcessor, pixels: np.ndarray) -> np.ndarray:
     """What two stages of a batch make of a file with these pixels."""
-    work = PictureWork(Task("a.npy", PurePosixPath(), ""), data=bytes(encode_image(pixels, "a.npy")))
+    work = by.begin(Task("a.npy", PurePosixPath(), ""))
+    work.data = bytes(encode_image(pixels, "a.npy"))
     by.decode([work])
     by.filter([work])
-    assert work.error is None
+    assert work.row.error is None
     return work.output.copy()
 
 

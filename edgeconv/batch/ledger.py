@@ -50,26 +50,26 @@ MAX_RUNS = 2**53
 """Integers up to here are the same in every reader of JSON."""
 
 
-class LedgerRow(Struct, frozen=True, forbid_unknown_fields=True):
+class LedgerRow(Struct, forbid_unknown_fields=True):
     """What became of one picture."""
 
     input: str
     """The path or URL as given."""
     input_realpath: str
     """The absolute path with links resolved."""
-    input_bytes: int | None
-    input_sha256: str | None
     parameters_sha256: str
     """See `Settings.parameters_sha256`."""
     method: str
     device: DeviceName
-    output: str | None
-    """Relative to the output folder."""
-    output_bytes: int | None
-    output_sha256: str | None
     status: Literal["done", "failed"]
     seconds: float
-    error: str | None
+    input_bytes: int | None = None
+    input_sha256: str | None = None
+    output: str | None = None
+    """Relative to the output folder."""
+    output_bytes: int | None = None
+    output_sha256: str | None = None
+    error: str | None = None
     notes: tuple[str, ...] = ()
     """What decoding dropped or changed."""
     finished_utc: str = ""

@@ -42,18 +42,16 @@ from edgeconv.io.reading import Picture
 MAX_TRIES = 8
 """To write an output whose file another process creates and removes again in between."""
 
-FACTS = ("input_bytes", "input_sha256", "output", "output_bytes", "output_sha256")
-OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
-
 
 @dataclass
 class PictureWork:
     """A picture on its way through the stages."""
 
     task: Task
-    error: str | None = None
-    earlier: LedgerRow | None = None
-    """The row of an earlier run that still holds; nothing is left to do."""
+    row: LedgerRow
+    """What is known so far; that of an earlier run, where it still holds, and then nothing is left to do."""
+    new: bool = True
+    """Whether the row is of this run."""
     data: bytes = b""
     picture: Picture | None = None
     output: Any = None
@@ -61,8 +59,6 @@ class PictureWork:
     name: str = ""
     """Of the output, relative to the output folder."""
     encoded: bytes | memoryview = b""
-    facts: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(FACTS))
-    """Fields of the row, as far as they are known; notes too."""
     watch: Stopwatch = field(default_factory=Stopwatch)
     started: float = field(default_factory=time.perf_counter)
 
@@ -73,16 +69,23 @@ class PictureWork:
             with nullcontext() if name is None else self.watch.phase(name):
                 yield
         except EdgeconvError as error:
-            self.error = str(error)
+            self.row.error = str(error)
         except MemoryError:
-            self.error = str(MemoryLimitError(f"{self.task.source}: out of memory: lower --jobs."))
+            self.row.error = str(MemoryLimitError(f"{self.task.source}: out of memory: lower --jobs."))
         except Exception as error:
-            self.error = f"{self.task.source}: {one_line_with_class(error)}"
+            self.row.error = f"{self.task.source}: {one_line_with_class(error)}"
+
+    def result(self) -> PictureResult:
+        """What became of it."""
+        if self.new:
+            self.row.status = "done" if self.row.error is None else "failed"
+            self.row.seconds = time.perf_counter() - self.started
+        return PictureResult(self.row, self.new, self.watch.phases_seconds)
 
 
 def _open(works: list[PictureWork]) -> list[PictureWork]:
     """Those for which there is something left to do."""
-    return [work for work in works if work.error is None and work.earlier is None]
+    return [work for work in works if work.new and work.row.error is None]
 
 
 class PictureProcessor:
@@ -105,7 +108,7 @@ class PictureProcessor:
 
     def process(self, tasks: list[Task]) -> list[PictureResult]:
         """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
-        works = [PictureWork(task) for task in tasks]
+        works = [self.begin(task) for task in tasks]
         self.read(works)
         if _open(works):
             with self._on.own_stream(self.settings.options.threads):
@@ -113,11 +116,18 @@ class PictureProcessor:
                 self.filter(works)
                 self.encode(works)
             self.put(works)
-        return [self._result(work) for work in works]
+        return [work.result() for work in works]
 
-    def lost(self, task: Task, error: str) -> PictureResult:
+    def begin(self, task: Task) -> PictureWork:
+        """The work on a picture of which nothing is known yet."""
+        by = (self._parameters, self.settings.method, self.device)
+        return PictureWork(task, LedgerRow(task.source, task.identity, *by, status="done", seconds=0.0))
+
+    def lost(self, task: Task, why: str) -> PictureResult:
         """The result for a picture whose worker process terminated."""
-        return self._result(PictureWork(task, error))
+        work = self.begin(task)
+        work.row.error = f"{task.source}: {why}"
+        return work.result()
 
     # --- the stages -----------------------------------------------------------------------------------------------
 
@@ -128,16 +138,17 @@ class PictureProcessor:
                 if work.task.problem is not None:
                     raise ImageReadError(work.task.problem)
                 work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
-                digest = sha256_of(work.data)
-                work.facts |= {"input_bytes": len(work.data), "input_sha256": digest}
-                work.earlier = self._previous.still_holding(work.task, digest)
+                work.row.input_bytes, work.row.input_sha256 = len(work.data), sha256_of(work.data)
+                earlier = self._previous.still_holding(work.task, work.row.input_sha256)
+                if earlier is not None:
+                    work.row, work.new = earlier, False
 
     def decode(self, works: list[PictureWork]) -> None:
         """Pixels, on the host or on the GPU that decoded them."""
         for work in _open(works):
             with work.stage("decode"):
                 work.picture = codecs.decode(work.data, work.task.source, self.settings)
-                work.facts["notes"] = work.picture.notes
+                work.row.notes = work.picture.notes
 
     def filter(self, works: list[PictureWork]) -> None:
         """The finished output, by this thread's plan, which times the parts of this stage."""
@@ -166,9 +177,9 @@ class PictureProcessor:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
         for work in _open(works):
             with work.stage("write"):
-                digest = sha256_of(work.encoded)
+                row, digest = work.row, sha256_of(work.encoded)
                 self._put(work, digest)
-                work.facts |= {"output": work.name, "output_bytes": len(work.encoded), "output_sha256": digest}
+                row.output, row.output_bytes, row.output_sha256 = work.name, len(work.encoded), digest
 
     # --- their parts ----------------------------------------------------------------------------------------------
 
@@ -236,26 +247,6 @@ class PictureProcessor:
         except ForeignFileError as error:
             raise ImageWriteError(f"{target}: {error}: remove it, or choose another folder with -o.") from None
         raise ImageWriteError(f"{target}: another process keeps creating and removing it: choose another folder.")
-
-    def _result(self, work: PictureWork) -> PictureResult:
-        source, taken = work.task.source, work.watch.phases_seconds
-        if work.earlier is not None:
-            notes = work.earlier.notes
-            if work.earlier.status == "done":
-                return PictureResult(source, "skipped", None, taken, notes)
-            return PictureResult(source, "failed", f"{work.earlier.error} {OF_AN_EARLIER_RUN}", taken, notes)
-        row = LedgerRow(
-            input=source,
-            input_realpath=work.task.identity,
-            parameters_sha256=self._parameters,
-            method=self.settings.method,
-            device=self.device,
-            status="done" if work.error is None else "failed",
-            seconds=time.perf_counter() - work.started,
-            error=work.error,
-            **work.facts,
-        )
-        return PictureResult(source, row.status, row.error, taken, row.notes, row)
 
 
 def held_bytes(device: DeviceName) -> dict[str, int | None]:

@@ -80,7 +80,7 @@ class Batch:
 
     def _record(self, result: PictureResult) -> None:
         """Called once per result: in the worker where that is a thread, else when it arrives."""
-        if result.row is None:
+        if not result.new:
             return
         if result.row.status == "failed":
             failed = next(self._failures)

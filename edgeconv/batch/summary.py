@@ -19,6 +19,7 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
 """In place of the messages themselves, which differ from picture to picture."""
 
+OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 ROUNDED_SECONDS = 10
 """From here on, whole seconds."""
 LINKS_NAMED = 3
@@ -27,15 +28,10 @@ LINKS_NAMED = 3
 class PictureResult(Struct, frozen=True):
     """What became of one picture in this run."""
 
-    source: str
-    state: Literal["done", "skipped", "failed", "dropped"]
-    """`skipped`: done before and unchanged. `dropped`: not begun, because the batch was stopped."""
-    error: str | None = None
+    row: LedgerRow
+    new: bool = True
+    """Whether the ledger lacks the row: it has that of an earlier run, which still holds."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    """What decoding dropped or changed, one phrase each."""
-    row: LedgerRow | None = None
-    """For the ledger; None where there is nothing new to keep."""
 
 
 class FailedPicture(Part):
@@ -83,16 +79,18 @@ class BatchSummary(Part):
         """Add one picture, `seconds` after the start."""
         for stage, taken in result.stage_seconds.items():
             self.stage_seconds[stage] += taken
-        for note in result.notes:
+        row = result.row
+        for note in row.notes:
             told = SAID if note.startswith(SAID_NOTE) else note
             self.notes[told] = self.notes.get(told, 0) + 1
-        if result.state == "done":
-            self.done += 1
-        elif result.state == "skipped":
-            self.skipped += 1
-        elif result.state == "failed":
+        if row.status == "failed":
             self.failed += 1
-            self.failures.append(FailedPicture(result.source, result.error or "failed"))
+            said = row.error or "failed"
+            self.failures.append(FailedPicture(row.input, said if result.new else f"{said} {OF_AN_EARLIER_RUN}"))
+        elif result.new:
+            self.done += 1
+        else:
+            self.skipped += 1
         self.seconds = seconds
         self.pictures_per_second = self.done / seconds if seconds > 0 else 0.0
         self.slowest_stage = max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])

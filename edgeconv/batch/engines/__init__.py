@@ -65,24 +65,23 @@ class Threads(Engine):
         self._device = processor.device
         leave_cores_to(self.threads_each)
 
-        def one(task: Task) -> PictureResult:
+        def one(task: Task) -> PictureResult | None:
             if stopped():
-                return PictureResult(task.source, "dropped")
+                return None
             (result,) = processor.process([task])
             record(result)
             return result
 
         waiting = iter(tasks)
         with ThreadPoolExecutor(self.workers) as pool:
-            running: set[Future[PictureResult]] = set()
+            running: set[Future[PictureResult | None]] = set()
             while True:
                 if not stopped():
                     running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}
                 if not running:
                     return
                 finished, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
-                for future in finished:
-                    yield future.result()
+                yield from filter(None, (future.result() for future in finished))
 
     def peak_bytes(self) -> dict[str, int | None]:
         return held_bytes(self._device)

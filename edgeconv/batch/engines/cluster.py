@@ -148,8 +148,8 @@ class Cluster(Engine):
                         suspects += done
                         continue
                     else:
-                        what = f"{done[0].source}: every worker that had this picture terminated"
-                        results = [processor.lost(done[0], f"{what} ({type(error).__name__}).")]
+                        why = f"every worker that had this picture terminated ({type(error).__name__})."
+                        results = [processor.lost(done[0], why)]
                     for result in results:
                         record(result)
                         yield result
