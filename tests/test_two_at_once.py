@@ -132,6 +132,24 @@ def test_a_lock_that_a_killed_batch_left_keeps_nobody_out(one: Path, out: Path) 
     assert run_here([one], out, share=(2, 2)).failed == 0
 
 
+def test_of_a_batch_and_a_share_that_begin_at_once_never_both_work(tmp_path: Path) -> None:
+    """Many times, as who looks first is left to chance."""
+    at_work: list[str] = []
+
+    def begin(array: str | None, meeting: Meeting) -> None:
+        meeting.wait()
+        with folder_lock.one_batch_in(str(tmp_path), array):
+            at_work.append("one")
+            assert len(at_work) == 1
+            at_work.clear()
+
+    for arrays in [(None, "a"), ("a", "b"), (None, None)] * 5:
+        meeting = Meeting(2)
+        ended = at_once(*(partial(begin, array, meeting) for array in arrays))
+        assert {type(end) for end in ended} <= {type(None), ImageWriteError}
+    assert not list(tmp_path.iterdir())
+
+
 def test_where_a_file_system_has_no_locks_no_output_is_replaced(
     one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

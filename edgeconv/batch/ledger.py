@@ -16,12 +16,13 @@ every field is checked, and a row that names something outside the output folder
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,35 +125,25 @@ def read(folder: Path | str) -> Contents:
     rows: list[LedgerRow] = []
     damaged: list[tuple[str, int]] = []
     for file in files:
-        for number, line in _lines_of(file):
-            row = _parsed(line)
-            if row is not None:
-                rows.append(row)
-            elif line.endswith(b"\n") and line != b"\n" and not line.endswith(CUT_SHORT + b"\n"):
-                damaged.append((file, number))
+        number, begins = 1, True
+        try:
+            with open_regular(file) as stream:
+                while part := stream.readline(MAX_LINE_BYTES):  # a line, if it is no longer than that
+                    ends, empty = part.endswith(b"\n"), begins and part == b"\n"
+                    if (row := _parsed(part)) is not None:
+                        rows.append(row)
+                    elif ends and not empty and not part.endswith(CUT_SHORT + b"\n"):
+                        damaged.append((file, number))
+                    number, begins = number + ends, ends
+        except (OSError, ForeignFileError) as error:
+            way_out = "remove it, or choose another folder"
+            raise ImageReadError(f"Ledger '{file}' cannot be read: {_reason(error)}: {way_out}.") from None
     return Contents(files, sorted(rows, key=lambda row: row.run), damaged)
 
 
 def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
     """The last row of each output that was done, by the output's name."""
     return {row.output: row for row in rows if row.status == "done" and row.output is not None}
-
-
-def _lines_of(file: str) -> Iterator[tuple[int, bytes]]:
-    """Number from 1, and line; of a line that is longer than any row, its beginning and end."""
-    try:
-        with open_regular(file) as stream:
-            number = 0
-            while line := stream.readline(MAX_LINE_BYTES):
-                number += 1
-                rest = line
-                while rest and not rest.endswith(b"\n"):
-                    rest = stream.readline(MAX_LINE_BYTES)
-                yield number, line if rest is line else line + rest
-    except (OSError, ForeignFileError) as error:
-        raise ImageReadError(
-            f"Ledger '{file}' cannot be read: {_reason(error)}: remove it, or choose another folder."
-        ) from None
 
 
 def _parsed(line: bytes) -> LedgerRow | None:
@@ -200,12 +191,10 @@ class PreviousResults:
         row has its name.
         """
         settings = self._settings
-        for row in reversed(self._rows_of.get((task.identity, task.path.name), []) if settings.resume else []):
-            if row.output is None or PurePosixPath(row.output).parent == task.folder:
-                break
-        else:
-            return None
-        if row.input_sha256 != input_sha256:
+        rows = self._rows_of.get((task.identity, task.path.name), []) if settings.resume else []
+        here = (row for row in reversed(rows) if row.output is None or PurePosixPath(row.output).parent == task.folder)
+        row = next(here, None)
+        if row is None or row.input_sha256 != input_sha256:
             return None
         if row.status == "failed":
             return None if settings.retry_failed or settings.overwrite else row
@@ -249,15 +238,16 @@ class Ledger:
         self._failure: ImageWriteError | None = None
         try:
             self._descriptor = regular_descriptor(str(self.path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            size = os.fstat(self._descriptor).st_size
+            whole = size == 0 or os.pread(self._descriptor, 1, size - 1) == b"\n"
         except (OSError, ForeignFileError) as error:
             raise self._unwritable(error) from None
         try:
-            size = os.fstat(self._descriptor).st_size
-            if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            if not whole:
                 self._write(CUT_SHORT + b"\n")
-        except OSError as error:
-            os.close(self._descriptor)
-            raise self._unwritable(error) from None
+        except ImageWriteError:
+            self.close()
+            raise
 
     def append(self, row: LedgerRow) -> None:
         """Write one row and flush it to the system. Raises ImageWriteError where that fails, and from then on.
@@ -266,16 +256,14 @@ class Ledger:
         """
         line = row.to_line(self._run)
         with self._lock:
-            if self._failure is None:
-                try:
-                    self.refuse_if_moved()
-                    self._write(line)
-                except OSError as error:
-                    self._failure = self._unwritable(error)
-                except ImageWriteError as failure:
-                    self._failure = failure
             if self._failure is not None:
                 raise self._failure
+            try:
+                self.refuse_if_moved()
+                self._write(line)
+            except ImageWriteError as failure:
+                self._failure = failure
+                raise
 
     def refuse_if_moved(self) -> None:
         """Raise ImageWriteError where the ledger's name is no longer that of the file that was opened."""
@@ -292,8 +280,11 @@ class Ledger:
         os.close(self._descriptor)
 
     def _write(self, line: bytes) -> None:
-        if os.write(self._descriptor, line) != len(line):
-            raise OSError(28, os.strerror(28))
+        try:
+            if os.write(self._descriptor, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     def _unwritable(self, error: Exception) -> ImageWriteError:
         return ImageWriteError(f"Ledger '{self.path}' cannot be written: {_reason(error)}. Nothing more was filtered.")

@@ -6,9 +6,10 @@
     edgeconv-ledger-<array>-<n>.lock      held as long as the n-th share (`--shard`) of a job array runs: different
                                           shares of one array work together, and all else is refused
 
-The locks are those of the system (package filelock), which releases the ones of a process that is killed. Where a file
-system has no locks, or the output is a remote store, there is no exclusion; an output that appears meanwhile is not
-replaced there either (batch/process.py).
+Each takes its own lock first and then looks whether any that it may not work beside is held: of two that begin at once
+at least one sees the other. The locks are those of the system (package filelock), which releases the ones of a process
+that is killed. Where a file system has no locks, or the output is a remote store, there is no exclusion; an output that
+appears meanwhile is not replaced there either (batch/process.py).
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgeconv.errors import ImageWriteError
 
 LOCK_NAME = "edgeconv-ledger.lock"
-SHARE_NAMES = "edgeconv-ledger-*.lock"
+ALL_NAMES = "edgeconv-ledger*.lock"
 
 PATIENCE_SECONDS = 1.0
-"""`verify` holds a lock for a moment to test whether a batch does, and so does a share that begins."""
+"""`verify` holds a lock for a moment to test whether a batch does, and so does another batch that begins."""
 PAUSE_SECONDS = 0.02
 """Between tries."""
 
@@ -37,24 +38,23 @@ def one_batch_in(folder: str, array: str | None = None, share: int = 1) -> Itera
 
     Raises ImageWriteError where another batch is running there.
     """
-    with ExitStack() as gate, ExitStack() as own:
-        gate.enter_context(_held(os.path.join(folder, LOCK_NAME), folder))
-        mark = "" if array is None else f"edgeconv-ledger-{hashlib.sha256(array.encode()).hexdigest()[:16]}-"
-        for other in Path(folder).glob(SHARE_NAMES):
-            if not mark or not other.name.startswith(mark):
-                with _held(str(other), folder):  # one that a killed share left is removed
+    own, beside = LOCK_NAME, LOCK_NAME
+    if array is not None:
+        beside = f"edgeconv-ledger-{hashlib.sha256(array.encode()).hexdigest()[:16]}-"
+        own = f"{beside}{share}.lock"
+    with _held(os.path.join(folder, own), folder, PATIENCE_SECONDS):
+        for other in Path(folder).glob(ALL_NAMES):
+            if not other.name.startswith(beside):
+                with _held(str(other), folder, PATIENCE_SECONDS):  # one that a killed batch left is removed
                     pass
-        if mark:
-            own.enter_context(_held(os.path.join(folder, f"{mark}{share}.lock"), folder))
-            gate.close()
         yield
 
 
 def is_held(folder: str) -> bool:
     """Whether a batch is running in a local folder, as far as its file system can tell."""
-    for place in filter(Path.is_file, (Path(folder, LOCK_NAME), *Path(folder).glob(SHARE_NAMES))):
+    for place in filter(Path.is_file, Path(folder).glob(ALL_NAMES)):
         try:
-            with _held(str(place), folder, patience=0):
+            with _held(str(place), folder, 0):
                 pass
         except ImageWriteError:
             return True
@@ -62,7 +62,7 @@ def is_held(folder: str) -> bool:
 
 
 @contextmanager
-def _held(path: str, folder: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+def _held(path: str, folder: str, patience: float) -> Iterator[None]:
     """Hold the lock of one file, which is removed while it is held. Raises ImageWriteError."""
     from filelock import FileLock, Timeout
 
