@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import edgeconv
 from edgeconv.api.convolve import chain, plan
-from edgeconv.bench.peers import nvidia
+from edgeconv.bench.peers import nvidia, peer_candidates
 from edgeconv.bench.peers.base import on_host
 from edgeconv.core.canny import CannySettings
 from edgeconv.core.choices import DEVICES
@@ -82,8 +82,8 @@ def skimage(picture: Picture, settings: CannySettings) -> Call:
 
 def npp(picture: Picture, settings: CannySettings) -> Call:
     """nppiFilterCannyBorder_8u_C1R on arrays of CuPy: some pixels are decided otherwise."""
-    if (reason := nvidia.NPP("npp", "cuda").unavailable_reason()) is not None:
-        raise UnavailableError(reason)
+    if absent := peer_candidates(["npp"], "cuda")[1]:
+        raise UnavailableError(absent["npp"])
     if picture.ndim > 2 or settings.blur:
         raise UnavailableError("it takes grey pictures and does not smooth")
     cupy, (height, width) = import_module("cupy"), picture.shape

@@ -41,7 +41,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
 def test_every_peer_that_is_here_is_right_or_says_why_not(case) -> None:
     wrong = {}
-    for peer in (entry.candidate() for entry in PEERS):
+    for peer in PEERS:
         reason = peer.unavailable_reason()
         try:
             complaint = complaint_of(peer, *case) if reason is None else reason.endswith(".")

@@ -58,10 +58,9 @@ def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(tmp_path
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in PEERS if entry.device == "cpu"], ids=lambda entry: entry.name)
-def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -> None:
-    peer = entry.candidate()
-    module = peer.module
+@pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.device == "cpu"], ids=lambda peer: peer.name)
+def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, peer) -> None:
+    module = peer.library.module
     if module in ("subprocess", "cv2"):
         pytest.skip("a command, and a base dependency")
     broken(module)
@@ -69,7 +68,7 @@ def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -
     assert reason is not None
     assert "is installed but cannot be imported" in reason or "is not installed" in reason  # onnx is asked for first
     assert "pip install" in reason
-    if entry.name == "pyvips":
+    if peer.name == "pyvips":
         assert NO_LIBRARY in reason
         assert "pip install 'pyvips[binary]'" in reason
 

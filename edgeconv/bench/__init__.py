@@ -5,7 +5,7 @@
     surface.py    cases that are drawn at random, and how near to its limit a method is at each
     synthetic.py  weights that are random and always the same
     candidates.py   what competes: the project's methods, and a plain copy, which is the floor
-    peers/        what else: a class of a few lines per library
+    peers/        what else: a function of a few lines per library
     measure.py    one case: check, time by turns, check again
     referee.py    nothing gets a time for work that it did not do
     watch.py      whether the machine stayed the same meanwhile

@@ -6,11 +6,11 @@ stay apart under one kernel, whether one sum of them is filtered, or whether all
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from operator import add
 from typing import Any
@@ -29,49 +29,35 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 HALO = 1
 """The padding of a filter that gives back a picture of the same size: the only one that image libraries know."""
+DTYPES = ("uint8", "uint16", "float32")
 TOLERANCE = 1e-5
 """Relative: float32 sums in another order, or by Winograd's transform, which a library may choose."""
 NEAR = 2e-6
 """How near weights that were rounded to float32 are to what they were."""
 
 
-class Peer(BenchCandidate):
-    """One library on one device, imported when it is first asked for; its class says what of a problem it takes."""
+@dataclass(frozen=True)
+class Library:
+    """How a library does a problem, and which it takes: others are refused with the reason."""
 
-    kind = "peer"
-    distributions: tuple[str, ...]
-    """Names on PyPI, any of which provides it; the first is the one to install."""
+    set_up: Callable[[Problem, Bench], Ready]
+    """With the picture in place, for a problem that it takes; UnavailableError for what it cannot do."""
     module: str
     """The module to import."""
+    distributions: tuple[str, ...]
+    """Names on PyPI, any of which provides it; the first is the one to install."""
     needs: tuple[str, ...] = ()
     """Other modules without which it does not run here, beside CuPy on a GPU."""
-    dtypes: tuple[str, ...] = ("uint8", "uint16", "float32")
+    dtypes: tuple[str, ...] = DTYPES
     borders: tuple[Border, ...] = BORDERS
     combines: tuple[Combine, ...] = ("single", "magnitude")
-    has_stride = has_groups = True
+    has_stride: bool = True
+    has_groups: bool = True
+    missing: Callable[[DeviceName], str | None] = lambda device: None
+    """What it lacks on a device although it can be imported, as a sentence without a full stop."""
 
-    def __init__(self, name: str, device: DeviceName) -> None:
-        self.label, self.name, self.device = name, name, device
-
-    def unavailable_reason(self) -> str | None:
-        """Why it cannot run here, as a sentence without a full stop, or None."""
-        if self.device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
-            return reason
-        for module in (*self.needs, self.module):
-            if (problem := import_problem(module)) is not None:
-                return f"{problem} (pip install '{self.distributions[0] if module == self.module else module}')"
-        return None
-
-    @property
-    def version(self) -> str:
-        """Of the installed distribution."""
-        for name in self.distributions:
-            with suppress(PackageNotFoundError):
-                return version(name)
-        return "unknown"
-
-    def prepare(self, bench: Bench) -> Ready:
-        problem = bench.problem
+    def refuse(self, problem: Problem) -> None:
+        """Raise UnavailableError for a problem that it does not take."""
         limits: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
             ("type", problem.dtype.name, self.dtypes),
             ("border", problem.border, self.borders),
@@ -83,11 +69,51 @@ class Peer(BenchCandidate):
         for what, asked, taken in limits:
             if asked not in taken:
                 raise UnavailableError(f"it is measured with {what} {' or '.join(map(str, taken))}, not {asked}")
-        return self.set_up(problem, bench.image_host)
 
-    @abstractmethod
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """With the picture in place, for a problem that the class takes; UnavailableError for what it cannot do."""
+
+@dataclass(eq=False)
+class Peer(BenchCandidate):
+    """A line of the table: a library on a device, whose module is imported when it is first asked for."""
+
+    name: str
+    device: DeviceName
+    location: str
+    """The module here and its `Library`."""
+    summary: str
+    written: bool = False
+    """Whether a person writes the arithmetic in a language for kernels; else a library has it."""
+
+    def __post_init__(self) -> None:
+        self.kind, self.label = "peer", self.name
+
+    @cached_property
+    def library(self) -> Library:
+        """What is called."""
+        module, _, name = self.location.partition(":")
+        found: Library = getattr(import_module(f"edgeconv.bench.peers.{module}"), name)
+        return found
+
+    def unavailable_reason(self) -> str | None:
+        """Why it cannot run here, as a sentence without a full stop, or None."""
+        if self.device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
+            return reason
+        library = self.library
+        for module in (*library.needs, library.module):
+            if (problem := import_problem(module)) is not None:
+                return f"{problem} (pip install '{library.distributions[0] if module == library.module else module}')"
+        return library.missing(self.device)
+
+    @property
+    def version(self) -> str:
+        """Of the installed distribution."""
+        for name in self.library.distributions:
+            with suppress(PackageNotFoundError):
+                return version(name)
+        return "unknown"
+
+    def prepare(self, bench: Bench) -> Ready:
+        self.library.refuse(bench.problem)
+        return self.library.set_up(bench.problem, bench)
 
 
 def on_host(array: Any) -> NDArray[Any]:

@@ -7,15 +7,15 @@ Source: the operators of ONNX (opset 17); "I/O binding" of ONNX Runtime; "Perfor
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from io import BytesIO
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped
+from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.peers.base import DTYPES, HALO, TOLERANCE, Library, grouped
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.threads import usable_threads
 
@@ -23,45 +23,35 @@ OPSET, IR_VERSION = 17, 9
 """Read by every runtime since 2023."""
 
 
-class ONNXRuntime(Peer):
+def onnx_runtime(problem: Problem, bench: Bench) -> Ready:
     """CPUExecutionProvider."""
-
-    distributions, module, needs = ("onnxruntime",), "onnxruntime", ("onnx",)
-    dtypes, borders = (*Peer.dtypes, "float16"), ("zero",)
-
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        runtime = import_module("onnxruntime")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = usable_threads()
-        session = runtime.InferenceSession(_model(problem), options, providers=["CPUExecutionProvider"])
-        out = np.empty(problem.output_shape, problem.output_dtype)
-        held = [runtime.OrtValue.ortvalue_from_numpy(array) for array in (image_host, out)]
-        binding = session.io_binding()
-        binding.bind_ortvalue_input("picture", held[0])
-        binding.bind_ortvalue_output("result", held[1])
-        return Ready(lambda: session.run_with_iobinding(binding), lambda: held[1].numpy(), problem, tolerance=TOLERANCE)
+    runtime = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = usable_threads()
+    session = runtime.InferenceSession(_model(problem), options, providers=["CPUExecutionProvider"])
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    held = [runtime.OrtValue.ortvalue_from_numpy(array) for array in (bench.image_host, out)]
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("picture", held[0])
+    binding.bind_ortvalue_output("result", held[1])
+    return Ready(lambda: session.run_with_iobinding(binding), lambda: held[1].numpy(), problem, tolerance=TOLERANCE)
 
 
-class OpenVINO(Peer):
+def openvino(problem: Problem, bench: Bench) -> Ready:
     """The CPU plug-in, tuned for latency; without the hint of precision it takes bfloat16 where the CPU has it."""
-
-    distributions, module, needs = ("openvino",), "openvino", ("onnx",)
-    dtypes, borders = (*Peer.dtypes, "float16"), ("zero",)
-
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        openvino = import_module("openvino")
-        core = openvino.Core()
-        settings = {
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "f32",
-            "INFERENCE_NUM_THREADS": str(usable_threads()),
-        }
-        compiled = core.compile_model(core.read_model(BytesIO(_model(problem))), "CPU", settings)
-        request = compiled.create_infer_request()
-        out = np.empty(problem.output_shape, problem.output_dtype)
-        request.set_input_tensor(openvino.Tensor(image_host, shared_memory=True))
-        request.set_output_tensor(openvino.Tensor(out, shared_memory=True))
-        return Ready(request.infer, lambda: out, problem, tolerance=TOLERANCE)
+    module = import_module("openvino")
+    core = module.Core()
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": str(usable_threads()),
+    }
+    compiled = core.compile_model(core.read_model(BytesIO(_model(problem))), "CPU", settings)
+    request = compiled.create_infer_request()
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    request.set_input_tensor(module.Tensor(bench.image_host, shared_memory=True))
+    request.set_output_tensor(module.Tensor(out, shared_memory=True))
+    return Ready(request.infer, lambda: out, problem, tolerance=TOLERANCE)
 
 
 def _model(problem: Problem) -> bytes:
@@ -104,3 +94,8 @@ def _model(problem: Problem) -> bytes:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     serialised: bytes = model.SerializeToString()
     return serialised
+
+
+_library = partial(Library, needs=("onnx",), dtypes=(*DTYPES, "float16"), borders=("zero",))
+ONNX_RUNTIME = _library(onnx_runtime, "onnxruntime", ("onnxruntime",))
+OPENVINO = _library(openvino, "openvino", ("openvino",))

@@ -17,15 +17,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgeconv.bench.candidates import Ready
-from edgeconv.bench.peers.base import HALO, TOLERANCE, Peer, grouped, kept, on_host, shifted_sums, work_of
-from edgeconv.core.choices import Border
+from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.peers.base import (
+    DTYPES,
+    HALO,
+    TOLERANCE,
+    Library,
+    grouped,
+    kept,
+    on_host,
+    shifted_sums,
+    work_of,
+)
+from edgeconv.core.choices import Border, DeviceName
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -38,107 +49,76 @@ HALF_TOLERANCE = 5e-3
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # read when torch is imported
 
 
-class ChannelsLast(Peer):
-    """The picture stays HWC."""
-
-    distributions, module = ("torch",), "torch"
-    dtypes: tuple[str, ...] = (*Peer.dtypes, "float16", "float64")
-    borders: tuple[Border, ...] = tuple(PAD_MODES)
-    combines: tuple[Combine, ...] = ("single", "magnitude", "maximum")
-    layout, tolerance = "channels_last", TOLERANCE
-    arithmetic: str | None = None
-    """Its type; None: that of the weights."""
-    differs: str | None = None
-
-    def unavailable_reason(self) -> str | None:
-        reason = super().unavailable_reason()
-        if reason is None and self.device == "cuda" and not import_module("torch").cuda.is_available():
-            return "this torch was built without CUDA"
-        return reason
-
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        torch, stored = _torch(problem)
-        layout, kind = getattr(torch, self.layout), getattr(torch, self.arithmetic or problem.weights.dtype.name)
-        weights, split = grouped(problem)
-        planes = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
-        image = planes.contiguous(memory_format=layout)
-        kernels = torch.tensor(weights).to(self.device, kind).contiguous(memory_format=layout)
-
-        def compute() -> Any:
-            with torch.inference_mode():
-                responses = self.convolve(torch.nn.functional, image.to(kind), kernels, problem)
-                if problem.directions > 1:
-                    apart = responses.unflatten(1, split)
-                    joined = apart.square().sum(2).sqrt() if problem.combine == "magnitude" else apart.amax(2)
-                    responses = joined.flatten(1, 2)
-                return stored(responses)
-
-        run, result = kept(compute, lambda out: np.ascontiguousarray(on_host(out[0].permute(1, 2, 0))))
-        return Ready(run, result, problem, tolerance=self.tolerance, differs=self.differs)
-
-    def convolve(self, functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
-        """(1, channels, height, width) to (1, responses, output height, output width)."""
-        padding = HALO if problem.border == "zero" else 0
-        if not padding:
-            image = functional.pad(image, (HALO,) * 4, mode=PAD_MODES[problem.border])
-        return functional.conv2d(image, kernels, stride=problem.stride, padding=padding, groups=problem.groups)
+def _convolve(functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
+    """(1, channels, height, width) to (1, responses, output height, output width)."""
+    padding = HALO if problem.border == "zero" else 0
+    if not padding:
+        image = functional.pad(image, (HALO,) * 4, mode=PAD_MODES[problem.border])
+    return functional.conv2d(image, kernels, stride=problem.stride, padding=padding, groups=problem.groups)
 
 
-class Planes(ChannelsLast):
-    """The picture and the result are planes."""
-
-    layout = "contiguous_format"
-    differs = "picture and result are planes (CHW), not HWC"
-
-
-class Half(ChannelsLast):
-    """float16 arithmetic."""
-
-    dtypes = ("uint8", "float16", "float32")
-    arithmetic, tolerance = "float16", HALF_TOLERANCE
-    differs = "half arithmetic: products and results are rounded to float16"
-
-
-class Unfold(Planes):
+def _unfold(functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
     """Columns in memory, then a matrix product."""
-
-    borders, has_groups = ("zero",), False
-
-    def convolve(self, functional: Any, image: Any, kernels: Any, problem: Problem) -> Any:
-        columns = functional.unfold(image, KERNEL_SIZE, padding=HALO, stride=problem.stride)
-        return (kernels.flatten(1) @ columns).unflatten(2, (problem.output_height, problem.output_width))
+    columns = functional.unfold(image, KERNEL_SIZE, padding=HALO, stride=problem.stride)
+    return (kernels.flatten(1) @ columns).unflatten(2, (problem.output_height, problem.output_width))
 
 
-class TorchCompile(ChannelsLast):
+def conv2d(
+    problem: Problem,
+    bench: Bench,
+    layout: str = "channels_last",
+    arithmetic: str | None = None,
+    tolerance: float = TOLERANCE,
+    differs: str | None = None,
+    convolve: Callable[..., Any] = _convolve,
+) -> Ready:
+    """`convolve` in a memory format of PyTorch, and in a type; None: that of the weights."""
+    torch, stored = _torch(problem)
+    form, kind = getattr(torch, layout), getattr(torch, arithmetic or problem.weights.dtype.name)
+    weights, split = grouped(problem)
+    planes = torch.from_numpy(bench.image_host).to(bench.device.name).permute(2, 0, 1).unsqueeze(0)
+    image = planes.contiguous(memory_format=form)
+    kernels = torch.tensor(weights).to(bench.device.name, kind).contiguous(memory_format=form)
+
+    def compute() -> Any:
+        with torch.inference_mode():
+            responses = convolve(torch.nn.functional, image.to(kind), kernels, problem)
+            if problem.directions > 1:
+                apart = responses.unflatten(1, split)
+                joined = apart.square().sum(2).sqrt() if problem.combine == "magnitude" else apart.amax(2)
+                responses = joined.flatten(1, 2)
+            return stored(responses)
+
+    run, result = kept(compute, lambda out: np.ascontiguousarray(on_host(out[0].permute(1, 2, 0))))
+    return Ready(run, result, problem, tolerance=tolerance, differs=differs)
+
+
+def shifts(problem: Problem, bench: Bench) -> Ready:
     """torch.compile: a store for each output channel, so that its taps are read once for all of them."""
+    work, (torch, stored) = work_of(problem), _torch(problem)
+    image, mode = torch.from_numpy(bench.image_host).to(bench.device.name), PAD_MODES[problem.border]
+    kind, kind_out = (getattr(torch, dtype.name) for dtype in (problem.weights.dtype, problem.output_dtype))
+    values = shifted_sums(problem, work, lambda one, other: (one * one + other * other).sqrt())
+    out = torch.empty(problem.output_shape, dtype=kind_out, device=bench.device.name)
 
-    combines = Peer.combines
+    def filtered(image: Any, out: Any) -> None:
+        planes = image.to(kind).permute(2, 0, 1)
+        padded = torch.nn.functional.pad(planes, (HALO,) * 4, mode=mode).permute(1, 2, 0)
+        found = values(padded)
+        if work.apart:
+            out.copy_(stored(found[0]))
+        else:
+            for channel in range(out.shape[2]):
+                out[:, :, channel] = stored(found[channel % len(found)])
 
-    def set_up(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        work, (torch, stored) = work_of(problem), _torch(problem)
-        image, mode = torch.from_numpy(image_host).to(self.device), PAD_MODES[problem.border]
-        kind, kind_out = (getattr(torch, dtype.name) for dtype in (problem.weights.dtype, problem.output_dtype))
-        values = shifted_sums(problem, work, lambda one, other: (one * one + other * other).sqrt())
-        out = torch.empty(problem.output_shape, dtype=kind_out, device=self.device)
+    torch._dynamo.reset()
+    compiled = torch.compile(filtered, dynamic=False, fullgraph=True)
 
-        def filtered(image: Any, out: Any) -> None:
-            planes = image.to(kind).permute(2, 0, 1)
-            padded = torch.nn.functional.pad(planes, (HALO,) * 4, mode=mode).permute(1, 2, 0)
-            found = values(padded)
-            if work.apart:
-                out.copy_(stored(found[0]))
-            else:
-                for channel in range(out.shape[2]):
-                    out[:, :, channel] = stored(found[channel % len(found)])
+    def run() -> None:
+        with torch.inference_mode():
+            compiled(image, out)
 
-        torch._dynamo.reset()
-        compiled = torch.compile(filtered, dynamic=False, fullgraph=True)
-
-        def run() -> None:
-            with torch.inference_mode():
-                compiled(image, out)
-
-        return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE)
+    return Ready(run, lambda: on_host(out), problem, tolerance=TOLERANCE)
 
 
 def _torch(problem: Problem) -> tuple[Any, Callable[[Any], Any]]:
@@ -155,3 +135,23 @@ def _torch(problem: Problem) -> tuple[Any, Callable[[Any], Any]]:
         return (values if most is None else values.round().clamp(0, most)).to(kind)
 
     return torch, stored
+
+
+def _missing(device: DeviceName) -> str | None:
+    has_cuda = device == "cpu" or import_module("torch").cuda.is_available()
+    return None if has_cuda else "this torch was built without CUDA"
+
+
+_library = partial(Library, module="torch", distributions=("torch",), borders=tuple(PAD_MODES), missing=_missing)
+PLANAR: Any = {"layout": "contiguous_format", "differs": "picture and result are planes (CHW), not HWC"}
+TYPES, JOINED = (*DTYPES, "float16", "float64"), get_args(Combine)
+HALF_WORDS = "half arithmetic: products and results are rounded to float16"
+CHANNELS_LAST = _library(conv2d, dtypes=TYPES, combines=JOINED)
+PLANES = replace(CHANNELS_LAST, set_up=partial(conv2d, **PLANAR))
+HALF = _library(
+    partial(conv2d, arithmetic="float16", tolerance=HALF_TOLERANCE, differs=HALF_WORDS),
+    dtypes=("uint8", "float16", "float32"),
+    combines=JOINED,
+)
+UNFOLD = replace(PLANES, set_up=partial(conv2d, convolve=_unfold, **PLANAR), borders=("zero",), has_groups=False)
+COMPILED = _library(shifts, dtypes=TYPES)
