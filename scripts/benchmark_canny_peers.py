@@ -140,18 +140,16 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any) -
     hwc = np.atleast_3d(picture)
     gradient, limits = "l2" if settings.l2 else "l1", {"low": settings.low, "high": settings.high}
     edges = chain("canny", gradient=gradient, blur=settings.blur, **limits)  # type: ignore[arg-type]
-    own = plan(hwc.shape, "uint8", filter=edges, method="sliding", device=device)
+    own = plan(hwc.shape, "uint8", filter=edges, method="sliding", device=device).prepared
     expected = own.run(hwc)[:, :, 0]
     run_opencv = opencv(picture, settings)
     if not np.array_equal(expected, run_opencv()):
         side = picture.shape[0]
         raise SystemExit(f"benchmark_canny_peers: error: {name} at {side}: edgeconv's edges are not OpenCV's.")
-    with own.workspace() as work:  # nobody else works with it
-        image, out = own.take_arrays(work)
-    image = hwc if image is None else image
+    image, out = own.image if place.moves_data else hwc, own.out
     calls: dict[str, tuple[Callable[[Call], float], Call]] = {
         "copy": (on_device, place.floor(hwc.nbytes, expected.nbytes)),
-        "edgeconv": (on_device, partial(work.plan.run, image, out)),
+        "edgeconv": (on_device, partial(own.method_plan.run, image, out)),
     }
     elsewhere, left_out = {"edgeconv": 0.0}, dict[str, str]()
     if place.moves_data:
@@ -160,7 +158,7 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any) -
 
         def end_to_end() -> None:
             place.copy_in(host_in, image)
-            work.plan.run(image, out)
+            own.method_plan.run(image, out)
             place.copy_out(out, host_out)
 
         calls["edgeconv, end to end"] = (on_the_host, end_to_end)

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from problems import random_image
 
 from edgeconv.api.auto import runnable
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core.filters import filter_bank
 from edgeconv.core.request import make_request
 from edgeconv.difference import methods, results
@@ -66,7 +66,7 @@ def replace_outputs(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, np.n
 
     def wrong(self: PreparedFilter, image_hwc: np.ndarray) -> np.ndarray:
         out: np.ndarray = right(self, image_hwc)
-        change(self.method, out)
+        change(self.choice.method, out)
         return out
 
     monkeypatch.setattr(PreparedFilter, "run", wrong)

@@ -14,7 +14,6 @@ from problems import random_image
 
 import edgeconv
 from edgeconv.api import arrays, measure
-from edgeconv.api import plan as plans
 from edgeconv.api.cache import PlanCache
 from edgeconv.core.records import to_json
 from edgeconv.core.timing import Budget, Stopwatch
@@ -171,6 +170,9 @@ def test_an_output_may_touch_a_batch_and_not_lie_over_any_picture_of_it(
     for start in (1, written, written + PICTURE_BYTES, written + taken - 1):
         with pytest.raises(UsageError, match="shares memory"):
             plan(batch, out=memory[start : start + written].reshape(out_shape))
+    repeated = np.broadcast_to(memory[:PICTURE_BYTES].reshape(1, *BATCH[1:]), BATCH)
+    with pytest.raises(UsageError, match="shares memory"):  # each picture of it is read where it is
+        plan(repeated, out=memory[:written].reshape(out_shape))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_whichever_allocation_of_a_call_fails_the_memory_is_said_to_be_out(
 
         return allocate
 
-    for owner, name in ((arrays, "aligned_empty"), (plans, "aligned_empty"), (CpuDevice, "empty")):
+    for owner, name in ((arrays, "aligned_empty"), (CpuDevice, "empty")):
         monkeypatch.setattr(owner, name, of_pool(getattr(owner, name)))
     image = MAKERS[kind](random_image(9, 8, "uint8"))
     for left[0] in range(2 if mode == "normalize" else 1):
@@ -267,7 +269,7 @@ FEW = Budget(min_samples=2, max_samples=2)
 @pytest.mark.parametrize("mode", ["raw", "normalize"])
 def test_a_result_is_the_callers_and_the_next_picture_leaves_it_alone(device: str, mode: str) -> None:
     rules: dict[str, Any] = RULES | {"device": device, "stride": 2, "output_mode": mode}
-    plan, watch = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", **rules), Stopwatch()
+    plan, watch = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", **rules).prepared, Stopwatch()
     first, second = plan.run(IMAGE, watch=watch), plan.run(OTHER)
     given = np.empty_like(first)
     assert plan.run(IMAGE[::-1, ::-1], given) is given
@@ -277,8 +279,7 @@ def test_a_result_is_the_callers_and_the_next_picture_leaves_it_alone(device: st
         expected = edgeconv.convolve(image, method="reference", **RULES | {"stride": 2, "output_mode": mode})
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     raw = edgeconv.convolve(OTHER, method="reference", **RULES | {"stride": 2, "output_mode": "raw"})
-    left = plan.raw() if mode == "normalize" else np.asarray(plan.run(OTHER, stay=device == "cpu"))
-    np.testing.assert_allclose(left, raw, rtol=1e-6)
+    np.testing.assert_allclose(plan.raw() if mode == "normalize" else again, raw, rtol=1e-6)
     moved = ["host_to_device", "convolve", "device_to_host"] if device == "cuda" else ["convolve"]
     assert list(watch.phases_seconds) == moved
 
@@ -299,15 +300,13 @@ def test_times_hold_both_copies_the_method_and_the_second_pass(monkeypatch: pyte
         call()
         return clock[0] - before
 
-    plan = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", output_mode="normalize", **RULES)
+    plan = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", output_mode="normalize", **RULES).prepared
     plan.second_pass, device = takes(100, plan.second_pass), plan.processor
     monkeypatch.setattr(device, "time_once", time_once)
     monkeypatch.setattr(plan.method_plan, "run", takes(10, plan.method_plan.run))
     assert measure.time_kernel(plan, IMAGE, FEW).samples_seconds == [110.0, 110.0]
-    plan._on_gpu = True
     for name, seconds in (("copy_in", 1), ("copy_out", 1000)):
         monkeypatch.setattr(device, name, takes(seconds, getattr(device, name)))
-    monkeypatch.setattr(plan, "_stream", lambda: 0)
     monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     assert measure.time_end_to_end(plan, IMAGE, FEW).samples_seconds == [1111.0, 1111.0]
 

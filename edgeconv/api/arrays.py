@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -51,12 +53,13 @@ class ArrayLibrary(ABC):
         return None
 
     def wrap(self, native: Any, like: Any) -> Any:
-        """A NumPy or CuPy array as an array of this library; the memory is shared where the library can."""
+        """What `new` gave as an array of this library; the memory is shared where the library can."""
         return native
 
-    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
-        """A new array of this library beside `like`, and address; None where it only takes finished ones (`wrap`)."""
-        return None
+    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int]:
+        """A new array beside `like` and its address: of this library, or a native one that `wrap` takes."""
+        home = _LIBRARIES[np.ndarray] if self.gpu_of(like) is None else CupyArrays()
+        return home.new(shape, dtype, like)
 
     def stream(self, gpu: int) -> int | None:
         """The CUDA stream that this thread works on in this library; None where that is CuPy's."""
@@ -87,7 +90,7 @@ class NumpyArrays(ArrayLibrary):
         flags = array.flags
         return address_of(array) if flags.c_contiguous and flags.aligned else None
 
-    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
+    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int]:
         result = aligned_empty(shape, dtype)
         return result, address_of(result)
 
@@ -112,7 +115,7 @@ class CupyArrays(ArrayLibrary):
                 return place if place % dtype.itemsize == 0 else None
         return None
 
-    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
+    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int]:
         result = self._cupy.empty(shape, dtype)
         return result, result.data.ptr
 
@@ -155,14 +158,9 @@ class TorchArrays(ArrayLibrary):
         place: int = array.data_ptr()
         return place if place % dtype.itemsize == 0 else None
 
-    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
+    def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int]:
         result = self._torch.empty(shape, dtype=self._kinds[dtype], device=like.device)
         return result, result.data_ptr()
-
-    def wrap(self, native: Any, like: Any) -> Any:
-        if isinstance(native, np.ndarray):
-            return self._torch.from_numpy(native)
-        return self._torch.from_dlpack(native)
 
     def stream(self, gpu: int) -> int | None:
         return int(self._raw_stream(gpu))
@@ -291,3 +289,16 @@ def _gpu_of_dlpack(kind: int, number: int, what: str) -> int | None:
     if kind == DLPACK_CUDA:
         return number
     raise UsageError(f"A {what} on a device of another kind than CPU and CUDA cannot be read here.")
+
+
+@contextmanager
+def stream_as_given(library: ArrayLibrary, gpu: int | None) -> Iterator[None]:
+    """Make the caller's stream CuPy's current one inside the block, where another library has one of its own."""
+    number = None if gpu is None else library.stream(gpu)
+    if number is None:
+        yield
+        return
+    import cupy
+
+    with cupy.cuda.ExternalStream(number, gpu):
+        yield

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.api.arrays import ArrayLibrary, cupy_or_refuse, library_of
+from edgeconv.api.arrays import ArrayLibrary, cupy_or_refuse, library_of, stream_as_given
 from edgeconv.api.auto import choose
 from edgeconv.api.cache import PlanCache
 from edgeconv.api.parameters import with_parameters
-from edgeconv.api.plan import ConvolutionPlan, stream_as_given
-from edgeconv.api.workspaces import SHAPES, picture_shape
+from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape
 from edgeconv.core.chains import Chain, make_chain
 from edgeconv.core.choices import CHAINS, DEFAULT_FILTER, Gradient, ThresholdRule
 from edgeconv.core.filters import Filter
@@ -248,8 +247,8 @@ def _make_plan(
         options = DEFAULT_OPTIONS if options is None else options
         if not isinstance(options, Options):
             raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
-        choice = choose(method, device, request.picture_problem(picture_shape(shape), dtype))
-        return ConvolutionPlan(request, shape, dtype, choice, options, asked_for=method)
+        problem = request.picture_problem(picture_shape(shape), dtype)
+        return ConvolutionPlan(request, shape, problem, choose(method, device, problem), options, asked_for=method)
     except EdgeconvError as error:
         raise with_parameters(error) from error.__cause__
 

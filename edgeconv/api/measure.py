@@ -18,7 +18,7 @@ from edgeconv.api import figures
 from edgeconv.api.auto import Choice
 from edgeconv.api.check import Check
 from edgeconv.api.figures import RunFigures
-from edgeconv.api.workspaces import PreparedFilter, plain
+from edgeconv.api.prepared import PreparedFilter, plain
 from edgeconv.core import cost
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import CHECKS
@@ -67,9 +67,10 @@ def filter_picture(
     """Make a plan and run it once; phases are added to `watch`."""
     unmasked = replace(request, threshold=None)
     with watch.phase("set_up"):
-        plan = PreparedFilter(unmasked, pixels.shape, pixels.dtype, choice, options, asked_for)
-        with plan.workspace() as work:
-            plan.take_arrays(work)
+        problem = unmasked.picture_problem(pixels.shape, pixels.dtype)
+        plan = PreparedFilter(unmasked, problem, choice, options, asked_for)
+        if plan.processor.moves_data:
+            plan.allocate_arrays()
     finished = plan.run(pixels, watch=watch)
     filtered = Filtered(
         request=unmasked,
@@ -92,17 +93,15 @@ def masked(filtered: Filtered, request: Request, watch: Stopwatch) -> Filtered:
 
 def time_kernel(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budget) -> Series:
     """Sample a plan, and its second pass where there is one: device arrays in, device arrays out."""
-    device = plan.processor
-    with plan.workspace() as work:
-        image, out = plan.take_arrays(work)
-        if image is None:
-            image = plain(image_hwc)
-        else:
-            device.copy_in(image_hwc, image)
+    device, image = plan.processor, plain(image_hwc)
+    with plan.guard():
+        if device.moves_data:
+            device.copy_in(image, plan.image)
+            image = plan.image
 
         def once() -> None:
-            work.plan.run(image, out)
-            plan.finish(out, image)
+            plan.method_plan.run(image, plan.out)
+            plan.finish(plan.out, image)
 
         return collect(lambda: device.time_once(once), budget)
 
@@ -110,17 +109,16 @@ def time_kernel(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budget) -
 def time_end_to_end(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budget) -> Series:
     """Sample host array in, host array out, by page-locked host arrays and a bus."""
     device = plan.processor
-    with plan.workspace() as work:
-        image, out = plan.take_arrays(work)
-        staged_image = device.host_empty(plan.problem.input_shape, plan.dtype)
+    with plan.guard():
+        staged_image = device.host_empty(plan.problem.input_shape, plan.problem.dtype)
         staged_out = device.host_empty(plan.problem.output_shape, plan.output_dtype)
         np.copyto(staged_image, image_hwc)
 
         def once() -> float:
             started = time.perf_counter()
-            device.copy_in(staged_image, image)
-            work.plan.run(image, out)
-            device.copy_out(plan.finish(out, image), staged_out)
+            device.copy_in(staged_image, plan.image)
+            plan.method_plan.run(plan.image, plan.out)
+            device.copy_out(plan.finish(plan.out, plan.image), staged_out)
             return time.perf_counter() - started
 
         return collect(once, budget)
@@ -134,7 +132,7 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> Filtered:
         kernel = time_kernel(plan, pixels, budget)
         end_to_end = time_end_to_end(plan, pixels, budget) if plan.processor.moves_data else kernel
         plan.release_arrays()
-        with plan.workspace():
+        with plan.guard():
             roof = plan.processor.roof()
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
@@ -146,14 +144,14 @@ def measure_plan(
     plan: PreparedFilter, pixels: NDArray[Any] | None, samples: int, time_limit_seconds: float, check: str
 ) -> RunFigures:
     """See `ConvolutionPlan.measure`."""
-    if len(plan.shape) == 4:
+    if plan.pictures > 1:
         raise UsageError("A batch is not measured: measure a plan for one of its pictures, (height, width, channels).")
     if check not in CHECKS:
         raise UsageError(f"The check '{check}' is not one of {', '.join(CHECKS)}.")
     if samples < 0 or not time_limit_seconds > 0:
         raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
     if pixels is None:
-        pixels = noise_pixels(plan.problem.height, plan.problem.width, plan.dtype, plan.problem.in_channels)
+        pixels = noise_pixels(plan.problem.height, plan.problem.width, plan.problem.dtype, plan.problem.in_channels)
     filtered = filter_picture(pixels, plan.request, plan.choice, plan.options, Stopwatch(), plan.asked_for)
     peak_bytes = plan.processor.peak_bytes()
     budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
@@ -185,17 +183,17 @@ def describe(
     return RunFigures(
         problem=figures.describe_problem(request, problem),
         method=figures.MethodPart(
-            name=plan.method,
+            name=plan.choice.method,
             asked_for=plan.asked_for,
-            why=plan.why,
+            why=plan.choice.why,
             options=plan.options,
             workspace_bytes=prepared.workspace_bytes,
             moved_bytes=prepared.moved_bytes,
             launches=prepared.launches,
             choice=prepared.choice,
-            package=find(plan.method, plan.device).package,
+            package=find(plan.choice.method, plan.choice.device).package,
         ),
-        device=figures.RunDevice(**device.describe(), kind=plan.device),
+        device=figures.RunDevice(**device.describe(), kind=plan.choice.device),
         versions=installed_versions(),
         phases_seconds={name: phases[name] for name in figures.PHASES if name in phases},
         whole_run_seconds=sum(phases.values()) if whole_run_seconds is None else whole_run_seconds,

@@ -12,46 +12,90 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
+from edgeconv.api.arrays import ArrayLibrary, Shape, library_of, stream_as_given
+from edgeconv.api.auto import Choice
 from edgeconv.api.parameters import as_parameters, with_parameters
-from edgeconv.api.workspaces import PreparedFilter, Shape, plain, size_text
+from edgeconv.api.prepared import PreparedFilter, plain
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
+from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.lowering import FORMS
+from edgeconv.core.option import AUTO
 from edgeconv.core.output import threshold_text
+from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
-from edgeconv.hardware.pool import run_pieces
+from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
 from edgeconv.methods import find
 from edgeconv.methods.base import AddressPlan
+from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
     from edgeconv.api.figures import RunFigures
 
+SHAPES = (
+    "(height, width, 3) for RGB, (height, width) or (height, width, 1) for grey, or (pictures, height, width, 3 or 1)"
+)
 
-class ConvolutionPlan(PreparedFilter):
+MAX_STREAMS = 16
+"""Streams whose workspaces are kept; those of streams beyond that are made anew."""
+
+
+class ConvolutionPlan:
     """Filters arrays of one shape and type; made by `edgeconv.plan`. May be called from any thread.
 
     Two threads at once, or two streams, each work in a workspace of their own, which is made when it is first needed.
     """
 
-    def __init__(self, request: Request, shape: Shape, *words: Any, **more: Any) -> None:
-        super().__init__(request, shape, *words, **more)
-        self.output_shape: Shape = request.output_shape(shape, self.problem.output_shape)
+    def __init__(
+        self,
+        request: Request,
+        shape: Shape,
+        problem: Problem | ChainProblem,
+        choice: Choice,
+        options: Options,
+        asked_for: str = AUTO,
+    ) -> None:
+        self.request, self.shape, self.problem = request, shape, problem
+        """The shape is (height, width, channels), (height, width), or (pictures, height, width, channels)."""
+        self.dtype, self.output_dtype = problem.dtype, request.output_dtype(problem.dtype)
+        self.output_shape: Shape = request.output_shape(shape, problem.output_shape)
         """Of the result, as `Request.output_shape` says."""
-        computed: Shape = (*shape[:-3], *self.problem.output_shape)
-        without_axis = [computed[:-1]] if self.problem.output_channels == 1 else []
+        self.method, self.device, self.why = choice.method, choice.device, choice.why
+        self._pictures = shape[0] if len(shape) == 4 else 1
+        self._in_bytes, self._out_bytes = problem.input_bytes, problem.output_bytes
+        computed: Shape = (*shape[:-3], *problem.output_shape)
+        without_axis = [computed[:-1]] if problem.output_channels == 1 else []
         self._out_shapes = tuple(dict.fromkeys((self.output_shape, computed, *without_axis)))
         """Of what `out` may be: one channel with or without its axis."""
-        self._by_address = isinstance(self.method_plan, AddressPlan) and self.second_pass is None
+        self._threads = self._batch_threads(options)
+        if self._threads > 1:  # each thread takes whole pictures: none of them shares one with others
+            options = replace(options, threads=1)
+        self._prepare = partial(PreparedFilter, request, problem, choice, options, asked_for, self._pictures)
+        self.prepared = first = self._prepare()
+        """The first workspace, for what holds of all of them: no two threads work in it at once."""
+        self.method_plan, self.processor = first.method_plan, first.processor
+        """What the method prepared: its choices, arithmetic, workspace; and the device that computes."""
+        self._on_gpu = self.processor.moves_data
+        self.gpu: int | None = None
+        """The number of the GPU that the plan was made on; None on the CPU."""
+        if self._on_gpu:
+            import cupy
+
+            self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
+            self.gpu = int(self._get_device())
+        self._idle: dict[int, list[PreparedFilter]] = {self._stream(): [first]}
+        self._by_address = isinstance(self.method_plan, AddressPlan) and first.second_pass is None
         self._starts = [
             (number * self._in_bytes, number * self._out_bytes)
             for number in range(self._pictures // self.method_plan.pictures)
@@ -71,6 +115,11 @@ class ConvolutionPlan(PreparedFilter):
             return np.zeros(self.problem.output_channels)
         return exactness.bound(self.problem, self.method_plan.arithmetic)
 
+    @property
+    def memory_bytes(self) -> int:
+        """What the plan holds beside the caller's arrays: workspaces, and arrays on a GPU for pictures of the host."""
+        return sum(work.memory_bytes for idle in list(self._idle.values()) for work in list(idle))
+
     def explain(self) -> str:
         """What was chosen and why, a line for each: method, arithmetic, error bound, workspace, choices."""
         plan, limit = self.method_plan, self.request.threshold
@@ -81,8 +130,8 @@ class ConvolutionPlan(PreparedFilter):
         lines = [
             ("method", f"{self.method} on {self.device}"),
             ("why", as_parameters(self.why)),
-            ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
-            ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
+            ("picture", f"{size_text(self.shape)} {self.dtype}"),
+            ("output", f"{size_text(self.output_shape)} {self.output_dtype}"),
             *([] if self.request.chain is None else [("chain", self.request.chain.text)]),
             *([] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]),
             ("arithmetic", plan.arithmetic.name),
@@ -122,17 +171,14 @@ class ConvolutionPlan(PreparedFilter):
         from edgeconv.api import measure
 
         with self.at_home():
-            pixels = None if image is None else self._on_host(image)
-            return measure.measure_plan(self, pixels, samples, time_limit_seconds, check)
-
-    def _on_host(self, image: Any) -> NDArray[Any]:
-        """A picture of the host, of the plan's shape and type."""
-        library = library_of(image)
-        gpu, native = library.gpu_of(image), library.native(image)
-        self._check_picture(native)
-        with stream_as_given(library, gpu):
-            host = native if gpu is None else native.get()
-        return plain(host.astype(self.dtype, copy=False)).reshape(self.problem.input_shape)
+            pixels = None
+            if image is not None:
+                library = library_of(image)
+                gpu, native = library.gpu_of(image), self._native(library, image)
+                with stream_as_given(library, gpu):
+                    host = native if gpu is None else native.get()
+                pixels = plain(host.astype(self.dtype, copy=False)).reshape(self.problem.input_shape)
+            return measure.measure_plan(self.prepared, pixels, samples, time_limit_seconds, check)
 
     def _batch_text(self) -> str:
         if self.method_plan.pictures > 1:
@@ -142,7 +188,7 @@ class ConvolutionPlan(PreparedFilter):
         return "one picture after another"
 
     def __repr__(self) -> str:
-        shape = "×".join(map(str, self.shape))
+        shape = size_text(self.shape)
         return f"<edgeconv plan: {self.request.filter.name}, {shape} {self.dtype}, {self.method} on {self.device}>"
 
     # --- the short way ----------------------------------------------------------------------------------------------
@@ -170,10 +216,7 @@ class ConvolutionPlan(PreparedFilter):
             if address is None:
                 return self._call_natively(library, image, out)
             if out is None:
-                made = library.new(self.output_shape, self.output_dtype, image)
-                if made is None:
-                    return self._call_natively(library, image, out)
-                out, out_address = made
+                out, out_address = library.new(self.output_shape, self.output_dtype, image)
             else:
                 of_out = library if type(out) is type(image) else library_of(out)
                 out_address = self._address_of_output(of_out, out, gpu)
@@ -185,7 +228,7 @@ class ConvolutionPlan(PreparedFilter):
                 self._run_pictures(address, out_address)
                 return out
             work = self._take(stream)
-            run_at = work.plan.run_at  # type: ignore[attr-defined]  # an AddressPlan, as `_by_address` says
+            run_at = work.method_plan.run_at  # type: ignore[attr-defined]  # an AddressPlan, as `_by_address` says
             try:
                 for offset, out_offset in self._starts:
                     run_at(address + offset, out_address + out_offset, stream)
@@ -194,12 +237,12 @@ class ConvolutionPlan(PreparedFilter):
             return out
         except Exception as error:
             with find(self.method, self.device).named():
-                raise with_parameters(self.processor.failure(error, self._call_bytes)) from error.__cause__
+                raise with_parameters(self.processor.failure(error, self.prepared.call_bytes)) from error.__cause__
 
     def _run_pictures(self, address: int, out_address: int) -> None:
         """A batch on the CPU: every thread takes whole pictures, and all threads are woken once."""
         works = [self._take(0) for _ in range(self._threads)]
-        plans: list[Any] = [work.plan for work in works]
+        plans: list[Any] = [work.method_plan for work in works]
 
         def one(picture: int, worker: int) -> None:
             offset, out_offset = self._starts[picture]
@@ -216,53 +259,81 @@ class ConvolutionPlan(PreparedFilter):
         """By NumPy and CuPy arrays: copies once what does not lie as the method needs it."""
         gpu = library.gpu_of(image)
         self._refuse_other_gpu(gpu)
-        native = library.native(image)
-        self._check_picture(native)
+        native = self._native(library, image)
         if out is not None:
-            self._check_output(out, gpu)
-        with self.at_home() if gpu is not None else nullcontext(), stream_as_given(library, gpu):
-            target, give = self._native_target(library, image, gpu, out)
+            self._address_of_output(library_of(out), out, gpu)
+        with stream_as_given(library, gpu):
             native = native.astype(self.dtype, copy=False)
-            if out is not None and _overlap(native, target):
+            result = library.new(self.output_shape, self.output_dtype, image)[0] if out is None else out
+            target = library_of(result).native(result)
+            arrays = np if gpu is None else self.processor.array_module
+            if arrays.may_share_memory(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
             pixels = native.reshape(self._pictures, *self.problem.input_shape)  # views: axes of 1 alone are added
             results = target.reshape(self._pictures, *self.problem.output_shape)
-            if self.method_plan.pictures > 1:
-                self.run(pixels, results)
-            else:
-                for one, its_target in zip(pixels, results, strict=True):
-                    self.run(one, its_target)
-            return give(target)
+            stream = self._stream()
+            work = self._take(stream)
+            try:
+                if self.method_plan.pictures > 1:
+                    work.run(pixels, results)
+                else:
+                    for one, its_target in zip(pixels, results, strict=True):
+                        work.run(one, its_target)
+            finally:
+                self._give_back(stream, work)
+            return library.wrap(result, image) if out is None else out
 
-    def _native_target(
-        self, library: ArrayLibrary, image: Any, gpu: int | None, out: Any
-    ) -> tuple[Any, Callable[[Any], Any]]:
-        """A NumPy or CuPy array that takes the result, and what makes of it what the caller gets."""
-        if out is not None:
-            return library_of(out).native(out), lambda _: out
-        made = library.new(self.output_shape, self.output_dtype, image)
-        if made is not None:
-            result = made[0]
-            return library.native(result), lambda _: result
-        if gpu is None:
-            return aligned_empty(self.output_shape, self.output_dtype), lambda target: library.wrap(target, image)
-        return self.processor.empty(self.output_shape, self.output_dtype), lambda target: library.wrap(target, image)
+    # --- workspaces -------------------------------------------------------------------------------------------------
+
+    def _take(self, stream: int) -> PreparedFilter:
+        """A workspace that nobody works with; taking and giving back are single steps under the interpreter lock."""
+        try:
+            return self._idle[stream].pop()
+        except (KeyError, IndexError):
+            return self._prepare()
+
+    def _give_back(self, stream: int, work: PreparedFilter) -> None:
+        idle = self._idle.get(stream)
+        if idle is None:
+            if len(self._idle) >= MAX_STREAMS:
+                self._idle.pop(next(iter(self._idle)), None)
+            idle = self._idle.setdefault(stream, [])
+        idle.append(work)
+
+    def _stream(self) -> int:
+        """The number under which workspaces wait: CuPy's current stream, 0 on the CPU."""
+        return int(self._current_stream().ptr) if self._on_gpu else 0
+
+    @contextmanager
+    def at_home(self) -> Iterator[None]:
+        """Work on the plan's GPU inside the block, where it has one."""
+        if self.gpu is None:
+            yield
+            return
+        from edgeconv.hardware.cuda.device import on_device
+
+        with on_device(self.gpu):
+            yield
+
+    def _batch_threads(self, options: Options) -> int:
+        """Threads that share the pictures of a batch: one where a picture is worth several, or all are worth one."""
+        moved_bytes = self._in_bytes + self._out_bytes
+        if self._pictures == 1 or self.device != "cpu" or moved_bytes >= PARALLEL_BYTES:
+            return 1
+        return threads_for(options.threads, moved_bytes * self._pictures, self._pictures)
 
     # --- what is refused --------------------------------------------------------------------------------------------
 
-    def _check_picture(self, native: Any) -> None:
+    def _native(self, library: ArrayLibrary, image: Any) -> Any:
+        """A picture of the plan's shape and type, in either byte order, as a NumPy or CuPy array."""
+        native = library.native(image)
         if tuple(native.shape) != self.shape:
             raise UsageError(
                 f"The picture is {size_text(native.shape)}: the plan was made for {size_text(self.shape)}."
             )
         if native.dtype.newbyteorder("=") != self.dtype:
             raise UsageError(f"The picture is of type {native.dtype.name}: the plan was made for {self.dtype.name}.")
-
-    def _check_output(self, out: Any, gpu: int | None) -> None:
-        library = library_of(out)
-        if library.gpu_of(out) != gpu:
-            raise UsageError("The output lies on another device than the picture.")
-        self._address_of_output(library, out, gpu)
+        return native
 
     def _address_of_output(self, library: ArrayLibrary, out: Any, gpu: int | None) -> int:
         """Where `out` begins; raises UsageError for an array that cannot take the result."""
@@ -273,7 +344,7 @@ class ConvolutionPlan(PreparedFilter):
         shapes = " or ".join(map(size_text, self._out_shapes))
         raise UsageError(
             f"The output must be a writable, C-contiguous array of {shapes} {self.output_dtype.name} "
-            f"where the plan computes ({f'GPU {self.gpu}' if self._on_gpu else 'the CPU'})."
+            f"where the picture is ({'the CPU' if gpu is None else f'GPU {gpu}'})."
         )
 
     def _refuse_overlap(self, address: int, out_address: int) -> None:
@@ -289,23 +360,19 @@ class ConvolutionPlan(PreparedFilter):
         raise UsageError(f"The picture is on GPU {gpu} and the plan on GPU {self.gpu}: make one plan for each GPU.")
 
 
-def _overlap(image: Any, out: Any) -> bool:
-    """Whether two arrays of one kind may share memory, by their bounds."""
-    if isinstance(image, np.ndarray):
-        return bool(np.may_share_memory(plain(image) if image.dtype.isnative else image, out))
-    import cupy
+def picture_shape(shape: Shape) -> Shape:
+    """HWC of a picture of an array of `shape`: the array itself, a picture of a batch, or (H, W) as one channel.
 
-    return bool(cupy.may_share_memory(image, out))
+    An array of three axes is always height × width × channels. Raises UsageError for any other shape.
+    """
+    if len(shape) == 2:
+        return (*shape, GREY_CHANNELS)
+    if len(shape) not in (3, 4) or shape[-1] not in CHANNEL_COUNTS or min(shape) < 1:
+        hint = " A stack of grey pictures needs an axis for its channel: image[..., None]." if len(shape) == 3 else ""
+        raise UsageError(f"An array of {size_text(shape)} is not a picture: give {SHAPES}.{hint}")
+    return shape[-3:]
 
 
-@contextmanager
-def stream_as_given(library: ArrayLibrary, gpu: int | None) -> Iterator[None]:
-    """Make the caller's stream CuPy's current one inside the block, where another library has one of its own."""
-    number = None if gpu is None else library.stream(gpu)
-    if number is None:
-        yield
-        return
-    import cupy
-
-    with cupy.cuda.ExternalStream(number, gpu):
-        yield
+def size_text(shape: Any) -> str:
+    """A shape as people write it: 9×8×3."""
+    return "×".join(map(str, shape)) or "a number"

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.api.auto import Choice
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.batch import codecs
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
 from edgeconv.batch.names import Names, refuse_device_name
@@ -189,12 +189,7 @@ class PictureProcessor:
             given = np if isinstance(pixels, np.ndarray) else import_module("cupy")  # decoded on the GPU
             request = self.settings.request.settled(pixels, given)
             plan = self._plan(request.unfinished, pixels)
-        arrays: Any = np
-        if codecs.encodes_on_gpu(plan.problem.output_shape, request.output_dtype(pixels.dtype), self.settings):
-            arrays = import_module("cupy")
-            out = plan.run(pixels, watch=watch, stay=True)
-        else:
-            out = plan.run(pixels, self._thread.result, watch)
+        out, arrays = plan.run(pixels, self._thread.result, watch), self._thread.arrays
         with watch.phase("convolve"):
             finished = request.finish(out, pixels.dtype, arrays, image=pixels)
         if request.threshold is None:
@@ -213,9 +208,12 @@ class PictureProcessor:
             self._thread.key = None
             choice = Choice(self.settings.method, self.device, "the method of the batch")
             with self._set_up:
-                plan = PreparedFilter(request, pixels.shape, pixels.dtype, choice, self.settings.options)
-            self._thread.plan = plan
-            self._thread.result = np.empty(plan.problem.output_shape, plan.problem.output_dtype)
+                problem = request.picture_problem(pixels.shape, pixels.dtype)
+                plan = PreparedFilter(request, problem, choice, self.settings.options)
+            finished_dtype = self.settings.request.output_dtype(pixels.dtype)
+            on_gpu = codecs.encodes_on_gpu(problem.output_shape, finished_dtype, self.settings)
+            self._thread.plan, self._thread.arrays = plan, plan.processor.array_module if on_gpu else np
+            self._thread.result = self._thread.arrays.empty(problem.output_shape, problem.output_dtype)
             self._thread.key = key
         found: PreparedFilter = self._thread.plan
         return found

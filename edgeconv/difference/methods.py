@@ -25,7 +25,7 @@ from edgeconv.api import figures
 from edgeconv.api.auto import Choice
 from edgeconv.api.figures import ProblemPart
 from edgeconv.api.measure import time_kernel
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
@@ -169,7 +169,7 @@ def _run_one(
     entry: MethodEntry, pixels: NDArray[Any], problem: Problem | ChainProblem, request: Request, options: Options
 ) -> MethodRun:
     choice = Choice(entry.name, entry.device, "compared")
-    plan = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, applicable(entry, options))
+    plan = PreparedFilter(request.unfinished, problem, choice, applicable(entry, options))
     raw = plan.run(pixels)
     check = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
     kernel = time_kernel(plan, pixels, Budget()) if check.passed else None

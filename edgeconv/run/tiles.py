@@ -28,7 +28,7 @@ from edgeconv.api import check, figures
 from edgeconv.api.auto import Choice, choose
 from edgeconv.api.check import Check
 from edgeconv.api.measure import Measured, describe
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import chains, exactness
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
@@ -110,8 +110,8 @@ class WindowFilter:
         """The plan of windows of `shape` (HWC)."""
         if shape not in self._plans:
             with self._watch.phase("set_up"):
-                plan = PreparedFilter(self._request, shape, self._dtype, self._choice, self._options, self._asked_for)
-            self._plans[shape] = plan
+                given = self._request.picture_problem(shape, self._dtype), self._choice, self._options, self._asked_for
+                self._plans[shape] = PreparedFilter(self._request, *given)
         return self._plans[shape]
 
     def run(self, window: NDArray[Any]) -> NDArray[Any]:
@@ -459,7 +459,7 @@ def _measure_roof(job: Job, plan: PreparedFilter, limit_bytes: int | None) -> Ro
     if job.samples < 1 or (limit_bytes is not None and resident_bytes() + 2 * COPY_BYTES > limit_bytes):
         return None
     plan.release_arrays()
-    with plan.workspace():
+    with plan.guard():
         return plan.processor.roof()
 
 

@@ -88,8 +88,8 @@ def scale_of(output: _Output) -> ThresholdScale:
     """
     filtered, dtype = output.filtered, output.filtered.finished.dtype
     if output.hysteresis is not None:
-        return ThresholdScale(FULL_STEP * 255, FULL_STEP * full_range(filtered.plan.dtype))
-    normalized = filtered.request.mode_for(filtered.plan.dtype) == "normalize"
+        return ThresholdScale(FULL_STEP * 255, FULL_STEP * full_range(filtered.plan.problem.dtype))
+    normalized = filtered.request.mode_for(filtered.plan.problem.dtype) == "normalize"
     most = full_range(dtype) if dtype.kind == "u" or normalized else magnitude(finite_range(filtered.raw))
     return ThresholdScale(int(most) if dtype.kind == "u" else FLOAT_POSITIONS, most if 0 < most < np.inf else 1.0)
 

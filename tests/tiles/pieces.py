@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.api.auto import Choice
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
@@ -41,8 +41,9 @@ class ArraySource(TileSource):
 
 def by_whole(pixels: np.ndarray, request: Request, method: str, device: DeviceName = "cpu") -> np.ndarray:
     """The output of the whole picture, before a second pass of `normalize`."""
-    choice = Choice(method, device, "for a test")
-    out: np.ndarray = PreparedFilter(request.unfinished, pixels.shape, pixels.dtype, choice, Options()).run(pixels)
+    unfinished, choice = request.unfinished, Choice(method, device, "for a test")
+    problem = unfinished.picture_problem(pixels.shape, pixels.dtype)
+    out: np.ndarray = PreparedFilter(unfinished, problem, choice, Options()).run(pixels)
     return out
 
 

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, finish, opened, settle, trigger
 
 from edgeconv import convolve
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import progress
 from edgeconv.io.encoding import write_image
 from edgeconv.methods import reference

@@ -32,7 +32,7 @@ from run_reports import all_run_reports
 from windows import PATIENCE_MILLISECONDS, PIXELS, drawn, opened, pixels_of, settle, shown, trigger
 
 from edgeconv import canny, convolve
-from edgeconv.api.workspaces import PreparedFilter
+from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core.chains import automatic_thresholds
 from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image
