@@ -33,26 +33,14 @@ from edgeconv.methods import find
 from edgeconv.methods.options import Options
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Measured:
-    """A plan that has run, and what was found of it; by tiles it is the plan of one tile."""
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """A picture that was filtered once, as a whole, and the plan that did it, which may be measured."""
 
     request: Request
     plan: PreparedFilter
     """Without the threshold."""
-    cold_seconds: float
     watch: Stopwatch
-    kernel: Series | None = None
-    """This and the next three are None where they were not asked for."""
-    end_to_end: Series | None = None
-    roof: Roof | None = None
-    check: Check | None = None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Filtered(Measured):
-    """A picture that was filtered once, as a whole, and the plan that did it, which may be measured."""
-
     pixels: NDArray[Any]
     """Of the picture, HWC."""
     raw: NDArray[Any]
@@ -72,15 +60,8 @@ def filter_picture(
         if plan.processor.moves_data:
             plan.allocate_arrays()
     finished = plan.run(pixels, watch=watch)
-    filtered = Filtered(
-        request=unmasked,
-        plan=plan,
-        cold_seconds=watch.phases_seconds["convolve"],
-        watch=watch,
-        pixels=pixels,
-        raw=finished if plan.second_pass is None else plan.raw(),
-        finished=finished,
-    )
+    raw = finished if plan.second_pass is None else plan.raw()
+    filtered = Filtered(unmasked, plan, watch, pixels, raw, finished)
     return filtered if request.threshold is None else masked(filtered, request, watch)
 
 
@@ -124,9 +105,9 @@ def time_end_to_end(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budge
         return collect(once, budget)
 
 
-def measure(filtered: Filtered, budget: Budget, check: str) -> Filtered:
+def measure(filtered: Filtered, budget: Budget, check: str) -> RunFigures:
     """Sample the plan (not at all for a budget of no samples), measure the roof, and compare with the oracle."""
-    plan, pixels = filtered.plan, filtered.pixels
+    plan, pixels, peak_bytes = filtered.plan, filtered.pixels, filtered.plan.processor.peak_bytes()
     kernel = end_to_end = roof = checked = None
     if budget.max_samples > 0:
         kernel = time_kernel(plan, pixels, budget)
@@ -137,7 +118,18 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> Filtered:
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
         checked = verify.check(pixels, filtered.raw, plan.problem, plan.method_plan.arithmetic, limit)
-    return replace(filtered, kernel=kernel, end_to_end=end_to_end, roof=roof, check=checked)
+    phases = filtered.watch.phases_seconds
+    return describe(
+        filtered.request,
+        plan,
+        phases,
+        cold_seconds=phases["convolve"],
+        kernel=kernel,
+        end_to_end=end_to_end,
+        roof=roof,
+        check=checked,
+        peak_bytes=peak_bytes,
+    )
 
 
 def measure_plan(
@@ -151,35 +143,40 @@ def measure_plan(
     if samples < 0 or not time_limit_seconds > 0:
         raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
     if pixels is None:
-        pixels = noise_pixels(plan.problem.height, plan.problem.width, plan.problem.dtype, plan.problem.in_channels)
+        pixels = noise_pixels(*plan.problem.input_shape[:2], plan.problem.dtype, plan.problem.in_channels)
     filtered = filter_picture(pixels, plan.request, plan.choice, plan.options, Stopwatch(), plan.asked_for)
-    peak_bytes = plan.processor.peak_bytes()
-    budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
-    return describe(measure(filtered, budget, check), peak_bytes)
+    return measure(filtered, Budget(max_samples=samples, time_limit_seconds=time_limit_seconds), check)
 
 
 def describe(
-    measured: Measured,
+    request: Request,
+    plan: PreparedFilter,
+    phases: dict[str, float],
+    *,
+    cold_seconds: float,
+    kernel: Series | None,
+    end_to_end: Series | None,
+    roof: Roof | None,
+    check: Check | None,
     peak_bytes: int | None,
     whole: Problem | ChainProblem | None = None,
     whole_run_seconds: float | None = None,
 ) -> RunFigures:
     """The part of the report that holds with or without files: problem, method, device, times, speed and check.
 
-    `whole` is the problem of a picture that was filtered by tiles, whose phases overlap in `whole_run_seconds`.
+    Times and check are None where they were not asked for. `whole` is the problem of a picture that was filtered by
+    tiles, whose phases overlap in `whole_run_seconds`, and the plan is that of one tile.
     """
-    plan, request, phases, kernel = measured.plan, measured.request, measured.watch.phases_seconds, measured.kernel
-    device, prepared, end_to_end = plan.processor, plan.method_plan, measured.end_to_end
-    problem = whole or plan.problem
+    device, prepared, problem = plan.processor, plan.method_plan, whole or plan.problem
     stored = request.output_dtype(problem.dtype)
     speed = throughput = None
     if kernel is not None and end_to_end is not None:
         seconds = kernel.median_seconds, end_to_end.median_seconds
         counts = cost.count(plan.problem, stored)
         if isinstance(plan.problem, ChainProblem):
-            throughput = figures.throughput(plan.problem, counts, *seconds, measured.roof)
+            throughput = figures.throughput(plan.problem, counts, *seconds, roof)
         elif whole is None or request.mode_for(problem.dtype) != "normalize":  # no tile's time covers a second pass
-            speed = figures.speed(counts, *seconds, measured.roof)
+            speed = figures.speed(counts, *seconds, roof)
     return RunFigures(
         problem=figures.describe_problem(request, problem),
         method=figures.MethodPart(
@@ -201,13 +198,13 @@ def describe(
             kernel_clock="CUDA events" if device.moves_data and whole is None else "host",
             leaves_out=figures.left_out(request, problem.dtype),
             l2_state=device.l2_state if whole is None else "warm",
-            cold_seconds=measured.cold_seconds,
+            cold_seconds=cold_seconds,
             kernel=kernel,
             end_to_end=end_to_end if device.moves_data else None,
         ),
         counts=cost.count(problem, stored),
         speed=speed,
         peak_bytes=peak_bytes,
-        check=measured.check,
+        check=check,
         throughput=throughput,
     )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from edgeconv.api import figures
 from edgeconv.api.auto import choose
-from edgeconv.api.measure import describe, filter_picture, measure
+from edgeconv.api.measure import filter_picture, measure
 from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
@@ -71,9 +71,8 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
             with watch.phase("encode"):
                 encoded = _encode(job, request, picture, filtered.finished, target, paths, format)
             input_pixels, output_pixels = (future.result() for future in described)
-        peak_bytes = filtered.plan.processor.peak_bytes()
         limit_seconds = job.time_limit_seconds or sampling_seconds(sum(watch.phases_seconds.values()))
-        filtered = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check)
+        found = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check)
         with watch.phase("encode"):
             for path, content in zip(paths or (Path(STANDARD_STREAM),), encoded, strict=True):
                 outputs.add(path, content)
@@ -102,7 +101,7 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
                 **output_pixels,
             ),
             wall_seconds=time.perf_counter() - began,
-            **fields_of(describe(filtered, peak_bytes)),
+            **fields_of(found),
         )
         if beside is not None:
             outputs.add(beside, to_json(record))

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from edgeconv.api import check, figures
 from edgeconv.api.auto import Choice, choose
 from edgeconv.api.check import Check
-from edgeconv.api.measure import Measured, describe
+from edgeconv.api.measure import describe
 from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import chains, exactness
 from edgeconv.core.chains import ChainProblem
@@ -212,18 +212,19 @@ def run_by_tiles(
         whole_seconds = time.perf_counter() - began
         samples = zip(*(filter.samples[full][1:] or filter.samples[full]), strict=True)
         kernel, end_to_end = (series_of(seconds, EVERY_TILE) for seconds in samples)
-        watch.phases_seconds = _phases(watch, process_seconds, set_up_seconds)
-        measured = Measured(
-            request=request,
-            plan=plan,
+        told = describe(
+            request,
+            plan,
+            _phases(watch, process_seconds, set_up_seconds),
             cold_seconds=next(iter(filter.samples.values()))[0][0],
-            watch=watch,
             kernel=kernel,
             end_to_end=end_to_end,
             roof=roof,
             check=found,
+            peak_bytes=plan.processor.peak_bytes(),
+            whole=problem,
+            whole_run_seconds=whole_seconds,
         )
-        told = describe(measured, plan.processor.peak_bytes(), problem, whole_seconds)
         nominal_flops = None if isinstance(problem, ChainProblem) else told.counts.nominal_flops
         record = report.RunReport(
             **header(),

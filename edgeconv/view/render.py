@@ -346,8 +346,7 @@ class RenderService(QObject):
             try:
                 self._tell(self.measuring, generation)
                 with listening(self._listener(request, source, measuring=True)):
-                    filtered = measure.measure(output.filtered, BUDGET, "sample")
-                output.record = measure.describe(filtered, filtered.plan.processor.peak_bytes())
+                    output.record = measure.measure(output.filtered, BUDGET, "sample")
             finally:
                 self._measuring.release()
         self._tell(self.measured, generation, request.picture, asked, output.record)
