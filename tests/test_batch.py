@@ -23,7 +23,7 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import codecs, ledger, tasks
-from edgeconv.batch.names import Names, refuse_collisions, refuse_device_name
+from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.core.request import make_request
@@ -185,10 +185,10 @@ def test_an_output_is_not_named_like_a_device_of_windows(name: str, is_refused: 
 )
 def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
     if not collide:
-        refuse_collisions([one, other], settings_for("/out"), named())
+        named().refuse_collisions([one, other])
         return
     with pytest.raises(ImageWriteError) as raised:
-        refuse_collisions([one, other], settings_for("/out"), named())
+        named().refuse_collisions([one, other])
     way_out = "rename one" if other.path.suffix == ".PNG" else "pass --name '{stem}{source_ext}_"
     where = PurePosixPath("/out") / other.folder / f"{other.path.stem}_sobel_sliding_s3"
     assert str(raised.value).startswith(f"{other.source} and {one.source} would both be written to {where}: {way_out}")

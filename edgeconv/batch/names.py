@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 import string
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, join, store_of
-from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.files import as_compared
 from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN
@@ -40,13 +40,15 @@ class _Late:
         return "*"
 
 
+LATE = _Late()
+
+
 class Names:
     """Makes output names from a template such as `{stem}_{filter}_{width}x{height}{ext}`."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises UsageError for a bad template, also where its names would end in another format's suffix."""
-        request: Request = settings.request
-        self._template = settings.name
+        self._settings, request = settings, settings.request
         self._of_all = {
             "filter": filter_word(request.filter),
             "rules": rules_word(request),
@@ -64,6 +66,8 @@ class Names:
             raise UsageError(f"{asked} has {{{unknown[0]}}}, which is not one of {known}.")
         if "stem" not in fields:
             raise UsageError(f"{asked} lacks {{stem}}, so all outputs would have the same name.")
+        self.sized = not fields.isdisjoint(LATE_FIELDS)
+        """Whether the complete names are known only once the pictures are decoded."""
         self.name(Task("stem.src", PurePosixPath(), ""), ".ext", 1, 1)  # whether each format fits its field
         if "/" in settings.name or "\\" in settings.name:
             raise UsageError(f"{asked} has a folder in it: name the folder with -o.")
@@ -75,25 +79,59 @@ class Names:
         if settings.format is not None and WRITTEN[suffix] is not WRITTEN[f".{settings.format}"]:
             raise UsageError(f"{asked} ends in {suffix}, and --format is {settings.format}: end it in {{ext}}.")
 
-    def name(self, task: Task, ext: str, width: object, height: object) -> str:
+    def name(self, task: Task, ext: str, width: object = LATE, height: object = LATE) -> str:
         """The file name of one output; `ext` has its dot. Raises UsageError where a format does not fit its field."""
         own = {"stem": task.path.stem, "source_ext": task.path.suffix, "ext": ext, "width": width, "height": height}
         try:
-            return self._template.format(**own, **self._of_all)
+            return self._settings.name.format(**own, **self._of_all)
         except (ValueError, IndexError, KeyError) as error:
-            raise UsageError(f"--name '{self._template}' is not a template: {error}.") from None
+            raise UsageError(f"--name '{self._settings.name}' is not a template: {error}.") from None
 
-    def early(self, task: Task, ext: str) -> str:
-        """The name as far as it is known before the picture is decoded."""
-        return self.name(task, ext, _Late(), _Late())
+    def refuse_collisions(self, tasks: Collection[Task]) -> None:
+        """Raise ImageWriteError where two outputs would have the same name, or one that of an input.
 
-    def way_out(self, one: Task, other: Task) -> str:
-        """What to do about two pictures whose outputs have the same name, as part of a message."""
-        template = self._template.replace("{stem}", "{stem}{source_ext}", 1)
-        differ = as_compared(one.path.suffix) != as_compared(other.path.suffix)
-        if differ and template != self._template and "{source_ext" not in self._template:
-            return f"pass --name '{template}', rename one, or filter them into different folders"
-        return "rename one, or filter them into different folders"
+        `tasks` are those of all shares.
+        """
+        store, template = store_of(self._settings.output), self._settings.name
+        inputs = {as_compared(task.identity) for task in tasks}
+        taken: dict[tuple[str, str], Task] = {}
+        for task, place in self._places(tasks):
+            name = self.name(task, "")
+            first = taken.setdefault((as_compared(task.folder.as_posix()), as_compared(name)), task)
+            if first is not task:
+                way_out, extended = "rename one", template.replace("{stem}", "{stem}{source_ext}", 1)
+                differ = as_compared(task.path.suffix) != as_compared(first.path.suffix)
+                if differ and extended != template and "{source_ext" not in template:
+                    way_out = f"pass --name '{extended}', rename one"
+                where = join(self._settings.output, task.folder / name)
+                raise ImageWriteError(
+                    f"{task.source} and {first.source} would both be written to {where}: "
+                    f"{way_out}, or filter them into different folders."
+                )
+            if as_compared(store.identity(place)) in inputs:
+                raise ImageWriteError(
+                    f"{task.source} would be written to {place}, which is one of the inputs: "
+                    "choose another folder with -o, or other names with --name."
+                )
+
+    def without_outputs(self, tasks: Collection[Task]) -> list[Task]:
+        """The tasks but for those whose file lies where the output of another task goes.
+
+        Such a file is left where a run that wrote into its input folder was killed between an output and its row.
+        Whether it holds that output is checked when the output is computed: nothing else replaces it.
+        """
+        store, made_by = store_of(self._settings.output), defaultdict[str, set[Task]](set)
+        for task, place in self._places(tasks):
+            made_by[store.identity(place)].add(task)
+        return [task for task in tasks if made_by.get(task.identity, set()) <= {task}]
+
+    def _places(self, tasks: Collection[Task]) -> Iterator[tuple[Task, str]]:
+        """Each task, with each place that its output may have, as far as that is known early."""
+        known = self._settings.format
+        for task in tasks:
+            for format in [known] if known else sorted(set(FORMAT_OF_DTYPE.values())):
+                if task.problem is None:
+                    yield task, join(self._settings.output, task.folder / self.name(task, f".{format}"))
 
 
 def refuse_device_name(name: str) -> None:
@@ -103,52 +141,3 @@ def refuse_device_name(name: str) -> None:
             f"Output '{name}' cannot be made: Windows reserves that name for a device, with any suffix. Rename the "
             "input, or put more than {stem} into --name."
         )
-
-
-def refuse_collisions(tasks: Collection[Task], settings: Settings, names: Names) -> None:
-    """Raise ImageWriteError where two outputs would have the same name, or one that of an input.
-
-    `tasks` are those of all shares.
-    """
-    inputs = {as_compared(task.identity) for task in tasks}
-    taken: dict[tuple[str, str], Task] = {}
-    for task, target, identity in _places(tasks, settings, names):
-        name = names.early(task, "")
-        first = taken.setdefault((as_compared(task.folder.as_posix()), as_compared(name)), task)
-        if first is not task:
-            raise ImageWriteError(
-                f"{task.source} and {first.source} would both be written to "
-                f"{join(settings.output, task.folder / name)}: {names.way_out(task, first)}."
-            )
-        if as_compared(identity) in inputs:
-            raise ImageWriteError(
-                f"{task.source} would be written to {join(settings.output, task.folder / target)}, "
-                "which is one of the inputs: choose another folder with -o, or other names with --name."
-            )
-
-
-def split_off_outputs(tasks: Collection[Task], settings: Settings, names: Names) -> tuple[list[Task], list[Task]]:
-    """The tasks to filter, and those whose file lies where the output of another task goes.
-
-    Such a file is left where a run that wrote into its input folder was killed between an output and its row. Whether
-    it holds that output is checked when the output is computed: nothing else replaces it.
-    """
-    made_by: dict[str, set[Task]] = {}
-    for task, _, identity in _places(tasks, settings, names):
-        made_by.setdefault(identity, set()).add(task)
-    left_out = {task for task in tasks if made_by.get(task.identity, set()) - {task}}
-    return [task for task in tasks if task not in left_out], [task for task in tasks if task in left_out]
-
-
-def _places(tasks: Collection[Task], settings: Settings, names: Names) -> Iterator[tuple[Task, str, str]]:
-    """Each task, with name and identity of each file that may be its output, as far as that is known early."""
-    store, folders = store_of(settings.output), dict[PurePosixPath, str]()
-    formats = [settings.format] if settings.format else sorted(set(FORMAT_OF_DTYPE.values()))
-    for task in tasks:
-        if task.problem is not None:
-            continue
-        if task.folder not in folders:
-            folders[task.folder] = store.identity(join(settings.output, task.folder))
-        for format in formats:
-            target = names.early(task, f".{format}")
-            yield task, target, store.identity(join(folders[task.folder], target))

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from edgeconv.batch import tasks as finding
 from edgeconv.batch.codecs import require_jpeg_codec
 from edgeconv.batch.engines import Engine, Threads
 from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, ledger_folder, read
-from edgeconv.batch.names import LATE_FIELDS, Names, refuse_collisions, split_off_outputs
+from edgeconv.batch.names import Names
 from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import ALL, Settings
 from edgeconv.batch.stores import Task, from_the_root, is_remote, join, store_of
@@ -41,41 +41,35 @@ MAX_TRIED = 8
 """Pictures that are tried until one can be read."""
 
 
+@dataclass
 class Batch:
     """Pictures, ready to be processed. `stop` may be called from a signal handler: started ones are finished."""
 
-    def __init__(
-        self, tasks: list[Task], processor: PictureProcessor, engine: Engine, ledger: Ledger, summary: BatchSummary
-    ) -> None:
-        self.tasks, self.summary = tasks, summary
-        self._processor, self._engine, self._ledger = processor, engine, ledger
-        self._stop_reason: str | None = None
-        self._failures = count(1)
-        """Each is taken in one step, whichever thread has it."""
+    tasks: list[Task]
+    processor: PictureProcessor
+    engine: Engine
+    ledger: Ledger
+    summary: BatchSummary
+    failures: Iterator[int] = field(default_factory=lambda: count(1))
+    """Each is taken in one step, whichever thread has it."""
 
     def stop(self, reason: str) -> None:
         """Start no more pictures."""
-        self._stop_reason = reason
+        self.summary.stopped_because = reason
 
     def run(self, on_progress: Callable[[BatchSummary], None] = lambda summary: None) -> BatchSummary:
         """Process everything; raises only errors that stop the batch: no folder or ledger to write to, no worker."""
-        started = time.perf_counter()
-        output, summary = self._processor.settings.output, self.summary
+        started, summary, output = time.perf_counter(), self.summary, self.processor.settings.output
         folders = {output, *(join(output, task.folder) for task in self.tasks)}
         summary.left_overs = _remove_left_overs(folders)
-        results = self._engine.run(self._processor, self.tasks, lambda: self._stop_reason is not None, self._record)
+        results = self.engine.run(self.processor, self.tasks, lambda: summary.stopped_because is not None, self._record)
         with closing(results):
-            try:
-                for result in results:
-                    summary.count(result, time.perf_counter() - started)
-                    on_progress(summary)
-            except BaseException:
-                self.stop("an error")  # so that the engine, when closed, waits only for started pictures
-                raise
-        self._ledger.refuse_if_moved()
+            for result in results:
+                summary.count(result, time.perf_counter() - started)
+                on_progress(summary)
+        self.ledger.refuse_if_moved()
         _remove_left_overs(folders)  # of workers that terminated meanwhile
-        summary.stopped_because = self._stop_reason
-        summary.peak_bytes = self._engine.peak_bytes()
+        summary.peak_bytes = self.engine.peak_bytes()
         return summary
 
     def _record(self, result: PictureResult) -> None:
@@ -83,11 +77,11 @@ class Batch:
         if not result.new:
             return
         if result.row.status == "failed":
-            failed = next(self._failures)
-            if failed == self._processor.settings.max_failures and self._stop_reason is None:
+            failed = next(self.failures)
+            if failed == self.processor.settings.max_failures and self.summary.stopped_because is None:
                 self.stop(f"{failed} failed")
         try:
-            self._ledger.append(result.row)
+            self.ledger.append(result.row)
         except ImageWriteError:
             self.stop("the ledger cannot be written")
             raise
@@ -108,52 +102,60 @@ def open_batch(
     """
     Names(settings)  # refuses a bad template before anything is looked for
     ledger_at = ledger_folder(settings.output, settings.ledger)
+    places = [ledger_at] if is_remote(settings.output) else [settings.output, ledger_at]
+    folders = {os.path.realpath(place): place for place in places}.values()  # one where both are the same
+    new = [folder for folder in folders if not os.path.isdir(folder)]
+    array = None if settings.share == ALL else f"{settings.parameters_sha256()} of {settings.share[1]}"
     with ExitStack() as held:
-        places = [ledger_at] if is_remote(settings.output) else [settings.output, ledger_at]
-        folders = {os.path.realpath(place): place for place in places}.values()  # one where both are the same
-        new = [folder for folder in folders if not os.path.isdir(folder)]
-        _lock(held, settings, [folder for folder in folders if folder not in new])
-        rows = [] if ledger_at in new else read(ledger_at).rows
+
+        def lock(folders: Iterable[str]) -> None:
+            for folder in folders:
+                held.enter_context(one_batch_in(folder, array, settings.share[0]))
+
+        lock(folder for folder in folders if folder not in new)
+        rows = read(ledger_at).rows
         found = finding.find(inputs, settings.output, rows)
         if found.links:
             tell(links_note(found.links))
         if found.passed_over:
             tell(f"skipped, as edgeconv does not read such files: {suffix_counts_text(found.passed_over)}")
-        mine = finding.shard(found.tasks, *settings.share)
+        pictures = len(finding.shard(found.tasks, *settings.share))
         if engine is None:
-            engine = held.enter_context(engine_for(settings.workers, settings.device, len(mine), tell))
+            engine = held.enter_context(engine_for(settings.workers, settings.device, pictures, tell))
+        here = isinstance(engine, Threads)
         settled, why = settle(settings, found.tasks, rows, engine)
-        if not isinstance(engine, Threads):
-            settled = replace(settled, output=from_the_root(settled.output))
-        threads = settled.options.threads or engine.threads_each
-        settled = replace(settled, options=replace(settled.options, threads=threads))
+        options = replace(settled.options, threads=settled.options.threads or engine.threads_each)
+        output = settled.output if here else from_the_root(settled.output)
+        settled = replace(settled, options=options, output=output)
         names = Names(settled)
-        tasks, outputs = split_off_outputs(found.tasks, settled, names) if settled.resume else (found.tasks, [])
-        refuse_collisions(tasks, settled, names)
-        if settled.overwrite and not (isinstance(engine, Threads) and settled.share == ALL):
-            _refuse_late_names(settled)
+        tasks = names.without_outputs(found.tasks) if settled.resume else found.tasks
+        names.refuse_collisions(tasks)
+        if settled.overwrite and names.sized and not (here and settled.share == ALL):
+            raise UsageError(
+                f"--overwrite and --name '{settled.name}' with {{width}} or {{height}} do not go together where "
+                "several processes write: two pictures that get one name would replace each other. "
+                "Leave one of them out."
+            )
         for folder in new:  # no bucket is ever made for a mistyped name
             make_folder(folder)
-        _lock(held, settings, new)
-        if ledger_at in new:
-            rows = read(ledger_at).rows  # of a batch that has come and gone meanwhile
+        lock(new)
         kernel = settled.request.filter.file
         kept = {*(task.identity for task in found.tasks), *([] if kernel is None else [os.path.realpath(kernel)])}
-        processor = PictureProcessor(settled, names, frozenset(kept), PreviousResults(rows, settled))
         ledger = Ledger(ledger_at, settled.share, rows)
         held.callback(ledger.close)
-        tasks = finding.shard(tasks, *settled.share)
+        mine = finding.shard(tasks, *settled.share)
         summary = BatchSummary(
-            pictures=len(tasks),
+            pictures=len(mine),
             workers=engine.workers,
             method=settled.method,
             device=settled.device,
             why=why,
             ledger=str(ledger.path),
-            earlier_outputs=found.earlier_outputs + len(outputs),
+            earlier_outputs=found.earlier_outputs + len(found.tasks) - len(tasks),
             passed_over=dict(found.passed_over),
         )
-        yield Batch(tasks, processor, engine, ledger, summary)
+        processor = PictureProcessor(settled, names, frozenset(kept), PreviousResults(rows, settled))
+        yield Batch(mine, processor, engine, ledger, summary)
 
 
 def engine_for(
@@ -188,26 +190,6 @@ def _remove_left_overs(folders: Iterable[str]) -> list[str]:
     """Remove what killed runs left half-written in folders, and return the names; objects are never so."""
     here = sorted(folder for folder in folders if not is_remote(folder))
     return [str(path) for folder in here for path in remove_left_over_in(Path(folder))]
-
-
-def _lock(held: ExitStack, settings: Settings, folders: Iterable[str]) -> None:
-    """Keep other batches out of folders (output and ledger); shares of one job array work side by side."""
-    number, shares = settings.share
-    array = None if settings.share == ALL else f"{settings.parameters_sha256()} of {shares}"
-    for folder in folders:
-        held.enter_context(one_batch_in(folder, array, number))
-
-
-def _refuse_late_names(settings: Settings) -> None:
-    """Raise UsageError where pictures of several processes could replace each other's outputs.
-
-    Names with a size are known once a picture is decoded, so no process knows those of the others.
-    """
-    if any(f"{{{name}" in settings.name for name in LATE_FIELDS):
-        raise UsageError(
-            f"--overwrite and --name '{settings.name}' with {{width}} or {{height}} do not go together where several "
-            "processes write: two pictures that get one name would replace each other. Leave one of them out."
-        )
 
 
 def settle(settings: Settings, tasks: Iterable[Task], rows: list[LedgerRow], engine: Engine) -> tuple[Settings, str]:

@@ -73,8 +73,9 @@ class Threads(Engine):
             return result
 
         waiting = iter(tasks)
-        with ThreadPoolExecutor(self.workers) as pool:
-            running: set[Future[PictureResult | None]] = set()
+        running: set[Future[PictureResult | None]] = set()
+        pool = ThreadPoolExecutor(self.workers)
+        try:
             while True:
                 if not stopped():
                     running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}
@@ -82,6 +83,8 @@ class Threads(Engine):
                     return
                 finished, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
                 yield from filter(None, (future.result() for future in finished))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def peak_bytes(self) -> dict[str, int | None]:
         return held_bytes(self._device)
