@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import dask
 import pytest
@@ -26,9 +28,9 @@ from distributed.security import Security
 from meet import patience, wait_until
 from problems import random_image
 
-from edgeconv.batch import ledger
+from edgeconv.batch import engines, ledger
 from edgeconv.batch.engines import cluster
-from edgeconv.batch.engines.cluster import VISIBLE, Seat, local_cluster, parse_devices, seats_for
+from edgeconv.batch.engines.cluster import VISIBLE, local_cluster, parse_devices, seats_for
 from edgeconv.batch.ledger import PreviousResults
 from edgeconv.batch.names import Names
 from edgeconv.batch.process import PictureProcessor
@@ -42,7 +44,8 @@ from edgeconv.io.encoding import write_image
 from edgeconv.options import Workers
 
 PICTURES = 24
-TWO_WORKERS = [Seat(1), Seat(1)]
+ONE_WORKER: dict[str, Any] = {"nthreads": 1}
+TWO_WORKERS = [ONE_WORKER] * 2
 TWO_PROCESSES = ("--scheduler", "local", "--jobs", "2")
 
 
@@ -243,6 +246,8 @@ def test_a_cluster_that_cannot_help_gets_one_line(photos: Path, options: dict[st
 
 def test_without_dask_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, cluster.__name__)
+    monkeypatch.delattr(engines, "cluster")
     with pytest.raises(UnavailableError, match=r"pip install '\.\[dask\]'"):
         engine_for(Workers(scheduler="local"), "cpu", 3, print)
 
@@ -263,9 +268,9 @@ def test_gpus_are_named_by_number_among_those_that_are_visible() -> None:
 @pytest.mark.slow
 def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path) -> None:
     seats = seats_for(["4", "7"], jobs=6, pictures=100)
-    assert seats == [Seat(3, {VISIBLE: "4"}), Seat(3, {VISIBLE: "7"})]
-    assert seats_for(["0", "1"], jobs=None, pictures=1) == [Seat(1, {VISIBLE: "0"}), Seat(1, {VISIBLE: "1"})]
-    assert seats_for([], jobs=None, pictures=100) == [Seat(1)] * usable_threads()
+    assert seats == [{"nthreads": 3, "env": {VISIBLE: gpu}} for gpu in "47"]
+    assert seats_for(["0", "1"], jobs=None, pictures=1) == [{"nthreads": 1, "env": {VISIBLE: gpu}} for gpu in "01"]
+    assert seats_for([], jobs=None, pictures=100) == [ONE_WORKER] * usable_threads()
     with local_cluster(seats, 60.0, print) as engine:
         assert engine.workers == 6
         assert sorted(engine.client.run(os.getenv, VISIBLE).values()) == ["4", "7"]
@@ -319,6 +324,29 @@ def test_a_batch_without_workers_ends_with_one_line_and_a_resume_goes_on(photos:
     assert (again.failed, again.done + again.skipped) == (0, PICTURES)
     assert contents(out) == contents(expected)
     assert inputs_in_ledger(out) == once_each(photos)
+
+
+def test_the_wait_for_a_worker_begins_anew_with_each_that_comes_and_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that only waiting moves on: a worker comes after 50 seconds and goes 5 seconds later."""
+    now = [0.0]
+
+    def wait_in_vain(calls: list[Any], seconds: float, until: str) -> None:
+        now[0] += seconds
+        raise TimeoutError
+
+    monkeypatch.setattr(cluster, "wait", wait_in_vain)
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    client = MagicMock(**{"run.return_value": {"worker": None}})
+    client.nthreads.side_effect = lambda **_: {"worker": 1} if 50 <= now[0] < 55 else {}
+    said: list[str] = []
+    engine = cluster.Cluster(client, "The cluster", 1, 60.0, said.append)
+    work, tasks = work_of(PictureProcessor, draw_photos(tmp_path / "photos"), tmp_path / "out")
+    with pytest.raises(UnavailableError, match="no worker for 60 s"):
+        list(engine.run(work, tasks, lambda: False, lambda result: None))
+    assert now[0] == 55 - cluster.LOOK_SECONDS + 60
+    assert [line.partition(";")[0] for line in said] == ["no worker is left in the cluster"] * 2
 
 
 @pytest.mark.slow
@@ -385,7 +413,7 @@ def test_nobody_but_the_batch_gets_at_its_workers() -> None:
     """One worker as `--scheduler local` makes it, one as `--devices` does."""
     with_another_key = Security.temporary().get_connection_args("client")["ssl_context"]
     without_a_key = ssl._create_unverified_context()
-    with local_cluster([Seat(1), Seat(1, {VISIBLE: "0"})], 60.0, print) as engine:
+    with local_cluster([ONE_WORKER, ONE_WORKER | {"env": {VISIBLE: "0"}}], 60.0, print) as engine:
         workers = engine.client.run(os.getpid)
         sockets = {process: list(listening(process)) for process in (os.getpid(), *workers.values())}
         assert all(sockets.values()), "no process was seen to listen, so nothing was tested"

@@ -16,7 +16,7 @@ from object_store import Store, serving
 from selection import few_then_slow
 
 from edgeconv.batch import ledger
-from edgeconv.batch.engines.cluster import Seat, local_cluster
+from edgeconv.batch.engines.cluster import local_cluster
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.verify import verify
 from edgeconv.errors import UnavailableError
@@ -197,7 +197,7 @@ def test_a_store_with_real_folders_gets_those_that_it_needs(photos: Path) -> Non
 
 
 def test_memory_of_one_process_is_no_place_for_several(photos: Path, memory: str) -> None:
-    with local_cluster([Seat(1)], 60.0, print) as engine, pytest.raises(UnavailableError, match="does not see"):
+    with local_cluster([{"nthreads": 1}], 60.0, print) as engine, pytest.raises(UnavailableError, match="does not see"):
         run_here([photos], memory, engine=engine)
 
 

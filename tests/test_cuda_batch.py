@@ -10,7 +10,6 @@ from batch_folders import contents, run_here
 from problems import random_image
 
 from edgeconv.api.check import check
-from edgeconv.batch.engines import cluster
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.batch.verify import verify
 from edgeconv.core.choices import DeviceName
@@ -76,6 +75,7 @@ def bus_address() -> str:
 
 
 def test_two_gpus_work_side_by_side_and_give_the_very_files_of_one(photos: Path) -> None:
+    cluster = pytest.importorskip("edgeconv.batch.engines.cluster", reason="Dask is not installed")
     gpus = cluster.gpus_here()
     if len(gpus) < 2:
         pytest.skip("there is one GPU here")

@@ -25,6 +25,7 @@ from edgeconv.batch.stores import Task, from_the_root, is_remote, join, store_of
 from edgeconv.batch.summary import BatchSummary, PictureResult, links_note
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.option import AUTO
+from edgeconv.core.optional import install
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason
@@ -175,9 +176,11 @@ def engine_for(
         if elsewhere and given is not None:
             raise UsageError(f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already.")
 
-    from edgeconv.batch.engines import cluster
-
-    cluster.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
+    try:
+        from edgeconv.batch.engines import cluster
+    except ImportError:
+        option = "--devices" if scheduler is None else "--scheduler"
+        raise UnavailableError(f"{option} needs Dask: {install('dask')}.") from None
     if elsewhere:
         return cluster.connected_to(str(scheduler), workers.worker_timeout, tell)
     gpus = cluster.gpus_here() if device != "cpu" else []

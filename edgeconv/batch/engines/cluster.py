@@ -18,15 +18,18 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import secrets
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
+
+import dask
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, wait
+from distributed.security import Security
 
 from edgeconv.api.auto import Choice
 from edgeconv.batch.engines import Engine, Record, cluster_worker
@@ -62,6 +65,8 @@ SEAT_SECONDS = "1000 days"
 machine may take, and then nobody would start it again. How long a batch waits is for `--worker-timeout` to say."""
 
 Tell = Callable[[str], None]
+Seat = dict[str, Any]
+"""What Dask's `Nanny` takes for one worker process: `nthreads`, and its environment as `env`."""
 
 
 def _call_by_value() -> Callable[..., Any]:
@@ -119,7 +124,7 @@ class Cluster(Engine):
             with self._connection():
                 calls[self.client.submit(CALL, "run_tasks", arguments, carried, pure=False)] = tasks
 
-        with _token_for(processor.settings) as terms, self._cancelling(calls):
+        with _token_for(processor.settings) as terms:
             self._look(terms, processor.settings.method, processor.device, None)
             carried = carry()
             while True:
@@ -154,15 +159,6 @@ class Cluster(Engine):
                         record(result)
                         yield result
 
-    @contextmanager
-    def _cancelling(self, calls: dict[Any, list[Task]]) -> Iterator[None]:
-        """Cancel, when the block ends, the calls that are left then."""
-        try:
-            yield
-        finally:
-            with suppress(EdgeconvError, TimeoutError), self._connection():
-                self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
-
     def peak_bytes(self) -> dict[str, int | None]:
         """See Engine.peak_bytes: what the workers had, added up, as far as they tell."""
         total: dict[str, int | None] = {}
@@ -191,8 +187,6 @@ class Cluster(Engine):
         A reply may be lost with its worker before it is here; then Dask does the call again. Empty where the batch was
         stopped and no worker is left. Raises UnavailableError where none is for too long.
         """
-        from distributed import wait
-
         since, told = time.monotonic(), False
         over: dict[Any, tuple[Any, Any]] = {}
         while True:
@@ -244,13 +238,13 @@ class Cluster(Engine):
 @contextmanager
 def _token_for(settings: Settings) -> Iterator[cluster_worker.Terms]:
     """Terms with a token that lies in the output folder as long as the block lasts. Raises ImageWriteError."""
-    store, text, token = store_of(settings.output), secrets.token_hex(16).encode(), temporary_name()
-    maker = cluster_worker.maker_here(settings.jpeg_codec)
-    store.write_output(settings.output, token, text, replace=False)
+    store, token = store_of(settings.output), temporary_name()
+    place = join(settings.output, token)
+    store.write_output(settings.output, token, b"here", replace=False)
     try:
-        yield cluster_worker.Terms(maker, settings.jpeg_codec, settings.output, token, text)
+        yield cluster_worker.Terms(cluster_worker.maker_here(settings.jpeg_codec), settings.jpeg_codec, place)
     finally:
-        store.remove(join(settings.output, token))
+        store.remove(place)
 
 
 def _unusable(worker: str, error: BaseException) -> UnavailableError:
@@ -263,14 +257,6 @@ def _unusable(worker: str, error: BaseException) -> UnavailableError:
 # --- connecting ---------------------------------------------------------------------------------------------------
 
 
-def refuse_without_dask(option: str) -> None:
-    """Raise UnavailableError where Dask is not installed."""
-    try:
-        import distributed  # noqa: F401
-    except ImportError:
-        raise UnavailableError(f"{option} needs Dask: {install('dask')}.") from None
-
-
 @contextmanager
 def connected_to(
     cluster: Any, timeout_seconds: float, tell: Tell, name: str | None = None, threads_each: int = 1
@@ -279,8 +265,6 @@ def connected_to(
 
     Certificates for an address are those of Dask's own configuration.
     """
-    from distributed import Client
-
     address = cluster if isinstance(cluster, str) else ""
     name = name or f"The Dask scheduler at {address}"
     with quiet():
@@ -316,14 +300,6 @@ def quiet() -> Iterator[None]:
 # --- a cluster of this machine ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Seat:
-    """One worker process."""
-
-    threads: int
-    environment: dict[str, str] = field(default_factory=dict)
-
-
 def gpus_here() -> list[str]:
     """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CUDA does not run."""
     if cuda_unavailable_reason() is not None:
@@ -350,32 +326,22 @@ def parse_devices(text: str, gpus: list[str]) -> list[str]:
 
 
 def seats_for(gpus: list[str], jobs: int | None, pictures: int) -> list[Seat]:
-    """Workers for `jobs` pictures at once (as many as there are usable cores, if None)."""
+    """Worker processes for `jobs` pictures at once (as many as there are usable cores, if None)."""
     threads = max(1, min(jobs or usable_threads(), pictures))
     if gpus:
-        return [Seat(max(1, threads // len(gpus)), {VISIBLE: gpu}) for gpu in gpus]
-    return [Seat(1)] * threads
+        return [{"nthreads": max(1, threads // len(gpus)), "env": {VISIBLE: gpu}} for gpu in gpus]
+    return [{"nthreads": 1}] * threads
 
 
-def _without_http(kind: Any, name: str) -> Any:
-    """A Dask scheduler or worker that answers its own protocol alone: its HTTP server would ask for no certificate."""
-    return type(name, (kind,), {"start_http_server": lambda self, *_, **__: None})
-
-
-def worker_class(*arguments: Any, **options: Any) -> Any:
-    """A worker of this cluster: by its name here, as a class that is made would not reach another process."""
-    from distributed import Worker
-
-    return _without_http(Worker, "LoopbackWorker")(*arguments, **options)
+WITHOUT_HTTP = {"__module__": __name__, "start_http_server": lambda self, *_, **__: None}
+"""Dask's scheduler and workers answer their own protocol alone: their HTTP server would ask for no certificate."""
+LoopbackScheduler = type("LoopbackScheduler", (Scheduler,), WITHOUT_HTTP)
+LoopbackWorker = type("LoopbackWorker", (Worker,), WITHOUT_HTTP)
 
 
 @contextmanager
 def local_cluster(seats: list[Seat], timeout_seconds: float, tell: Tell) -> Iterator[Cluster]:
     """An engine of one process a seat, ended with the block. Raises UnavailableError."""
-    import dask
-    from distributed import Nanny, Scheduler, SpecCluster
-    from distributed.security import Security
-
     try:
         security = Security.temporary()
     except ImportError:
@@ -387,14 +353,11 @@ def local_cluster(seats: list[Seat], timeout_seconds: float, tell: Tell) -> Iter
         "memory_limit": 0,  # one picture per thread bounds it; Dask would terminate a worker that it finds large
         "preload": ["edgeconv.batch.engines.cluster_worker"],
         "silence_logs": logging.CRITICAL,
-        "worker_class": worker_class,
+        "worker_class": LoopbackWorker,
     }
-    specs = {
-        number: {"cls": Nanny, "options": nanny | {"nthreads": seat.threads, "env": seat.environment}}
-        for number, seat in enumerate(seats)
-    }
-    scheduler = {"cls": _without_http(Scheduler, "LoopbackScheduler"), "options": here | {"dashboard": False}}
-    threads_each = max(1, usable_threads() // sum(seat.threads for seat in seats))
+    specs = {number: {"cls": Nanny, "options": nanny | seat} for number, seat in enumerate(seats)}
+    scheduler = {"cls": LoopbackScheduler, "options": here | {"dashboard": False}}
+    threads_each = max(1, usable_threads() // sum(seat["nthreads"] for seat in seats))
     with (
         quiet(),
         dask.config.set({"distributed.deploy.lost-worker-timeout": SEAT_SECONDS}),

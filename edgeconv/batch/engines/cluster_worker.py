@@ -17,7 +17,7 @@ from typing import Any
 import edgeconv
 from edgeconv.api.auto import Choice, choose
 from edgeconv.batch.process import PictureProcessor, held_bytes, leave_cores_to
-from edgeconv.batch.stores import Task, join, store_of
+from edgeconv.batch.stores import Task, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.optional import import_problem
@@ -34,10 +34,8 @@ class Terms:
     maker: tuple[str, ...]
     """See `maker_here`."""
     jpeg_codec: JpegCodec = "host"
-    folder: str = ""
-    """The output folder, which every worker must see: it holds a file `token` with `token_text` for the time being."""
     token: str = ""
-    token_text: bytes = b""
+    """A file of a random name that is in the output folder for the time being: every worker must see it."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,12 @@ def check(terms: Terms) -> None:
             raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
     if terms.jpeg_codec == "gpu":
         require_gpu_jpeg()
-    if not terms.token:
-        return
     try:
-        seen = store_of(terms.folder).read(join(terms.folder, terms.token))
+        if terms.token:
+            store_of(terms.token).read(terms.token)
     except ImageReadError:
-        seen = b""
-    if seen != terms.token_text:
-        raise UnavailableError(f"it does not see {terms.folder}: use a folder that all machines share, or a URL")
+        folder = terms.token.rpartition("/")[0]
+        raise UnavailableError(f"it does not see {folder}: use a folder that all machines share, or a URL") from None
 
 
 def look(terms: Terms, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
