@@ -9,10 +9,10 @@ Importing this module costs next to nothing, so that `--help` answers at once: w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from edgeconv.core.choices import (
     CHAINS,
@@ -28,7 +28,7 @@ from edgeconv.core.choices import (
     Luma,
     OutputMode,
 )
-from edgeconv.core.option import AUTO, KEY, listed, option, options_of
+from edgeconv.core.option import AUTO, KEY, Option, listed, option, options_of
 from edgeconv.core.text import parse_bytes
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
@@ -50,8 +50,6 @@ DEFAULT_NAME = "{stem}_{filter}{rules}_{method}_s{stride}{ext}"
 PICTURE_HELP = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000 or AVIF; - for standard input"
 FORMAT_HELP = "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit."
 QUALITY_HELP = "1 to 100, for outputs in JPEG or WebP."
-
-Group = TypeVar("Group")
 
 
 def _filters() -> Iterable[str]:
@@ -99,67 +97,34 @@ class Filtering:
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
     )
 
-    def chosen_filter(self, filters: str | None = None) -> Filter:
-        """The filter itself, or the bank of `filters`; raises UsageError."""
-        from edgeconv.core.filters import filter_bank, named_filter, parse_kernel
+    def chosen_filter(self) -> Filter:
+        """The filter or kernel; raises UsageError."""
+        from edgeconv.core.filters import named_filter, parse_kernel
         from edgeconv.io.kernel_file import read_kernel
 
         if self.kernel is not None:
             return parse_kernel(self.kernel)
-        if self.kernel_file is not None:
-            return read_kernel(Path(self.kernel_file))
-        if filters is None:
-            return named_filter(self.filter)
-        names = [name.strip() for name in filters.split(",")]
-        for name in names:
-            if not name:
-                raise UsageError(f"--filters '{filters}' has a comma with no name: write sobel-x,sobel-y.")
-            if names.count(name) > 1:
-                raise UsageError(f"--filters '{filters}' has {name} twice: name each filter once.")
-        return filter_bank(names)
+        return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
 
-    def request(
-        self, filters: str | None = None, threshold: float | None = None, chaining: Chaining | None = None
-    ) -> Request:
-        """All of it, checked, with the options of other groups that the command has; raises UsageError.
+    def chosen(self) -> Filter | Chain:
+        """What is applied; raises UsageError."""
+        return self.chosen_filter()
 
-        `filters` is that of `Bank`, `threshold` that of `Masking`, `chaining` what may name a chain.
-        """
+    def rules(self) -> dict[str, Any]:
+        """How it is applied, in the words of `make_request`."""
+        names = ("channels", "luma", "stride", "padding", "border", "output_mode")
+        return {name: getattr(self, name) for name in names}
+
+    def request(self) -> Request:
+        """All of it, checked; raises UsageError."""
         from edgeconv.core.request import make_request
 
-        return make_request(
-            (None if chaining is None else chaining.chosen_chain(self.filter)) or self.chosen_filter(filters),
-            channels=self.channels,
-            luma=self.luma,
-            stride=self.stride,
-            padding=self.padding,
-            border=self.border,
-            output_mode=self.output_mode,
-            threshold=threshold,
-        )
+        return make_request(self.chosen(), **self.rules())
 
 
 @dataclass(frozen=True)
-class Masking:
-    """A mask in the place of the output."""
-
-    threshold: float | None = option(
-        None,
-        "Save a mask: white where |output| is at least this, else black; in the output's units (8-bit: up to 255).",
-        "-t",
-    )
-
-
-@dataclass(frozen=True)
-class Bank:
-    """Several filters at once, in the place of one."""
-
-    filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
-
-
-@dataclass(frozen=True)
-class Chaining:
-    """Several stages one after another, in the place of one filter: those of canny, or any that fit together."""
+class Chaining(Filtering):
+    """Also several stages one after another in the place of a filter: those of canny, or any that fit together."""
 
     chain: str | None = option(
         None, "Stages one after another in the place of a filter: gaussian,sobel,thin,hysteresis.", suggest=_stages
@@ -172,14 +137,52 @@ class Chaining:
     )
     blur: Blur = option(0, "canny: binomial smoothing before it, of a size of {choices}; 0 is none.")
 
-    def chosen_chain(self, filter: str) -> Chain | None:
-        """The chain of --chain, or that which is called `filter`; None where neither is one. Raises UsageError."""
+    def chosen(self) -> Filter | Chain:
         from edgeconv.core.chains import make_chain, parse_thresholds
 
-        if self.chain is None and filter not in CHAINS:
-            return None
-        chain, thresholds = self.chain or filter, parse_thresholds(self.thresholds)
+        if self.chain is None and self.filter not in CHAINS:
+            return super().chosen()
+        chain, thresholds = self.chain or self.filter, parse_thresholds(self.thresholds)
         return make_chain(chain, **thresholds, gradient=self.gradient, blur=self.blur)
+
+
+@dataclass(frozen=True)
+class Masking(Chaining):
+    """Also a mask in the place of the output."""
+
+    threshold: float | None = option(
+        None,
+        "Save a mask: white where |output| is at least this, else black; in the output's units (8-bit: up to 255).",
+        "-t",
+    )
+
+    def rules(self) -> dict[str, Any]:
+        return {**super().rules(), "threshold": self.threshold}
+
+
+@dataclass(frozen=True)
+class Bank(Chaining):
+    """Also several filters at once."""
+
+    filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
+
+    def chosen(self) -> Filter | Chain:
+        from edgeconv.core.filters import filter_bank
+
+        if self.filters is None:
+            return super().chosen()
+        names = [name.strip() for name in self.filters.split(",")]
+        for name in names:
+            if not name:
+                raise UsageError(f"--filters '{self.filters}' has a comma with no name: write sobel-x,sobel-y.")
+            if names.count(name) > 1:
+                raise UsageError(f"--filters '{self.filters}' has {name} twice: name each filter once.")
+        return filter_bank(names)
+
+
+@dataclass(frozen=True)
+class Applying(Bank, Masking):
+    """Filters, chains and masks."""
 
 
 @dataclass(frozen=True)
@@ -195,25 +198,16 @@ class MethodChoice:
     device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.", suggest=lambda: (AUTO, *DEVICES))
 
 
-def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
-    """Give a class the options of `values` as fields, each as a person writes it: `512M` of a number."""
-
-    def fill(group: type[Group]) -> type[Group]:
-        hints: dict[str, Any] = {}
-        for entry in options_of(values):
-            text = entry.text
-            hints[entry.parameter] = entry.hint if text is None else type(text)
-            default = entry.default if text is None else text
-            setattr(group, entry.parameter, field(default=default, metadata={KEY: entry}))
-        group.__annotations__ = hints
-        return dataclass(frozen=True)(group)
-
-    return fill
+def _as_written(entry: Option) -> tuple[str, Any, Any]:
+    hint, default = (entry.hint, entry.default) if entry.text is None else (str, entry.text)
+    return entry.parameter, hint, field(default=default, metadata={KEY: entry})
 
 
-@as_written(Options)
-class MethodOptions:
-    """What a method is told beyond the problem, as it is written."""
+_Written: Any = make_dataclass("_Written", map(_as_written, options_of(Options)), frozen=True)
+
+
+class MethodOptions(_Written):  # type: ignore[misc]  # whose fields are those of methods/options.py
+    """What a method is told beyond the problem, as a person writes it: `512M` of a number."""
 
     def options(self) -> Options:
         """The same as methods read it; raises UsageError."""
@@ -278,7 +272,7 @@ class RunPrinting(Printing):
 
 
 @dataclass(frozen=True)
-class RunOutput:
+class RunOutput(Overwriting):
     """Where pictures go, and as what."""
 
     output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
@@ -341,7 +335,16 @@ class BatchInput:
 
 
 @dataclass(frozen=True)
-class BatchOutput:
+class LedgerPlace:
+    """Where the results are recorded."""
+
+    ledger: str | None = option(
+        None, "Folder of the ledger. Default: the output folder; for a URL one of this machine, which 'batch' prints."
+    )
+
+
+@dataclass(frozen=True)
+class BatchOutput(LedgerPlace, Overwriting):
     """Where and as what they are saved."""
 
     output: str = option("edges", "Folder or URL for outputs (made if missing).", "-o")
@@ -355,15 +358,6 @@ class BatchOutput:
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
         "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md)."
-    )
-
-
-@dataclass(frozen=True)
-class LedgerPlace:
-    """Where the results are recorded."""
-
-    ledger: str | None = option(
-        None, "Folder of the ledger. Default: the output folder; for a URL one of this machine, which 'batch' prints."
     )
 
 
@@ -417,7 +411,7 @@ class Accepting:
 
 
 @dataclass(frozen=True)
-class Showing:
+class Showing(Replacing, Printing):
     """What is made of a comparison beside its figures."""
 
     ssim: bool = option(False, "Add SSIM (scikit-image, extra 'diff').")
@@ -447,7 +441,7 @@ class GridAxes:
 
     grid: str = option(
         "quick",
-        "lab, gpu, processor, bank, grey, each, surface, quick, guard, or a TOML file; the options below change it.",
+        "lab, gpu, processor, bank, each, surface, quick, guard, or a TOML file; the options below change it.",
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
     strides: str | None = option(None, "'1,2,3'.")
@@ -475,7 +469,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class BenchOutput:
+class BenchOutput(Replacing):
     """The record of a grid and what is made of it."""
 
     output: Path = option(Path("results"), "Folder for the files (made if missing).", "-o")
@@ -486,7 +480,7 @@ class BenchOutput:
 
 
 @dataclass(frozen=True)
-class Ladder:
+class Ladder(Replacing):
     """A ladder of kernels on a GPU, at several sizes."""
 
     blocks: BlockShapes = option("usual", "Thread-block shapes of each step: {choices}.")
@@ -512,7 +506,7 @@ class ConvLadder(Ladder):
 
 
 @dataclass(frozen=True)
-class Pairing:
+class Pairing(Replacing):
     """What `bench ab` runs, for how long, and when it fails."""
 
     grid: str = option("guard", "Whose cases are compared: as of 'edgeconv bench'.")
@@ -525,7 +519,7 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class Reporting:
+class Reporting(Replacing):
     """What is made of records."""
 
     html: Path | None = option(None, "Write one self-contained page to this file.")
@@ -538,7 +532,7 @@ class Reporting:
 
 
 @dataclass(frozen=True)
-class Resizing:
+class Resizing(Replacing):
     """The same picture in other sizes."""
 
     sizes: str = option("128:4096", "Longest sides in pixels: '128,256,512', or '128:4096' for every doubling.")

@@ -16,10 +16,10 @@ def as_parameters(text: str) -> str:
     from edgeconv.core.option import AUTO, options_of
     from edgeconv.methods import method_names
     from edgeconv.methods.options import Options
-    from edgeconv.options import Chaining, Filtering
+    from edgeconv.options import Chaining
 
     known = [AUTO, *DEVICES, *NAMED_PADDINGS, *method_names()]
-    for entry in (*options_of(Filtering), *options_of(Chaining), *options_of(Options)):
+    for entry in (*options_of(Chaining), *options_of(Options)):
         known += map(str, entry.choices)
     fields = {entry.parameter: entry.name for entry in options_of(Options)}
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from edgeconv.cli.printing import say, say_lines
 from edgeconv.core.option import Positional
 from edgeconv.options import (
-    Bank,
+    Applying,
     BatchInput,
     BatchOutput,
-    Chaining,
     Failing,
-    Filtering,
-    LedgerPlace,
-    Masking,
     MethodChoice,
     MethodOptions,
-    Overwriting,
     Printing,
     Reading,
     Workers,
@@ -29,22 +22,17 @@ from edgeconv.options import (
 def batch(
     inputs: BatchInput,
     target: BatchOutput,
-    filtering: Filtering,
-    masking: Masking,
-    bank: Bank,
-    chaining: Chaining,
+    filtering: Applying,
     wanted: MethodChoice,
     method: MethodOptions,
     workers: Workers,
     failing: Failing,
-    recording: LedgerPlace,
-    overwriting: Overwriting,
     reading: Reading,
     printing: Printing,
     places: Annotated[
         list[str] | None, Positional("Pictures, and folders of pictures; URLs such as s3://bucket/in too.")
     ] = None,
-) -> None:
+) -> int:
     """Filter many pictures, with a ledger of results.
 
     Ends with 1 where some failed.
@@ -58,12 +46,12 @@ def batch(
     from edgeconv.batch.summary import summary_text
     from edgeconv.cli.progress import Progress
     from edgeconv.core.records import plain as to_plain
-    from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UsageError
     from edgeconv.io import atomic, encoding
     from edgeconv.signals import stopping
 
     workers.parsed_jobs()
-    request = filtering.request(bank.filters, masking.threshold, chaining)
+    request = filtering.request()
     listed = tasks.read_list(inputs.files_from) if inputs.files_from is not None else []
     if not places and not listed:
         raise UsageError("No picture was named: give files or folders, or --files-from.")
@@ -75,13 +63,13 @@ def batch(
         device=wanted.device,
         options=method.options(),
         name=target.name,
-        ledger=recording.ledger,
+        ledger=target.ledger,
         format=format,
         quality=encoding.parse_quality(target.quality, format),
         png_level=encoding.parse_png_level(target.png_level, format),
         jpeg_codec=target.jpeg_codec,
         share=ALL if inputs.shard is None else tasks.parse_shard(inputs.shard),
-        overwrite=overwriting.overwrite,
+        overwrite=target.overwrite,
         resume=failing.resume or failing.retry_failed,
         retry_failed=failing.retry_failed,
         max_failures=1 if failing.fail_fast else failing.max_failures,
@@ -98,7 +86,4 @@ def batch(
         error = failure.error if failure.input in failure.error else f"{failure.input}: {failure.error}"
         say(f"edgeconv: failed: {error}", err=True)
     say_lines(json.dumps(to_plain(summary), indent=2) if printing.json_only else summary_text(summary))
-    if received.exit_code is not None:
-        raise typer.Exit(received.exit_code)
-    if summary.failed:
-        raise typer.Exit(EXIT_DIFFERENT)
+    return received.exit_code or (EXIT_DIFFERENT if summary.failed else EXIT_OK)

@@ -20,7 +20,6 @@ from edgeconv.options import (
     GemmLadder,
     GridAxes,
     Pairing,
-    Replacing,
     Timing,
 )
 
@@ -35,7 +34,6 @@ def grid(
     filtering: Annotated[Filtering, Only(("padding", "border", "output_mode"))],
     timing: Timing,
     target: BenchOutput,
-    replacing: Replacing,
 ) -> int:
     """Measure a grid of cases, methods and peers.
 
@@ -61,7 +59,7 @@ def grid(
     )
     for name in {name for part in plan.grid.parts for name in part.filters} - set(DRAWN_FILTERS):
         bench_filter(name, "mix")  # refuses a chain before anything is written
-    _make_room(target.output, target.name, target.resume or replacing.overwrite)
+    _make_room(target.output, target.name, target.resume or target.overwrite)
 
     def told(rows: Sequence[BenchRow]) -> None:
         line.clear()
@@ -114,7 +112,6 @@ def ab(
         GridAxes, Only(("sizes", "strides", "methods", "dtypes", "filters", "channels", "devices", "seed", "cases"))
     ],
     pairing: Pairing,
-    replacing: Replacing,
 ) -> int:
     """Time two versions by turns, in pairs of processes.
 
@@ -129,7 +126,7 @@ def ab(
 
     margin = parse_share("--fail-on", pairing.fail_on)
     cases = ab_cases(chosen_grid(replace(axes, grid=pairing.grid)))
-    with Outputs([pairing.grid], replacing.overwrite) as outputs:
+    with Outputs([pairing.grid], pairing.overwrite) as outputs:
         output = None if pairing.output is None else outputs.reserve(pairing.output)
         with Progress("rows") as line, side_of(a) as first, side_of(b) as second:
             record = compare_sides(first, second, cases, pairing.time_limit, line.update)
@@ -142,24 +139,24 @@ def ab(
     return EXIT_DIFFERENT if failed else EXIT_OK
 
 
-def gemm(ladder: GemmLadder, replacing: Replacing) -> int:
+def gemm(ladder: GemmLadder) -> int:
     """Time the ladder of matrix products on a GPU.
 
     From one thread per element to cuBLAS; ends with 1 where one is wrong.
     """
     from edgeconv.bench.ladders.gemm import LADDER, REALS
 
-    return _climb(LADDER, ladder, _chosen("--dtypes", ladder.dtypes, REALS), replacing)
+    return _climb(LADDER, ladder, _chosen("--dtypes", ladder.dtypes, REALS))
 
 
-def conv(ladder: ConvLadder, replacing: Replacing) -> int:
+def conv(ladder: ConvLadder) -> int:
     """Time the ladder of convolutions on a GPU.
 
     From the textbook kernel to the method itself; ends with 1 where one is wrong.
     """
     from edgeconv.bench.ladders.conv import LADDER, STRIDES
 
-    return _climb(LADDER, ladder, _chosen("--strides", ladder.strides, STRIDES), replacing)
+    return _climb(LADDER, ladder, _chosen("--strides", ladder.strides, STRIDES))
 
 
 def _chosen(flag: str, text: str, known: Iterable[Any]) -> list[Any]:
@@ -172,7 +169,7 @@ def _chosen(flag: str, text: str, known: Iterable[Any]) -> list[Any]:
     return [of_word[word] for word in words]
 
 
-def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any], replacing: Replacing) -> int:
+def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any]) -> int:
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
     from edgeconv.bench.watch import Watch
     from edgeconv.core.records import to_json
@@ -186,7 +183,7 @@ def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any
 
     sizes = parse_sizes(ladder.sizes)
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=ladder.time_limit, turns=3)
-    with Outputs(overwrite=replacing.overwrite) as outputs:
+    with Outputs(overwrite=ladder.overwrite) as outputs:
         output = outputs.reserve(ladder.output)
         if (reason := cuda_unavailable_reason()) is not None:
             raise UnavailableError(f"'edgeconv {table.kind}' needs an NVIDIA GPU: {reason}.")

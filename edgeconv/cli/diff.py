@@ -14,13 +14,9 @@ from edgeconv.options import (
     PICTURE_HELP,
     Accepting,
     Bank,
-    Chaining,
     DiffInput,
-    Filtering,
     MethodOptions,
-    Printing,
     Reading,
-    Replacing,
     Showing,
 )
 
@@ -34,8 +30,6 @@ def diff(
     accepting: Accepting,
     showing: Showing,
     reading: Reading,
-    replacing: Replacing,
-    printing: Printing,
 ) -> int:
     """Compare pictures, or folders by relative name.
 
@@ -45,7 +39,7 @@ def diff(
     from edgeconv.difference import folders, results
     from edgeconv.difference.inputs import FileInput
 
-    wanted = replace(_wanted(accepting, showing, reading, replacing), convert=against.convert)
+    wanted = replace(_wanted(accepting, showing, reading), convert=against.convert)
     if any(map(os.path.isdir, inputs)):
         if len(inputs) != 2 or not all(map(os.path.isdir, inputs)):
             raise UsageError("A folder is compared with one other folder: name two.")
@@ -59,20 +53,16 @@ def diff(
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
         first, *others = (FileInput(name, against.convert, wanted.rules) for name in inputs)
         done = results.run(first, others, wanted)
-    return _finish(done, printing.json_only)
+    return _finish(done, showing.json_only)
 
 
 def compare(
     picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
-    filtering: Filtering,
-    bank: Bank,
-    chaining: Chaining,
+    filtering: Bank,
     method: MethodOptions,
     accepting: Accepting,
     showing: Showing,
     reading: Reading,
-    replacing: Replacing,
-    printing: Printing,
 ) -> int:
     """Compare every method with the float64 reference.
 
@@ -81,13 +71,12 @@ def compare(
     """
     from edgeconv.difference import methods
 
-    wanted = _wanted(accepting, showing, reading, replacing)
-    request = filtering.request(bank.filters, chaining=chaining)
-    done = methods.run(picture, request, method.options(), wanted, by_rule=accepting.atol is None)
-    return _finish(done, printing.json_only)
+    wanted = _wanted(accepting, showing, reading)
+    done = methods.run(picture, filtering.request(), method.options(), wanted, by_rule=accepting.atol is None)
+    return _finish(done, showing.json_only)
 
 
-def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
+def _wanted(accepting: Accepting, showing: Showing, reading: Reading) -> Wanted:
     """What is judged, and what is made of it. Raises UsageError."""
     from edgeconv.core.text import parse_bytes
     from edgeconv.difference import results
@@ -104,7 +93,7 @@ def _wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing:
         pictures=showing.pictures,
         page_limit_bytes=parse_bytes(showing.page_limit, "--page-limit"),
         rules=reading.rules(),
-        overwrite=replacing.overwrite,
+        overwrite=showing.overwrite,
         ignored=NO_REGIONS if accepting.ignore is None else read_ignored(accepting.ignore),
     )
 

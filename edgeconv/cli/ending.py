@@ -36,6 +36,9 @@ DEBUG = "EDGECONV_DEBUG"
 """The environment variable that shows where an unexpected error came from."""
 
 
+_plain_warning = warnings.formatwarning
+
+
 class Stream:
     """Standard output or standard error: where it takes no more, that is an error of edgeconv's own.
 
@@ -166,11 +169,4 @@ def _make_libraries_visible() -> None:
 
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(Visible())
-    warnings.formatwarning = _visible_warning
-
-
-_plain_warning = warnings.formatwarning
-
-
-def _visible_warning(*words: Any, **more: Any) -> str:
-    return visible_lines(_plain_warning(*words, **more))
+    warnings.formatwarning = lambda *words, **more: visible_lines(_plain_warning(*words, **more))

@@ -10,14 +10,13 @@ from typing import Annotated
 
 from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
 from edgeconv.core.option import Positional
-from edgeconv.options import Replacing, Reporting
+from edgeconv.options import Reporting
 
 PLOT_STEM = "bench"
 
 
 def report(
     reporting: Reporting,
-    replacing: Replacing,
     records: Annotated[list[Path] | None, Positional("JSON files that edgeconv bench and edgeconv run wrote.")] = None,
 ) -> None:
     """Show records and reports again.
@@ -46,7 +45,7 @@ def report(
         else:
             say_drawn(terminal.drawn(loaded, width, has_colours(sys.stdout)))
         return
-    with Outputs(records, replacing.overwrite) as outputs:
+    with Outputs(records, reporting.overwrite) as outputs:
         named = {name: outputs.reserve(path) for name, path in wanted.items() if path is not None}
         for name, path in named.items():
             make: Callable[..., dict[str, bytes]] = find_exporter(name)

@@ -7,13 +7,12 @@ from typing import Annotated
 
 from edgeconv.cli.printing import say, say_error
 from edgeconv.core.option import Positional
-from edgeconv.options import PICTURE_HELP, Reading, Replacing, Resizing
+from edgeconv.options import PICTURE_HELP, Reading, Resizing
 
 
 def resize(
     places: Annotated[list[Path], Positional(f"{PICTURE_HELP}; folders of them.")],
     resizing: Resizing,
-    replacing: Replacing,
     reading: Reading,
 ) -> int:
     """Save pictures in several sizes.
@@ -32,7 +31,7 @@ def resize(
         sizes,
         folder=resizing.output,
         square=resizing.square,
-        overwrite=replacing.overwrite,
+        overwrite=resizing.overwrite,
         rules=rules,
     ):
         if isinstance(resized, EdgeconvError):

@@ -9,13 +9,9 @@ from edgeconv.cli.printing import say, say_lines, say_rows
 from edgeconv.core.option import Positional
 from edgeconv.options import (
     PICTURE_HELP,
-    Bank,
-    Chaining,
-    Filtering,
-    Masking,
+    Applying,
     MethodChoice,
     MethodOptions,
-    Overwriting,
     Reading,
     RunOutput,
     RunPrinting,
@@ -30,14 +26,10 @@ if TYPE_CHECKING:
 
 def run(
     picture: Annotated[str, Positional(f"{PICTURE_HELP}; a Zarr, by tiles.")],
-    filtering: Filtering,
-    masking: Masking,
-    bank: Bank,
-    chaining: Chaining,
+    filtering: Applying,
     choice: MethodChoice,
     method: MethodOptions,
     place: RunOutput,
-    overwriting: Overwriting,
     sampling: Sampling,
     reading: Reading,
     tiling: Tiling,
@@ -61,11 +53,11 @@ def run(
     format, quality = place.encoding()
     job = Job(
         source=picture,
-        request=filtering.request(bank.filters, masking.threshold, chaining),
+        request=filtering.request(),
         method=choice.method,
         device=choice.device,
         output=place.output,
-        overwrite=overwriting.overwrite,
+        overwrite=place.overwrite,
         options=method.options(),
         samples=sampling.samples,
         time_limit_seconds=sampling.time_limit,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from edgeconv.cli.printing import say
 from edgeconv.core.option import Positional
 from edgeconv.options import LedgerPlace
@@ -14,7 +12,7 @@ from edgeconv.options import LedgerPlace
 def verify(
     folder: Annotated[str, Positional("The output folder of 'edgeconv batch', or its URL.")],
     recording: LedgerPlace,
-) -> None:
+) -> int:
     """Check that a batch's outputs are unchanged.
 
     Every output that the ledger calls done is hashed; those that are missing or changed are named, and the command
@@ -25,7 +23,7 @@ def verify(
     from edgeconv.batch.stores import plain
     from edgeconv.batch.verify import verify as verify_folder
     from edgeconv.core.text import counted
-    from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 
     found = verify_folder(plain(folder), recording.ledger)
     wrong = [finding for finding in found.findings if finding.state != "same"]
@@ -53,5 +51,4 @@ def verify(
         )
     if (wrong or not total) and found.in_progress:
         say("edgeconv: a batch is writing into this folder: verify it again when that has ended.", err=True)
-    if wrong or found.damaged or not total:
-        raise typer.Exit(EXIT_DIFFERENT)
+    return EXIT_DIFFERENT if wrong or found.damaged or not total else EXIT_OK

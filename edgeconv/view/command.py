@@ -6,13 +6,11 @@ from dataclasses import fields
 from typing import Annotated
 
 from edgeconv.core.option import Given, Positional
-from edgeconv.options import Chaining, Filtering, Masking, MethodChoice, MethodOptions, Reading
+from edgeconv.options import Masking, MethodChoice, MethodOptions, Reading
 
 
 def view(
-    filtering: Filtering,
-    masking: Masking,
-    chaining: Chaining,
+    filtering: Masking,
     choice: MethodChoice,
     method: MethodOptions,
     reading: Reading,
@@ -44,7 +42,7 @@ def view(
     require_qt()
     from edgeconv.view.qt.app import run
 
-    groups: tuple[object, ...] = (filtering, masking, chaining, choice, method)
+    groups: tuple[object, ...] = (filtering, choice, method)
     named = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}  # type: ignore[arg-type]
     changes = {name: value for name, value in named.items() if name in given}
     leave(run(pictures or [], changes, service, signals))

@@ -22,7 +22,7 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.options import Chaining, Filtering, Masking, MethodChoice, MethodOptions
+from edgeconv.options import Masking, MethodChoice, MethodOptions
 
 OF_CHAINS = ("thresholds", "gradient", "blur")
 """Rules that a single filter does not have."""
@@ -46,17 +46,15 @@ def _arguments(written: dict[str, str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Parameters(MethodOptions, MethodChoice, Chaining, Masking, Filtering):
+class Parameters(MethodOptions, MethodChoice, Masking):
     """The options of `edgeconv run` that decide what is computed and how.
 
     The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
     """
 
-    def request(
-        self, filters: str | None = None, threshold: float | None = None, chaining: Chaining | None = None
-    ) -> Request:
+    def request(self) -> Request:
         """As the command's; raises UsageError for a bank too, which gives more than the one picture that is shown."""
-        request = super().request(filters, self.threshold if threshold is None else threshold, chaining or self)
+        request = super().request()
         if request.filter.labels:
             raise UsageError(
                 f"Kernel '{request.filter.name}' is a bank of {request.filter.filters} filters, and the window shows "
