@@ -23,7 +23,7 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import codecs, ledger, tasks
-from edgeconv.batch.names import Names, refuse_device_name
+from edgeconv.batch.names import Names
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.core.request import make_request
@@ -156,18 +156,6 @@ def test_names_with_a_size_are_not_overwritten_where_several_processes_write(pho
     assert not out.exists()
     assert run_here([photos], out, **sized).done == 2
     assert run_here([photos], out, share=(1, 2), **sized | {"overwrite": False}).failed == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "is_refused"),
-    [("NUL.png", True), ("com1.a.png", True), ("Con", True), ("CON_x.png", False), ("COM10.png", False), ("a", False)],
-)
-def test_an_output_is_not_named_like_a_device_of_windows(name: str, is_refused: bool) -> None:
-    if not is_refused:
-        refuse_device_name(name)
-        return
-    with pytest.raises(ImageWriteError, match="reserves that name"):
-        refuse_device_name(name)
 
 
 @pytest.mark.parametrize(

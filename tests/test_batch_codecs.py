@@ -108,14 +108,6 @@ def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: Settings) -
         codecs.encode(np.zeros_like(PIXELS), "a.jpg", by_gpu)
 
 
-def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:
-    of_gpu, of_host, as_ever = (
-        settings_for(tmp_path, format="jpg", **more).parameters_sha256()
-        for more in ({"jpeg_codec": "gpu"}, {"jpeg_codec": "host"}, {})
-    )
-    assert of_host == as_ever != of_gpu
-
-
 def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = settings_for(tmp_path, jpeg_codec="gpu", device="cpu")
     monkeypatch.setattr(codecs, "require_gpu_jpeg", lambda: None)

@@ -10,7 +10,6 @@ output is written; what another process has written by then is not replaced.
 
 from __future__ import annotations
 
-import re
 import string
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -26,8 +25,6 @@ from edgeconv.run.naming import filter_word, rules_word
 NAME_FIELDS = ("stem", "source_ext", "filter", "rules", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
 """Fields that are known only once a picture is decoded."""
-DEVICE_NAME = re.compile(r"(CON|PRN|AUX|NUL|(COM|LPT)[0-9])(\.|$)", re.IGNORECASE)
-"""Names of devices on Windows, with any suffix. Source: Microsoft, Naming Files, Paths, and Namespaces."""
 
 
 class _Late:
@@ -132,12 +129,3 @@ class Names:
             for format in [known] if known else sorted(set(FORMAT_OF_DTYPE.values())):
                 if task.problem is None:
                     yield task, join(self._settings.output, task.folder / self.name(task, f".{format}"))
-
-
-def refuse_device_name(name: str) -> None:
-    """Raise ImageWriteError for a name that no file can have on Windows, as outputs travel."""
-    if DEVICE_NAME.match(name):
-        raise ImageWriteError(
-            f"Output '{name}' cannot be made: Windows reserves that name for a device, with any suffix. Rename the "
-            "input, or put more than {stem} into --name."
-        )

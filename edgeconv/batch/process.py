@@ -24,7 +24,7 @@ from edgeconv.api.auto import Choice
 from edgeconv.api.prepared import PreparedFilter
 from edgeconv.batch import codecs
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
-from edgeconv.batch.names import Names, refuse_device_name
+from edgeconv.batch.names import Names
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, is_remote, join, store_of
 from edgeconv.batch.summary import PictureResult, Stage
@@ -168,9 +168,7 @@ class PictureProcessor:
             with work.stage("encode"):
                 height, width = work.output.shape[:2]
                 suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
-                name = self._names.name(work.task, suffix, width, height)
-                refuse_device_name(name)
-                work.name = (work.task.folder / name).as_posix()
+                work.name = (work.task.folder / self._names.name(work.task, suffix, width, height)).as_posix()
                 work.encoded = codecs.encode(work.output, join(settings.output, work.name), settings)
 
     def put(self, works: list[PictureWork]) -> None:

@@ -71,14 +71,13 @@ def find(inputs: Inputs, output: str, rows: Collection[LedgerRow] = ()) -> Found
     for number, place in enumerate(map(plain, (*map(str, inputs.places), *inputs.listed))):
         store = store_of(place)
         try:
-            is_folder = store.is_folder(place)
+            if not store.is_folder(place):
+                tasks.append(Task(place, PurePosixPath(), store.identity(place)))
+                continue
         except ImageReadError as error:
             if number < len(inputs.places):
                 raise
             tasks.append(Task(place, PurePosixPath(), from_the_root(place), str(error)))
-            continue
-        if not is_folder:
-            tasks.append(Task(place, PurePosixPath(), store.identity(place)))
             continue
         pictures: list[Task] = []
         ledgers: set[PurePosixPath] = set()

@@ -144,7 +144,8 @@ class Cluster(Engine):
                     done = calls.pop(call)
                     if error is None:
                         self._peaks[reply.worker] = reply.peak_bytes
-                        fitting = CALL_SECONDS * len(done) / max(reply.seconds, 1e-6)
+                        seconds = sum(sum(result.stage_seconds.values()) for result in reply.results)
+                        fitting = CALL_SECONDS * len(done) / max(seconds, 1e-6)
                         pictures_per_call = max(1, min(MAX_PICTURES, int(fitting)))
                         results = reply.results
                     elif isinstance(error, EdgeconvError | ImportError | AttributeError):  # no picture is to blame

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 import signal
 import threading
-import time
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -43,7 +42,6 @@ class WorkerReply:
     """What one call of `run_tasks` gave."""
 
     results: list[PictureResult]
-    seconds: float
     worker: str
     peak_bytes: dict[str, int | None]
 
@@ -86,10 +84,8 @@ def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, pickled: bytes
     check(terms)
     leave_cores_to(threads_each)
     processor = _unpickled(pickled)
-    started = time.perf_counter()
     results = [result for task in tasks for result in processor.process([task])]
-    seconds = time.perf_counter() - started
-    return WorkerReply(results, seconds, str(get_worker().name), held_bytes(processor.device))
+    return WorkerReply(results, str(get_worker().name), held_bytes(processor.device))
 
 
 @lru_cache(maxsize=1)
