@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from edgeconv import convolve
-from edgeconv.api.auto import runnable
 from edgeconv.core import output
 from edgeconv.core.output import NO_RANGE, finite_range, magnitude, store, stretch
 from edgeconv.core.problem import StoredMode
 from edgeconv.core.request import make_request
 from edgeconv.methods import METHODS
 
-ON_CPU = [entry.name for entry in METHODS if (entry.name, entry.device) in runnable() and entry.device == "cpu"]
+ON_CPU = [entry.name for entry in METHODS if entry.device == "cpu" and entry.unavailable_reason() is None]
 
 
 def stripes(dtype: str) -> np.ndarray:

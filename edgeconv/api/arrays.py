@@ -166,7 +166,32 @@ class TorchArrays(ArrayLibrary):
         return int(self._raw_stream(gpu))
 
 
-class JaxArrays(ArrayLibrary):
+class DlpackArrays(ArrayLibrary):
+    """Any other library with DLPack; results come back through its array namespace where it has one."""
+
+    def gpu_of(self, array: Any) -> int | None:
+        kind, number = map(int, array.__dlpack_device__())
+        if kind in (DLPACK_CPU, DLPACK_CUDA_HOST):
+            return None
+        if kind == DLPACK_CUDA:
+            return number
+        name = type(array).__name__
+        raise UsageError(f"A {name} on a device of another kind than CPU and CUDA cannot be read here.")
+
+    def sample_type(self, array: Any) -> np.dtype[Any]:
+        kind: np.dtype[Any] = self.native(array).dtype  # NumPy may not know the name of its own `dtype`
+        return kind
+
+    def native(self, array: Any) -> Any:
+        return np.from_dlpack(array) if self.gpu_of(array) is None else cupy_or_refuse().from_dlpack(array)
+
+    def wrap(self, native: Any, like: Any) -> Any:
+        if hasattr(like, "__array_namespace__"):
+            return like.__array_namespace__().from_dlpack(native)
+        return native
+
+
+class JaxArrays(DlpackArrays):
     """JAX, on the CPU and on CUDA. Its arrays cannot be written to, so there is no `out=`."""
 
     def gpu_of(self, array: Any) -> int | None:
@@ -176,14 +201,13 @@ class JaxArrays(ArrayLibrary):
             devices = 0
         if devices != 1:
             raise UsageError("A JAX array that is traced, or lies on several devices, cannot be read here.")
-        kind, number = array.__dlpack_device__()
-        return _gpu_of_dlpack(int(kind), int(number), "JAX array")
+        return super().gpu_of(array)
+
+    sample_type = ArrayLibrary.sample_type
 
     def native(self, array: Any) -> Any:
         """See ArrayLibrary.native; waits until the array has been computed."""
-        if self.gpu_of(array) is None:
-            return np.asarray(array)
-        return cupy_or_refuse().from_dlpack(array.block_until_ready())
+        return np.asarray(array) if self.gpu_of(array) is None else super().native(array.block_until_ready())
 
     def wrap(self, native: Any, like: Any) -> Any:
         return sys.modules["jax"].dlpack.from_dlpack(native)
@@ -208,26 +232,6 @@ class NumbaArrays(ArrayLibrary):
         numba = sys.modules.get("numba")
         if numba is not None and type(like).__module__.startswith(("numba.", "numba_cuda.")):
             return numba.cuda.as_cuda_array(native)
-        return native
-
-
-class DlpackArrays(ArrayLibrary):
-    """Any other library with DLPack; results come back through its array namespace where it has one."""
-
-    def gpu_of(self, array: Any) -> int | None:
-        kind, number = array.__dlpack_device__()
-        return _gpu_of_dlpack(int(kind), int(number), type(array).__name__)
-
-    def sample_type(self, array: Any) -> np.dtype[Any]:
-        kind: np.dtype[Any] = self.native(array).dtype  # NumPy may not know the name of its own `dtype`
-        return kind
-
-    def native(self, array: Any) -> Any:
-        return np.from_dlpack(array) if self.gpu_of(array) is None else cupy_or_refuse().from_dlpack(array)
-
-    def wrap(self, native: Any, like: Any) -> Any:
-        if hasattr(like, "__array_namespace__"):
-            return like.__array_namespace__().from_dlpack(native)
         return native
 
 
@@ -281,14 +285,6 @@ def cupy_or_refuse() -> Any:
     import cupy
 
     return cupy
-
-
-def _gpu_of_dlpack(kind: int, number: int, what: str) -> int | None:
-    if kind in (DLPACK_CPU, DLPACK_CUDA_HOST):
-        return None
-    if kind == DLPACK_CUDA:
-        return number
-    raise UsageError(f"A {what} on a device of another kind than CPU and CUDA cannot be read here.")
 
 
 @contextmanager

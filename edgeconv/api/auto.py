@@ -16,7 +16,7 @@ from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.option import AUTO
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason, cuda_unavailable_reason
-from edgeconv.methods import all_methods, check_name, entries_of, find, refuse, require
+from edgeconv.methods import check_name, entries_of, find, refuse, require
 from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ AUTO_METHODS = ("sliding", "opencv", "reference")
 
 @dataclass(frozen=True)
 class Choice:
-    """A method on a device, and why."""
+    """A method on a device, why, and the name that was asked for."""
 
     method: str
     device: DeviceName
     why: str
+    asked_for: str = AUTO
 
 
 def choose(method: str, device: str, problem: Problem | ChainProblem | None = None) -> Choice:
@@ -58,7 +59,7 @@ def choose(method: str, device: str, problem: Problem | ChainProblem | None = No
     if problem is not None:
         with find(method, chosen).named():
             refuse(method, problem, ready.reason(problem, Options()))
-    return Choice(method, chosen, why)
+    return Choice(method, chosen, why, method)
 
 
 def _auto(place: DeviceName, asked: str, problem: Problem | ChainProblem | None) -> Choice:
@@ -82,8 +83,3 @@ def _auto(place: DeviceName, asked: str, problem: Problem | ChainProblem | None)
             first = name == AUTO_METHODS[0]
             return Choice(name, place, why if first else f"{why}; {AUTO_METHODS[0]} does not compute {what}")
     raise UnavailableError(f"No method on {place} computes {what} here. Use --device cpu, or see 'edgeconv doctor'.")
-
-
-def runnable() -> list[tuple[str, DeviceName]]:
-    """Every (method, device) of the registry that this machine can run."""
-    return [(entry.name, entry.device) for entry in all_methods() if entry.unavailable_reason() is None]

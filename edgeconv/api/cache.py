@@ -37,32 +37,26 @@ class PlanCache:
     def get(self, key: Hashable, make: Callable[[], ConvolutionPlan]) -> ConvolutionPlan:
         """The plan of `key`, made by `make` where there is none. What cannot be a key is made each time."""
         try:
-            found = self._find(key)
+            with self._lock:
+                found = self._plans.get(key)
+                if found is not None:
+                    self._plans.move_to_end(key)
+                    return found
+                turn = self._making.setdefault(key, threading.Lock())
         except TypeError:  # a list where a word belongs: `make` says what is wrong with it
             return make()
-        if found is not None:
-            return found
-        with self._lock:
-            turn = self._making.setdefault(key, threading.Lock())
         with turn:
-            found = self._find(key)
-            if found is None:
-                self._make_room()
-                try:
-                    found = make()
-                    with self._lock:
-                        self._plans[key] = found
-                finally:
-                    with self._lock:
-                        self._making.pop(key, None)
-        return found
-
-    def _find(self, key: Hashable) -> ConvolutionPlan | None:
-        with self._lock:
             found = self._plans.get(key)
             if found is not None:
-                self._plans.move_to_end(key)
-            return found
+                return found
+            self._make_room()
+            try:
+                found = make()
+                with self._lock:
+                    self._plans[key] = found
+            finally:
+                self._making.pop(key, None)
+        return found
 
     def _make_room(self) -> None:
         """Let the least recently used go, before the memory of the next one is taken."""

@@ -248,7 +248,7 @@ def _make_plan(
         if not isinstance(options, Options):
             raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
         problem = request.picture_problem(picture_shape(shape), dtype)
-        return ConvolutionPlan(request, shape, problem, choose(method, device, problem), options, asked_for=method)
+        return ConvolutionPlan(request, shape, problem, choose(method, device, problem), options)
     except EdgeconvError as error:
         raise with_parameters(error) from error.__cause__
 

@@ -50,13 +50,13 @@ class Filtered:
 
 
 def filter_picture(
-    pixels: NDArray[Any], request: Request, choice: Choice, options: Options, watch: Stopwatch, asked_for: str
+    pixels: NDArray[Any], request: Request, choice: Choice, options: Options, watch: Stopwatch
 ) -> Filtered:
     """Make a plan and run it once; phases are added to `watch`."""
     unmasked = replace(request, threshold=None)
     with watch.phase("set_up"):
         problem = unmasked.picture_problem(pixels.shape, pixels.dtype)
-        plan = PreparedFilter(unmasked, problem, choice, options, asked_for)
+        plan = PreparedFilter(unmasked, problem, choice, options)
         if plan.processor.moves_data:
             plan.allocate_arrays()
     finished = plan.run(pixels, watch=watch)
@@ -144,7 +144,7 @@ def measure_plan(
         raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
     if pixels is None:
         pixels = noise_pixels(*plan.problem.input_shape[:2], plan.problem.dtype, plan.problem.in_channels)
-    filtered = filter_picture(pixels, plan.request, plan.choice, plan.options, Stopwatch(), plan.asked_for)
+    filtered = filter_picture(pixels, plan.request, plan.choice, plan.options, Stopwatch())
     return measure(filtered, Budget(max_samples=samples, time_limit_seconds=time_limit_seconds), check)
 
 
@@ -181,7 +181,7 @@ def describe(
         problem=figures.describe_problem(request, problem),
         method=figures.MethodPart(
             name=plan.choice.method,
-            asked_for=plan.asked_for,
+            asked_for=plan.choice.asked_for,
             why=plan.choice.why,
             options=plan.options,
             workspace_bytes=prepared.workspace_bytes,

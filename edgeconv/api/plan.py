@@ -30,7 +30,6 @@ from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.lowering import FORMS
-from edgeconv.core.option import AUTO
 from edgeconv.core.output import threshold_text
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -64,7 +63,6 @@ class ConvolutionPlan:
         problem: Problem | ChainProblem,
         choice: Choice,
         options: Options,
-        asked_for: str = AUTO,
     ) -> None:
         self.request, self.shape, self.problem = request, shape, problem
         """The shape is (height, width, channels), (height, width), or (pictures, height, width, channels)."""
@@ -81,7 +79,7 @@ class ConvolutionPlan:
         self._threads = self._batch_threads(options)
         if self._threads > 1:  # each thread takes whole pictures: none of them shares one with others
             options = replace(options, threads=1)
-        self._prepare = partial(PreparedFilter, request, problem, choice, options, asked_for, self._pictures)
+        self._prepare = partial(PreparedFilter, request, problem, choice, options, self._pictures)
         self.prepared = first = self._prepare()
         """The first workspace, for what holds of all of them: no two threads work in it at once."""
         self.method_plan, self.processor = first.method_plan, first.processor

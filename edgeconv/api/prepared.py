@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from edgeconv.api.auto import Choice
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
@@ -44,7 +43,6 @@ class PreparedFilter:
     """What the request is for such pictures."""
     choice: Choice
     options: Options
-    asked_for: str = AUTO
     pictures: int = 1
     """Of a batch, which the method takes in one run where it can and nothing comes after it."""
 

@@ -63,7 +63,7 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
     with reserve(job, made, paths, beside) as outputs:
         with watch.phase("decode"):
             picture = picture or decoded()
-        filtered = filter_picture(picture.pixels, request, choice, job.options, watch, job.method)
+        filtered = filter_picture(picture.pixels, request, choice, job.options, watch)
         with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
             described = [
                 hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, filtered.finished)

@@ -97,10 +97,9 @@ class WindowFilter:
         options: Options,
         dtype: np.dtype[Any],
         watch: Stopwatch | None = None,
-        asked_for: str = AUTO,
     ) -> None:
         self._request, self._choice, self._options, self._dtype = request.unfinished, choice, options, dtype
-        self._watch, self._asked_for = watch or Stopwatch(), asked_for
+        self._watch = watch or Stopwatch()
         self._plans: dict[tuple[int, ...], PreparedFilter] = {}
         self.samples: dict[tuple[int, ...], list[tuple[float, float]]] = {}
         """By the shape of the window, in the order of the tiles: seconds of the method alone, and from host array to
@@ -110,8 +109,8 @@ class WindowFilter:
         """The plan of windows of `shape` (HWC)."""
         if shape not in self._plans:
             with self._watch.phase("set_up"):
-                given = self._request.picture_problem(shape, self._dtype), self._choice, self._options, self._asked_for
-                self._plans[shape] = PreparedFilter(self._request, *given)
+                problem = self._request.picture_problem(shape, self._dtype)
+                self._plans[shape] = PreparedFilter(self._request, problem, self._choice, self._options)
         return self._plans[shape]
 
     def run(self, window: NDArray[Any]) -> NDArray[Any]:
@@ -139,7 +138,7 @@ def run_by_tiles(
         source = open_source(path, job.rules)
         resources.callback(source.close)
         problem = request.picture_problem((source.height, source.width, source.channels), source.dtype)
-        choice = settled(choose(job.method, job.device, problem), job.method, problem)
+        choice = settled(choose(job.method, job.device, problem), problem)
         finished_dtype = request.output_dtype(source.dtype)
         fits_tiff = source.format == "TIFF" and finished_dtype != np.float16
         target = output_path(job, choice.method, "tiff" if fits_tiff else "zarr", (".zarr",))
@@ -156,7 +155,7 @@ def run_by_tiles(
         outputs = resources.enter_context(reserve(job, made, (target,), beside, is_zarr))
 
         normalizes = request.mode_for(source.dtype) == "normalize"
-        filter = WindowFilter(request, choice, job.options, source.dtype, watch, job.method)
+        filter = WindowFilter(request, choice, job.options, source.dtype, watch)
         _load_everything(source, WindowFilter(request, choice, job.options, source.dtype), problem, choice)
         demand = Demand(
             source=source,
@@ -296,10 +295,10 @@ def refuse_seams(choice: Choice, problem: Problem | ChainProblem, plan: Prepared
         )
 
 
-def settled(choice: Choice, asked_for: str, problem: Problem | ChainProblem) -> Choice:
+def settled(choice: Choice, problem: Problem | ChainProblem) -> Choice:
     """The choice, or for `auto` what adds in one order everywhere."""
     dtypes, other = ROUNDS_BY_PLACE.get((choice.device, choice.method), ((), ""))
-    if asked_for != AUTO or problem.dtype.name not in dtypes or isinstance(problem, ChainProblem):
+    if choice.asked_for != AUTO or problem.dtype.name not in dtypes or isinstance(problem, ChainProblem):
         return choice
     why = f"the rounding of {choice.method} depends on a pixel's position, so tiles would differ in the last bit"
     return Choice(other, choice.device, why)

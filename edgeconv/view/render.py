@@ -308,7 +308,7 @@ class RenderService(QObject):
             problem = settled.picture_problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, problem)
             with listening(self._listener(wanted, source)) if stops else nullcontext():
-                filtered = measure.filter_picture(picture.pixels, settled, choice, options, Stopwatch(), asked.method)
+                filtered = measure.filter_picture(picture.pixels, settled, choice, options, Stopwatch())
             filtered.plan.release_arrays()  # as large as the output; allocated again for the measurement
             return _Output(filtered, f"{asked.filter_label} by {choice.method} on {choice.device.upper()}")
 
