@@ -1,16 +1,17 @@
 """Small files that would stop a machine, each made by a few lines: lying sizes, many entries, nesting, huge chunks.
 
-BOMBS         (what, bytes, what must come of it): a part of the error message, or None where it is read
-ZARR_BOMBS    chunks that unpack to gigabytes, by the name of what packs them
+BOMBS    what, bytes, what must come of it: a part of the error message, or None where it is read
 """
 
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from damaged import JPEG, JPEG_2000, PNG, PROGRESSIVE, WEBP
@@ -29,6 +30,16 @@ class Bomb:
     """Part of the error; None where the picture is read all the same."""
     need_bytes: int = 0
     """What decoding the picture itself takes, as its header says."""
+    size: int = 0
+    """Zeros follow up to so many bytes, which take no place on a disk."""
+
+    def write(self, folder: Path) -> Path:
+        """The file, by the name of what it is."""
+        path = folder / self.what
+        path.write_bytes(self.make())
+        if self.size:
+            os.truncate(path, self.size)
+        return path
 
 
 def zeros(count: int) -> bytes:
@@ -195,7 +206,7 @@ BOMBS = (
         lambda: _npy(b"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000, 1000000000, 3), }\n"),
         TOO_LONG,
     ),
-    Bomb("text of 512 MiB", lambda: b"a" * 2**29, "is not a picture that edgeconv reads"),
+    Bomb("text of 4 GiB", lambda: b"a" * 2**20, "is not a picture that edgeconv reads", size=4 * GIB),
 )
 
 

@@ -47,16 +47,21 @@ class Finished:
 
 
 def edgeconv(
-    *arguments: object, cwd: Path | None = None, stdin: bytes = b"", stdout: io.TextIOWrapper | None = None
+    *arguments: object,
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+    stdout: io.TextIOWrapper | None = None,
+    terminal: int | None = None,
 ) -> Finished:
     """`edgeconv ARGUMENTS` in this process, which has loaded already what a new one would first have to load.
 
-    It ends as a process does, by `leave`, and what C libraries print is collected too; `stdout` takes the place of what
-    is collected. Where the process itself is the point (its start, its signals, its limits): `edgeconv_process`.
+    It ends as a process does, by `leave`, and what C libraries print is collected too; `stdout`, or a terminal's
+    descriptor, takes the place of what is collected. Where the process itself is the point (its start, its signals, its
+    limits): `edgeconv_process`.
     """
     from edgeconv.cli import main
 
-    with _borrowed(["edgeconv", *map(str, arguments)], cwd, stdin, stdout) as files:
+    with _borrowed(["edgeconv", *map(str, arguments)], cwd, stdin, stdout, terminal) as files:
         try:
             main()
         except SystemExit as left:
@@ -76,7 +81,7 @@ def edgeconv_process(*arguments: object, cwd: Path | None = None, stdin: bytes =
 
 @contextmanager
 def _borrowed(
-    words: list[str], cwd: Path | None, stdin: bytes, stdout: io.TextIOWrapper | None
+    words: list[str], cwd: Path | None, stdin: bytes, stdout: io.TextIOWrapper | None, terminal: int | None
 ) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """What a process has for itself, as long as the block lasts; the files that its output goes to."""
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
@@ -86,7 +91,8 @@ def _borrowed(
     resident_bytes = tiles.resident_bytes
     with TemporaryFile() as out, TemporaryFile() as err, _pipe_of(stdin) as pipe, warnings.catch_warnings():
         try:
-            for number, source in enumerate((pipe, out.fileno(), err.fileno())):
+            shown = [file.fileno() if terminal is None else terminal for file in (out, err)]
+            for number, source in enumerate((pipe, *shown)):
                 os.dup2(source, number)
             sys.argv = words
             sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
+from caches import clear_caches
 from hypothesis import HealthCheck, settings
 from jitter import MAX_SECONDS_A_TEST, Jitter
 from meet import wait_until
@@ -22,7 +23,6 @@ from processor_time import ProcessorTime
 from qt_here import qt_reason
 from selection import part_of
 
-from edgeconv.api.convolve import PLANS
 from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
@@ -128,21 +128,6 @@ def _whole_gpu(request: pytest.FixtureRequest) -> Iterator[None]:
     pool.set_limit(size=share)
 
 
-COMPILED = ("edgeconv.hardware.cpu.", "edgeconv.hardware.cuda.", "edgeconv.methods.cpu.", "edgeconv.methods.cuda.")
-"""What is compiled is kept: its key is its source."""
-
-
-def _clear_caches() -> None:
-    """Nothing that one test file made known to the package is known to the next."""
-    PLANS.clear()
-    for name, module in list(sys.modules.items()):
-        if name.startswith("edgeconv.") and not name.startswith(COMPILED):
-            for owner in list(vars(module).values()):
-                for each in (owner, *(vars(owner).values() if isinstance(owner, type) else ())):
-                    if callable(clear := getattr(each, "cache_clear", None)):
-                        clear()
-
-
 def _at_work() -> set[threading.Thread]:
     """The package's own threads that keep the process from ending; libraries keep some for the whole process."""
     return {each for each in threading.enumerate() if not each.daemon and each.name.startswith("edgeconv")}
@@ -160,7 +145,7 @@ def _opened_below(folder: Path) -> set[str]:
 @pytest.fixture(autouse=True, scope="module")
 def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A test file begins with no cache filled by another, and leaves no thread at work and no file open."""
-    _clear_caches()
+    clear_caches()
     folder, threads = tmp_path_factory.getbasetemp(), _at_work()
     files = _opened_below(folder)
     yield

@@ -1,4 +1,4 @@
-"""Run the command line on a pseudo-terminal, as a person at a terminal sees it."""
+"""Run the command line on a pseudo-terminal, as a person at a terminal sees it, in this process (command.py)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
+import threading
 from pathlib import Path
 
-from command import PROJECT, Finished
+import pytest
+from command import Finished, edgeconv
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 FOREIGN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "CI")
@@ -23,14 +23,21 @@ def on_terminal(*arguments: object, cwd: Path, columns: int = 80, **environment:
     """`edgeconv ARGUMENTS` with standard output and standard error on one terminal of so many columns; all in `out`."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    own = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-    own |= {"PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1", "TERM": "xterm-256color", **environment}
-    words = [sys.executable, "-m", "edgeconv", *map(str, arguments)]
-    with subprocess.Popen(words, cwd=cwd, env=own, stdin=subprocess.DEVNULL, stdout=side, stderr=side) as process:
+    parts: list[bytes] = []
+    reader = threading.Thread(target=lambda: parts.extend(iter(lambda: _read(main), b"")))
+    reader.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in FOREIGN:
+                patch.delenv(name, raising=False)
+            for name, value in {"TERM": "xterm-256color", **environment}.items():
+                patch.setenv(name, value)
+            code = edgeconv(*arguments, cwd=cwd, terminal=side).code
+    finally:
         os.close(side)
-        shown = b"".join(iter(lambda: _read(main), b""))
+        reader.join()
         os.close(main)
-    return Finished(process.returncode, shown.replace(b"\r\n", b"\n"), "")
+    return Finished(code, b"".join(parts).replace(b"\r\n", b"\n"), "")
 
 
 def without_colours(text: str) -> str:

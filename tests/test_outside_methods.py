@@ -7,15 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import PROJECT
+from caches import clear_caches
+from command import PROJECT, Finished, edgeconv
 from problems import random_image
 
-from edgeconv import canny
+from edgeconv import canny, convolve, plan
+from edgeconv.errors import one_line_with_class
 from edgeconv.export.schemas import read as read_record
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
@@ -86,8 +91,24 @@ class Installed:
         if code:
             (self.site / f"{package.replace('-', '_')}.py").write_text(code, encoding="utf-8")
 
-    def edgeconv(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.python("-m", "edgeconv", *words)
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """This process finds the packages, which no other test does."""
+        clear_caches()
+        before = set(sys.modules)
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.syspath_prepend(str(self.site))
+                yield
+        finally:
+            for name in set(sys.modules) - before:
+                if name.startswith("edgeconv_"):
+                    del sys.modules[name]
+            clear_caches()
+
+    def edgeconv(self, *words: str) -> Finished:
+        with self.here():
+            return edgeconv(*words, cwd=self.folder)
 
     def python(self, *words: str) -> subprocess.CompletedProcess[str]:
         paths = os.pathsep.join([str(self.site), str(PROJECT)])
@@ -132,39 +153,32 @@ def test_the_example_is_installed_as_a_user_installs_it(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", *words, "--target", tmp_path / "site", tmp_path / "source"]
     subprocess.run(pip, check=True)
     installed = Installed(tmp_path / "site", tmp_path)
-    assert "cpu   shifts     works (package edgeconv-shifts 1.0)" in installed.edgeconv("doctor").stdout
+    assert "cpu   shifts     works (package edgeconv-shifts 1.0)" in installed.edgeconv("doctor").text
     write_image(random_image(24, 32, "uint8"), tmp_path / "photo.png")
-    shown = installed.edgeconv("run", "photo.png", "-m", "shifts", "--samples", "0", "-v").stdout
+    shown = installed.edgeconv("run", "photo.png", "-m", "shifts", "--samples", "0", "-v").text
     assert "shifts of package edgeconv-shifts 1.0 on " in shown
-    assert installed.edgeconv("batch", "photo.png", "-m", "shifts", "-o", "out").returncode == 0
+    assert installed.edgeconv("batch", "photo.png", "-m", "shifts", "-o", "out").code == 0
 
 
 def test_a_method_of_another_package_is_named_with_its_package(example: Installed) -> None:
     done = example.edgeconv("run", "photo.png", "-m", "shifts", "--check", "full", "--json")
-    report = json.loads(done.stdout)
-    assert (report["method"]["name"], report["method"]["package"]) == ("shifts", "edgeconv-shifts 0.5"), done.stderr
+    report = json.loads(done.text)
+    assert (report["method"]["name"], report["method"]["package"]) == ("shifts", "edgeconv-shifts 0.5"), done.err
     assert report["check"]["passed"]
 
 
-CHECKED = """
-import itertools, numpy as np, edgeconv
-rng = np.random.default_rng(1)
-for stride, border, channels, name in itertools.product((1, 2, 3), ("zero", "reflect101"), ("mix", "each", "luma"),
-                                                        ("sobel", "kirsch")):
-    image = rng.integers(0, 256, (13, 9, 3), np.uint8)
-    rules = dict(stride=stride, border=border, channels=channels)
-    found = edgeconv.convolve(image, name, "shifts", **rules)
-    assert np.array_equal(found, edgeconv.convolve(image, name, "reference", **rules)), rules
-plan = edgeconv.plan((5, 13, 9, 3), "uint8", method="shifts")
-batch = rng.integers(0, 256, (5, 13, 9, 3), np.uint8)
-assert np.array_equal(plan(batch)[4], edgeconv.convolve(batch[4], method="reference"))
-print(edgeconv.plan((9, 9, 3)).method != "shifts")
-"""
-
-
 def test_the_example_computes_what_the_reference_does_and_auto_leaves_it_alone(example: Installed) -> None:
-    done = example.python("-c", CHECKED)
-    assert done.stdout.split() == ["True"], done.stderr
+    borders, filters = ("zero", "reflect101"), ("sobel", "kirsch")
+    with example.here():
+        for stride, border, channels, name in product((1, 2, 3), borders, ("mix", "each", "luma"), filters):
+            image = random_image(13, 9, "uint8", stride)
+            rules = {"filter": name, "stride": stride, "border": border, "channels": channels}
+            found = convolve(image, method="shifts", **rules)
+            assert np.array_equal(found, convolve(image, method="reference", **rules)), rules
+        batch = np.stack([random_image(13, 9, "uint8", seed) for seed in range(5)])
+        found = plan(batch.shape, "uint8", method="shifts")(batch)
+        assert np.array_equal(found[4], convolve(batch[4], method="reference"))
+        assert plan((9, 9, 3)).method != "shifts"
 
 
 def test_the_window_offers_it(example: Installed) -> None:
@@ -203,23 +217,19 @@ def test_help_a_built_in_method_and_auto_do_not_look_for_other_packages(faulty: 
     assert done.stdout.split() == ["0"], done.stderr
 
 
-TRIED = """
-import json, sys, edgeconv, numpy
-from edgeconv.errors import one_line_with_class
-said = {}
-for name in sys.argv[2:]:
+def error_of(filter_name: str, method: str) -> str:
+    """What a call raises, in a line."""
     try:
-        edgeconv.convolve(numpy.zeros((4, 4, 3), "uint8"), filter=sys.argv[1], method=name)
+        convolve(random_image(4, 4, "uint8"), filter=filter_name, method=method)
     except Exception as error:
-        said[name] = one_line_with_class(error)
-print(json.dumps(said))
-"""
+        return one_line_with_class(error)
+    return "nothing"
 
 
 def test_an_exception_of_a_method_propagates_with_a_note_that_names_its_package(faulty: Installed) -> None:
-    said = {}
-    for chosen, faults in (("laplacian8", NEVER_RUNS | FAILS_AT_WORK), ("canny", FAILS_ON_CHAINS)):
-        said |= json.loads(faulty.python("-c", TRIED, chosen, *faults).stdout)
+    with faulty.here():
+        said = {name: error_of("laplacian8", name) for name in NEVER_RUNS | FAILS_AT_WORK}
+        said |= {name: error_of("canny", name) for name in FAILS_ON_CHAINS}
     for name, (_, reason) in NEVER_RUNS.items():
         loaded = f"package edgeconv-faulty 0.5 cannot be loaded ({reason})"
         assert said[name].startswith(f"UnavailableError: Method '{name}' cannot run here: {loaded}")
@@ -229,7 +239,7 @@ def test_an_exception_of_a_method_propagates_with_a_note_that_names_its_package(
 
 def test_a_method_of_another_package_computes_chains_too(faulty: Installed) -> None:
     done = faulty.edgeconv("run", "photo.png", "--filter", "canny", "-m", "sound", "-o", "sound.png")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     expected = canny(read_image(faulty.folder / "photo.png").pixels, method="reference")
     assert np.array_equal(read_image(faulty.folder / "sound.png").pixels[..., 0], expected)
     assert expected.any()
@@ -237,13 +247,13 @@ def test_a_method_of_another_package_computes_chains_too(faulty: Installed) -> N
 
 def test_a_command_leaves_nothing_behind_where_a_method_fails(faulty: Installed) -> None:
     done = faulty.edgeconv("run", "photo.png", "-m", "unrun", "-o", "unrun.png")
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
-    assert "(IndexError: ran, in method 'unrun' of package edgeconv-faulty 0.5)" in done.stderr
+    assert (done.code, done.text, len(done.err.splitlines())) == (2, "", 1), done.err
+    assert "(IndexError: ran, in method 'unrun' of package edgeconv-faulty 0.5)" in done.err
     assert not list(faulty.folder.glob("unrun*"))
 
 
 def test_doctor_names_every_fault_that_is_seen_without_work(faulty: Installed) -> None:
-    lines = faulty.edgeconv("doctor").stdout.splitlines()
+    lines = faulty.edgeconv("doctor").text.splitlines()
     for name, (_, reason) in NEVER_RUNS.items():
         (line,) = (line for line in lines if line.split()[:2] == ["cpu", name])
         assert reason in line
@@ -254,16 +264,16 @@ def test_doctor_names_every_fault_that_is_seen_without_work(faulty: Installed) -
     )
     assert f"  left out: {twice}" in lines
     asked = {name: faulty.edgeconv("run", "photo.png", "-m", name) for name in ("twice", "sond")}
-    assert [(done.returncode, done.stderr.count("\n")) for done in asked.values()] == [(2, 1)] * 2
-    assert f"Method 'twice' cannot be used: {twice}" in asked["twice"].stderr
-    assert "Did you mean 'sound'?" in asked["sond"].stderr
+    assert [(done.code, done.err.count("\n")) for done in asked.values()] == [(2, 1)] * 2
+    assert f"Method 'twice' cannot be used: {twice}" in asked["twice"].err
+    assert "Did you mean 'sound'?" in asked["sond"].err
     assert any(line.split()[:3] == ["cpu", "sound", "works"] for line in lines)
 
 
 def test_compare_goes_on_without_the_methods_that_fail(faulty: Installed) -> None:
     done = faulty.edgeconv("compare", "photo.png", "--json")
-    assert done.returncode == 0, done.stderr
-    record = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    record = json.loads(done.text)
     ran = [entry["name"] for entry in record["methods"] if entry["name"] not in FAILS_ON_CHAINS]
     assert ran == [*(entry.name for entry in METHODS if entry.device == "cpu"), "sound"]
     for name, (_, reason) in (NEVER_RUNS | FAILS_AT_WORK).items():
@@ -274,7 +284,7 @@ def test_bench_goes_on_without_the_methods_that_fail(faulty: Installed) -> None:
     """Whether a time is believed depends on the machine, and is not asked."""
     words = "bench --sizes 32 --strides 1 --devices cpu --samples 3 --methods all --formats json -o ."
     done = faulty.edgeconv(*words.split())
-    assert done.returncode in (0, 1), done.stderr
+    assert done.code in (0, 1), done.err
     rows = {row.candidate: row for row in read_record(faulty.folder / "bench.json").rows}
     checks = [rows[name].check for name in ("sound", "sliding", "opencv", "im2col")]
     assert [check.passed for check in checks if check] == [True] * 4
@@ -291,5 +301,5 @@ def test_damaged_metadata_of_any_package_stops_nothing(tmp_path: Path) -> None:
     other.mkdir()
     (other / "entry_points.txt").write_bytes(b"\xff\xfe no table\n= =\n[edgeconv.methods\n")
     done = installed.edgeconv("doctor")
-    assert done.returncode == 0, done.stderr
-    assert "cpu   sliding    works" in done.stdout
+    assert done.code == 0, done.err
+    assert "cpu   sliding    works" in done.text

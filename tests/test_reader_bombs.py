@@ -34,16 +34,13 @@ def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("bombs")
     for bomb in BOMBS:
-        (made / bomb.what).write_bytes(bomb.make())
+        bomb.write(made)
     return made
 
 
 @pytest.fixture(scope="module")
 def ended(folder: Path) -> dict[str, tuple[str, str]]:
-    jobs = []
-    for bomb in BOMBS:
-        jobs.append((bomb.what, str(folder / bomb.what), False, bomb.need_bytes))
-    return run_limited(jobs)
+    return run_limited([(bomb.what, str(folder / bomb.what), False, bomb.need_bytes) for bomb in BOMBS])
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.what)
