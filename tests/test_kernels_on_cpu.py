@@ -59,8 +59,14 @@ def works(maker: str, rules: Case, options: Options) -> list[Work]:
 
 
 WHOLE, FRACTIONS = RULES[:2]
-QUICK = [*((maker, WHOLE) for maker in MAKERS), *((maker, FRACTIONS) for maker in (LARGE_SLIDING, IM2COL, IMPLICIT))]
-"""A bordered picture of whole numbers shows most faults; numbers with fractions are multiplied by other code here."""
+QUADS = Case(RANDOM, "mix", "uint16", "raw", border="reflect", in_channels=1)
+QUICK = [
+    *((maker, WHOLE) for maker in MAKERS),
+    *((maker, FRACTIONS) for maker in (LARGE_SLIDING, IM2COL, IMPLICIT)),
+    (LARGE_SLIDING, QUADS),
+]
+"""A bordered picture of whole numbers shows most faults; numbers with fractions are multiplied by other code here; of
+16 bits of one channel a lane of strips reads and writes four words at once."""
 SLOW = [pair for pair in product(MAKERS, RULES) if pair not in QUICK]
 
 
