@@ -37,8 +37,8 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 SOURCES_AT_ONCE = 4
 """That a process takes: one or two seconds of work, so that all end at nearly the same time."""
-VARIANTS = Path(__file__).resolve().parents[1] / "tests" / "kernel_variants.py"
-"""The program that finds all kernels."""
+VARIANTS = Path(__file__).resolve().parents[1] / "tests" / "kernel_table.py", "variants"
+"""The program that finds all kernels, and its word for it."""
 
 FIGURES = {
     "registers": r"Used (\d+) registers",
@@ -75,7 +75,7 @@ class CompiledKernel:
 
 def every_variant() -> list[KernelVariant]:
     """What plans of all CUDA methods, the ladders and the measurement of the roof ask for."""
-    done = subprocess.run([sys.executable, str(VARIANTS)], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, *map(str, VARIANTS)], capture_output=True, check=True)
     found: list[KernelVariant] = pickle.loads(done.stdout)
     return found
 

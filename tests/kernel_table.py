@@ -1,362 +1,231 @@
-"""Every code path of the .cu sources: stride × padding × alignment × arithmetic, as far as they select different code.
+"""Works that run every piece of the CUDA kernels' code, and every kernel that plans ask for.
 
-Macros are what selects code; not every value of them makes a difference:
+    python tests/kernel_table.py works       what test_kernels_on_cpu.py and scripts/sanitize_gpu.py run, pickled
+    python tests/kernel_table.py variants    what scripts/compile_kernels.py compiles
 
-    sliding.cu       where a lane's window starts in the word, pair or quad of words that it reads at once (LEAD % READ:
-                     the padding's bytes), for each stride, arithmetic, type and tile; alignment of input and output
-    implicit.cu      the samples that stand before a patch row (LEAD: the padding), for each stride up to 3 and one
-                     above; aligned or not; and the shapes of blocks, which the size of the picture selects
-    the others       the shapes of blocks, or of filled-up channels; strides and paddings are arguments there
-
-A weight of zero hides what is read beside the window, so weights are random, whole where the arithmetic needs it.
+Macros select code. Works are drawn, and prepared with a stand-in for CuPy whose arrays are nowhere and whose kernels
+are only written down: so the macros of each are known. So many works are taken that any two values of macros that meet
+in a kernel at all meet in a kernel of these. A weight of zero hides what is read beside the window, so many are random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import cycle, product
+import pickle
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from math import gcd
+from pathlib import Path
+from random import Random
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
-from cpu_problems import DIRECTED, NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
-from kernel_work import (
-    CONV_STEP,
-    CUDNN,
-    FLAT_ROWS,
-    IM2COL,
-    IMPLICIT,
-    LARGE_SLIDING,
-    SLIDING,
-    STRIPS,
-    TEXTBOOK,
-    Work,
-)
-from selection import covering
+TESTS = Path(__file__).resolve().parent
+sys.path[:0] = [str(TESTS.parent), str(TESTS), str(TESTS / "host_cuda")]
 
-from edgeconv.bench.ladders import conv
-from edgeconv.core.choices import BORDERS
-from edgeconv.core.problem import Problem
-from edgeconv.methods.cuda.flat_rows import flat_filter
-from edgeconv.methods.cuda.flat_rows import tile_of as flat_tile_of
-from edgeconv.methods.cuda.sliding_choice import choose_strips
-from edgeconv.methods.cuda.sliding_tiles import StripTile, tile_for
-from edgeconv.methods.options import Options
+import numpy as np  # noqa: E402
 
-# --- what every kernel is put to, in many shapes ------------------------------------------------------------------
+from edgeconv.hardware.cuda import kernels, limits  # noqa: E402
 
-RULES = (
-    Case("laplacian8", "mix", "uint8", "abs", border="reflect101"),
-    Case(RANDOM, "mix", "float32", "raw"),
-    Case("laplacian8", "each", "uint8", "clip", stride=2, padding=0),
-    Case("sobel", "each", "uint8", "abs", border="replicate"),
-    Case("kirsch", "mix", "uint8", "raw"),
-    Case(RANDOM, "luma", "uint16", "abs", stride=3, padding=2, border="reflect"),
-    Case("sobel", "mix", "uint16", "abs", stride=2),
-    Case(RANDOM, "each", "float16", "raw", padding=5, border="reflect101"),
-    Case("kirsch", "luma", "float32", "abs", stride=7, border="reflect"),
-)
-"""What changes a kernel's code: types, rules, strides, numbers of directions and channels.
-
-First a bordered picture of whole numbers, which shows most faults.
-"""
-
-BATCHES = (
-    Case("sobel", "each", "float64", "abs", border="reflect"),
-    Case(RANDOM, "mix", "float64", "raw", shape=(9, 48)),
-    Case(RANDOM, "luma", "uint16", "abs", stride=2),
-    Case("laplacian8", "mix", "uint8", "clip", stride=3, border="replicate"),
-)
-"""Batches, whose pictures start on 16 bytes or not."""
-
-GREY = (
-    Case("laplacian8", "mix", "uint8", "abs", in_channels=1),
-    Case("laplacian8", "mix", "uint8", "raw", 2, border="reflect", in_channels=1),
-    Case("sobel", "mix", "uint8", "clip", 3, in_channels=1),
-    Case("kirsch", "mix", "uint8", "abs", in_channels=1),
-    Case("sobel", "mix", "uint16", "abs", border="reflect101", in_channels=1),
-    Case(RANDOM, "mix", "float16", "raw", border="reflect", in_channels=1),
-    Case("sobel", "mix", "float16", "raw", 2, in_channels=1),
-    Case("sobel", "mix", "float32", "raw", 3, 0, in_channels=1),
-    Case(RANDOM, "mix", "float32", "raw", 5, border="replicate", in_channels=1),
-)
-BANKS = (
-    Case(RANDOM, "mix", "float32", "raw", 3, 2, filters=8),
-    Case(RANDOM, "each", "float32", "raw", border="reflect", filters=5),
-    Case(RANDOM, "mix", "float32", "raw", border="replicate", filters=5, in_channels=1),
-    Case(RANDOM, "mix", "float32", "raw", 2, filters=8, in_channels=1),
-    Case(RANDOM, "mix", "float32", "raw", border="reflect101", filters=16),
-    Case(RANDOM, "mix", "float32", "raw", 2, filters=17, in_channels=1),
-    Case(RANDOM, "mix", "float32", "raw", border="replicate", filters=70, shape=(7, 61)),
-    Case(RANDOM, "mix", "float32", "raw", filters=130, in_channels=1, shape=(5, 33)),
-    Case(RANDOM_WHOLE, "each", "uint8", "abs", 2, filters=12),
-    Case(RANDOM_WHOLE, "mix", "uint16", "clip", filters=11),
-    Case(DIRECTED, "mix", "uint8", "abs", filters=3),
-    Case("sobel,scharr", "mix", "uint16", "abs", border="reflect", filters=2, in_channels=1),
-    Case(DIRECTED, "each", "float16", "raw", filters=3),
-    Case("kirsch,robinson", "mix", "uint8", "clip", filters=2),
-    # Several blocks side by side and one below the other, so that some are away from every edge.
-    Case(RANDOM, "mix", "float32", "raw", filters=64, shape=(9, 80)),
-    Case(RANDOM, "mix", "float32", "raw", border="reflect", filters=64, in_channels=1, shape=(9, 60)),
-    Case(RANDOM, "mix", "float32", "raw", 2, filters=12, shape=(19, 240)),
-    Case(RANDOM, "each", "float32", "raw", border="replicate", filters=5, shape=(9, 500)),
-    Case("sobel", "mix", "uint8", "abs", filters=32, shape=(9, 80)),
-)
-DOUBLES = (
-    Case("laplacian8", "mix", "float64", "raw"),
-    Case(RANDOM, "each", "float64", "raw", 2, border="reflect"),
-    Case("sobel", "luma", "float64", "raw", 3, border="replicate"),
-    Case("kirsch", "mix", "float64", "raw", border="reflect101"),
-    Case(RANDOM, "mix", "float64", "raw", border="reflect101", filters=16, shape=(9, 80)),
-    Case(RANDOM, "mix", "float64", "raw", 2, 2, filters=9, in_channels=1, shape=(19, 120)),
-    Case(RANDOM, "mix", "float64", "raw", 3, border="replicate", filters=24, shape=(12, 130)),
-    Case(RANDOM, "each", "float64", "raw", filters=5),
-    Case(RANDOM, "mix", "float64", "raw", filters=70, in_channels=1, shape=(5, 33)),
-    Case("sobel,scharr", "mix", "float64", "abs", border="reflect", filters=2),
-    Case(RANDOM, "mix", "float64", "raw", 5, filters=16),
-)
-"""Grey pictures, banks and float64."""
+asked_for: dict[kernels.KernelVariant, None] = {}
 
 
-def few_of(cases: Sequence[Case]) -> list[Case]:
-    """Cases in which each property occurs that does at all: for a kernel that makes no more of a bank than a loop."""
-    rows = [
-        (c.dtype, c.output_mode, c.channels, c.stride, c.border, c.in_channels, c.filters > 1, c.shape) for c in cases
-    ]
-    return [cases[number] for number in sorted(covering(rows, together=1))]
+def write_down(variant: kernels.KernelVariant) -> Any:
+    """In the place of kernels.load."""
+    asked_for.setdefault(variant)
+    return SimpleNamespace(kernel=SimpleNamespace(ptr=0))
 
 
-MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, IMPLICIT)
+if __name__ == "__main__":
+    kernels.load = write_down  # type: ignore[assignment]  # before any method is imported
 
-# --- what only some paddings, alignments and sizes select ----------------------------------------------------------
+from cpu_problems import FILTERS, NO_RING, NO_RING_OPPOSITE, RANDOM, Case, modes_of  # noqa: E402
+from kernel_work import CONV_STEP, CUDNN, IM2COL, IMPLICIT, LARGE_SLIDING, SLIDING, TEXTBOOK, Work, make_plan  # noqa: E402
+from selection import covering  # noqa: E402
 
-PADDINGS = range(9)
+from edgeconv.core.choices import BORDERS  # noqa: E402
+from edgeconv.core.geometry import KERNEL_SIZE  # noqa: E402
+from edgeconv.core.problem import Problem  # noqa: E402
+from edgeconv.errors import MemoryLimitError, UnavailableError  # noqa: E402
+from edgeconv.methods.cuda.kernel_args import CudaPlan  # noqa: E402
+from edgeconv.methods.options import Options  # noqa: E402
+
+# --- a GPU that is nowhere ----------------------------------------------------------------------------------------
+
+PLACE = 4096
+"""Where every array of the stand-in starts."""
+
+
+class Nowhere(np.ndarray):
+    """An array of which one sample is kept."""
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=PLACE)
+
+    def __setitem__(self, place: Any, values: Any) -> None:
+        """Nothing is kept."""
+
+
+def nowhere(shape: Any, dtype: Any) -> Nowhere:
+    """An array of that shape."""
+    return np.broadcast_to(np.zeros((), dtype), shape).view(Nowhere)
+
+
+def stand_in(multiprocessors: int) -> ModuleType:
+    """What plans take from CuPy."""
+    cupy: Any = ModuleType("cupy")
+    cupy.empty = nowhere
+    cupy.full = lambda count, value, dtype: nowhere((count,), dtype)
+    cupy.asarray = lambda values: np.asarray(values).view(Nowhere)
+    attributes = {"MultiProcessorCount": multiprocessors, "L2CacheSize": 1 << 25}
+    device = SimpleNamespace(id=0, attributes=attributes, compute_capability="90")
+    cupy.cuda = SimpleNamespace(
+        Device=lambda *number: device,
+        alloc=lambda count: SimpleNamespace(ptr=PLACE, size=count),
+        device=SimpleNamespace(get_cublas_handle=lambda: 1),
+        driver=SimpleNamespace(
+            CUDADriverError=RuntimeError,
+            launchKernel=lambda *asked: None,
+            occupancyMaxActiveBlocksPerMultiprocessor=lambda *asked: 16,
+        ),
+        get_current_stream=lambda: SimpleNamespace(ptr=0),
+        runtime=SimpleNamespace(getDevice=lambda: 0, setDevice=lambda number: None),
+    )
+    return cupy  # type: ignore[no-any-return]
+
+
+# --- works that are drawn -----------------------------------------------------------------------------------------
+
+FEW_MULTIPROCESSORS = 3
+"""So that small pictures take the blocks of large ones too."""
+DRAWN = 700
+"""Of each of these makers."""
+OPTIONS = {
+    SLIDING: [Options()],
+    LARGE_SLIDING: [Options()],
+    TEXTBOOK: [Options(block=block) for block in (8, 16, 32)],
+    IM2COL: [Options(), Options(gemm="cublas")],
+    IMPLICIT: [Options()],
+    CUDNN: [Options(workspace_limit_bytes=100_000), Options(math="half")],
+}
+ONE_FILTER = [filter for filter in FILTERS if not filter[1]]
+WITH_FRACTIONS = [(name, 0, 3) for name in ("sobel/0.00001", "laplacian8/0.001", "scharr/0.125")]
+OTHERS = [("emboss", 0, 1), *((name, 0, 3) for name in ("scharr", "laplacian4", NO_RING, NO_RING_OPPOSITE))]
+LARGE_BANKS = [(RANDOM, 64, 3), (RANDOM, 130, 1), ("sobel", 32, 3)]
+FORMS = (*FILTERS, *ONE_FILTER, *WITH_FRACTIONS, *OTHERS, *LARGE_BANKS)
+STRIDES = (1, 1, 1, 2, 2, 3, 5, 7)
+PADDINGS = (*range(9), 1, 1, 1, 1, 40, 140)
 """Among them is every place in a quad of words where a window can start."""
-ALIGNMENTS = ((False, False), (True, True), (True, False), (False, True))
-"""Of input and output rows: on 16 bytes or not."""
-WIDTHS = range(20, 70)
-HEIGHT = 7
+SHAPES = ((1, 1), (1, 7), (7, 1), (5, 4), (13, 17), (7, 20), (7, 48), (18, 48), (31, 33), (5, 300), (7, 304))
+SHAPES = (*SHAPES, (33, 65), (37, 131), (64, 64), (90, 75), (137, 9), (138, 18))
+"""Rows of whole runs of 16 bytes and others, from a window to several tiles."""
+FLAT_SHAPES = ((7, 48), (18, 48), (5, 304), (84, 304), (84, 304))
+"""Heights that end within a step, and the tile of large pictures."""
+MOST_MULTIPLY_ADDS = 2_000_000
+"""A second on a CPU."""
 
 
-@dataclass(frozen=True)
-class WayToSum:
-    """A kind of sums, as a problem that asks for it."""
-
-    name: str
-    rules: Case
-    strides: tuple[int, ...] = (1, 2, 3)
-    everywhere: bool = True
-    """With every padding and alignment; else it shares its reads with a kind that is, and meets the default only."""
-
-
-SUMS = (
-    WayToSum("dp4a each", Case(RANDOM_WHOLE, "each", "uint8", "abs")),
-    WayToSum("dp4a mix", Case(RANDOM_WHOLE, "mix", "uint8", "raw", border="reflect")),
-    WayToSum("fma uint16", Case(RANDOM, "luma", "uint16", "raw")),
-    WayToSum("fma float32", Case(RANDOM, "mix", "float32", "raw")),
-    WayToSum("fma float64", Case(RANDOM, "mix", "float64", "raw")),
-    WayToSum("mma uint8", Case(RANDOM_WHOLE, "mix", "uint8", "abs"), (1,)),
-    WayToSum("mma float16", Case(RANDOM, "mix", "float16", "raw", border="reflect101"), (1,)),
-    WayToSum("mma uint8 two directions", Case("scharr/0.125", "mix", "uint8", "clip", border="replicate"), (1,)),
-    WayToSum("mma uint8, halves", Case(RANDOM, "mix", "uint8", "clip", border="reflect"), (1,)),
-    WayToSum("planes uint16", Case("sobel", "each", "uint16", "abs")),
-    WayToSum("planes, channel sum", Case("laplacian8", "mix", "uint16", "clip", border="replicate")),
-    WayToSum("planes, weighted", Case("sobel", "luma", "uint8", "abs")),
-    WayToSum("planes, gradient of fractions", Case("sobel/7", "each", "uint8", "abs"), everywhere=False),
-    WayToSum("planes, ring", Case("kirsch", "mix", "uint8", "abs"), everywhere=False),
-    WayToSum("planes, differences", Case("robinson", "each", "uint16", "raw"), everywhere=False),
-    WayToSum("planes float16", Case("kirsch", "each", "float16", "raw", border="reflect")),
-    WayToSum("planes float32, channel sum", Case("robinson", "mix", "float32", "abs"), everywhere=False),
-    WayToSum("planes float16, weighted", Case("robinson", "luma", "float16", "raw"), everywhere=False),
-    WayToSum(
-        "planes float32, weighted", Case("kirsch", "luma", "float32", "raw", border="replicate"), everywhere=False
-    ),
-    WayToSum("planes float64", Case("kirsch", "each", "float64", "raw", border="replicate"), everywhere=False),
-    WayToSum("planes float64, channel sum", Case("robinson", "mix", "float64", "abs"), everywhere=False),
-    WayToSum("planes float64, weighted", Case("kirsch", "luma", "float64", "raw"), everywhere=False),
-    WayToSum("planes float64, gradient", Case("scharr", "mix", "float64", "raw"), everywhere=False),
-    WayToSum("planes float64, four sizes", Case(NO_RING_OPPOSITE, "each", "float64", "abs"), everywhere=False),
-    WayToSum("planes float64, eight directions", Case(NO_RING, "mix", "float64", "raw"), everywhere=False),
-    WayToSum("planes float32, gradient", Case("scharr", "mix", "float32", "raw"), everywhere=False),
-    WayToSum("planes, weighted differences", Case("robinson", "luma", "uint8", "clip"), everywhere=False),
-    WayToSum("planes, eight directions", Case(NO_RING, "luma", "uint8", "abs"), everywhere=False),
-    WayToSum("planes, four sizes", Case(NO_RING_OPPOSITE, "each", "float32", "raw"), everywhere=False),
-    WayToSum("mma uint8 two directions, short", Case("sobel", "each", "uint8", "abs"), (1,), everywhere=False),
-    WayToSum("mma float16 two directions", Case("sobel", "each", "float16", "abs"), (1,), everywhere=False),
-    WayToSum("dp4a each raw", Case(RANDOM_WHOLE, "each", "uint8", "raw", border="replicate"), everywhere=False),
-    WayToSum("dp4a mix clip", Case(RANDOM_WHOLE, "mix", "uint8", "clip"), (2, 3), everywhere=False),
-    WayToSum("dp4a luma", Case(RANDOM_WHOLE, "luma", "uint8", "abs"), everywhere=False),
-    WayToSum("dp4a two directions", Case("sobel", "each", "uint8", "abs"), (2, 3), everywhere=False),
-    WayToSum("fma uint8", Case(RANDOM, "mix", "uint8", "raw", border="replicate"), everywhere=False),
-    WayToSum("fma float16", Case(RANDOM, "each", "float16", "raw", border="reflect"), (2, 3), everywhere=False),
-    WayToSum("fma two directions", Case("sobel", "mix", "float16", "raw"), (2, 3), everywhere=False),
-    WayToSum("fma float32 two directions", Case("sobel", "each", "float32", "abs"), everywhere=False),
-    WayToSum("fma float64 two directions", Case("sobel", "each", "float64", "abs"), (1, 2, 4), everywhere=False),
-    WayToSum("fma float64 luma", Case(RANDOM, "luma", "float64", "raw", border="reflect101"), (1, 5), everywhere=False),
-    WayToSum("fma float64 grey", Case("sobel", "mix", "float64", "abs", in_channels=1), (1, 2), everywhere=False),
-    WayToSum("fma wide sums", Case("laplacian8/0.001", "mix", "uint16", "clip"), (1, 2), everywhere=False),
-    WayToSum("fma wide sums raw", Case("sobel/0.00001", "luma", "uint8", "raw"), (1, 3), everywhere=False),
-)
+def draw_case(draw: Random) -> Case:
+    """A case that exists; a third of them are what flat rows take."""
+    name, filters, channels = draw.choice(FORMS)
+    dtype = draw.choice(("uint8", "uint8", "uint16", "float16", "float32", "float64"))
+    shares = draw.choice(("mix", "each", "luma")) if channels == 3 else "mix"
+    rules = (draw.choice(STRIDES), draw.choice(PADDINGS), draw.choice(BORDERS), draw.choice(SHAPES))
+    case = Case(name, shares, dtype, draw.choice(modes_of(dtype)), *rules, filters, channels)
+    if draw.random() < 1 / 3:
+        case = replace(case, stride=1, padding=1, shape=draw.choice(FLAT_SHAPES))
+    if min(case.shape) + 2 * case.padding < KERNEL_SIZE or multiply_adds(case.problem()) > MOST_MULTIPLY_ADDS:
+        return draw_case(draw)
+    return case
 
 
-def tile_of_strips(problem: Problem) -> StripTile:
-    """The tile of a problem that strips compute, where rows start on 16 bytes."""
-    strips = choose_strips(problem)
-    assert strips is not None
-    return tile_for(strips)
+def multiply_adds(problem: Problem) -> int:
+    """How long a work takes on a CPU."""
+    in_group = problem.in_channels // problem.groups
+    return int(np.prod(problem.output_shape)) * in_group * KERNEL_SIZE**2 * problem.directions
 
 
-def place_of_window(problem: Problem, tile: StripTile) -> int:
-    """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
+def draw_work(maker: str, draw: Random) -> Work:
+    """A work of a maker."""
+    options, offset = draw.choice(OPTIONS[maker]), draw.choice((0, 0, 0, 0, 1, 3))
+    return Work(maker, draw_case(draw), options, offset, pictures=draw.choice((1, 1, 3)) if maker == SLIDING else 1)
 
-    Of rows that start on 16 bytes; others have a lead of their own each. The tensor cores read single words.
+
+COUNTS = ("OUT_CHANNELS", "OUT_PITCH", "GROUPS")
+MANY = 4
+"""From here on a count selects no other code."""
+IMPLIED = ("DIRECTIONS", "IN_PITCH", "MIN_BLOCKS", "STEP_ROWS", "STEPS_AHEAD", "USES_FLOAT16", "USES_FLOAT64")
+
+
+PLAIN = ("textbook", "sliding_direct", "im2col", "stage", "epilogue")
+"""Of kernels that are one loop each value of a macro is in one."""
+
+
+def code_of(work: Work, variant: kernels.KernelVariant) -> dict[str, Any]:
+    """What selects the code of a kernel: its macros without those that others imply; how wide a lane's access is, and
+    where its window starts in that.
     """
-    lead = -(problem.padding * problem.in_channels * problem.dtype.itemsize) % 128
-    strips = choose_strips(problem)
-    assert strips is not None
-    if strips.sums == "mma":
-        return lead % 4
-    thread_bytes = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
-    return lead % next(size for size in (16, 8, 4) if thread_bytes % size == 0)
+    macros, problem = dict(variant.defines), work.case.problem()
+    selects = {name: value for name, value in macros.items() if name not in IMPLIED}
+    selects |= {name: min(int(macros[name]), MANY) for name in COUNTS if name in macros}
+    if "THREAD_PIXELS" in macros:
+        pixels = int(macros["THREAD_PIXELS"])
+        selects["READ"] = gcd(16, pixels * problem.stride * problem.in_channels * problem.dtype.itemsize)
+        selects["WRITE"] = gcd(16, pixels * problem.output_channels * problem.output_dtype.itemsize)
+        selects["HALO_BYTES"] = int(macros["HALO_BYTES"]) % min(16, 4 * problem.dtype.itemsize)
+        del selects["THREAD_PIXELS"]
+    return selects
 
 
-def rows_aligned(problem: Problem) -> tuple[bool, bool]:
-    """Whether rows of input and output are whole runs of 16 bytes."""
-    in_pitch = problem.width * problem.in_channels * problem.dtype.itemsize
-    out_pitch = problem.output_width * problem.output_channels * problem.output_dtype.itemsize
-    return in_pitch % 16 == 0, out_pitch % 16 == 0
+def prepare(work: Work) -> list[kernels.KernelVariant]:
+    """What a work asks for; the kernels of arrays that start elsewhere are asked for when it runs."""
+    asked_for.clear()
+    problem = work.case.problem()
+    plan: Any = make_plan(work, problem)
+    if isinstance(plan, CudaPlan):
+        kinds = problem.dtype, problem.output_dtype
+        plan.run_at(*(PLACE + work.offset_samples * kind.itemsize for kind in kinds))
+    return list(asked_for)
 
 
-def with_alignment(rules: Case, wanted: tuple[bool, bool]) -> Case | None:
-    """The rules with a picture whose rows are aligned so; None where no width gives that."""
-    for width in WIDTHS:
-        case = replace(rules, shape=(max(HEIGHT, 3), width))
-        if rows_aligned(case.problem()) == wanted:
-            return case
-    return None
+def choose() -> tuple[list[Work], list[kernels.KernelVariant]]:
+    """Works of all that are drawn, and their kernels."""
+    works: list[Work] = []
+    found: dict[str, list[tuple[int, kernels.KernelVariant]]] = defaultdict(list)
+    for maker in OPTIONS:
+        draw = Random(maker)
+        for work in (draw_work(maker, draw) for _ in range(DRAWN)):
+            with suppress(MemoryLimitError, UnavailableError):
+                for variant in prepare(work):
+                    found[variant.entry].append((len(works), variant))
+                works.append(work)
+    chosen: set[int] = set()
+    for entry, asked in found.items():
+        codes = [code_of(works[number], variant) for number, variant in asked]
+        names = sorted(set().union(*codes))
+        rows = covering([tuple(code.get(name) for name in names) for code in codes], 1 if entry in PLAIN else 2)
+        chosen |= {asked[row][0] for row in rows}
+    variants = (variant for asked in found.values() for number, variant in asked if number in chosen)
+    return [works[number] for number in sorted(chosen)], list(dict.fromkeys(variants))
 
 
-def alignments_of(rules: Case) -> list[Case]:
-    """The rules with each alignment that some width gives."""
-    return [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
-
-
-def strip_works(sums: WayToSum) -> Iterator[Work]:
-    """At each stride every start of a window; at one of them every alignment that occurs.
-
-    What shares its reads is taken at the first and the last stride.
-    """
-    for stride in sums.strides if sums.everywhere else dict.fromkeys((sums.strides[0], sums.strides[-1])):
-        rules = replace(sums.rules, stride=stride)
-        tile = tile_of_strips(rules.problem())
-        places: set[int] = set()
-        alignments: set[tuple[bool, bool]] = set()
-        for padding in PADDINGS if sums.everywhere else (rules.padding,):
-            cases = alignments_of(replace(rules, padding=padding))
-            on_chunks = [case for case in cases if rows_aligned(case.problem())[0]]
-            place = place_of_window(cases[0].problem(), tile)
-            aligns = sums.everywhere and stride == sums.strides[len(sums.strides) // 2]
-            new = [case for case in cases if aligns and rows_aligned(case.problem()) not in alignments]
-            turn = on_chunks[len(places) % len(on_chunks)]
-            for case in [*new, *([turn] if place not in places and turn not in new else [])]:
-                yield Work(STRIPS, case, words=(tile,))
-            places.add(place)
-            alignments |= {rows_aligned(case.problem()) for case in new}
-
-
-FLAT = (
-    Case("laplacian8", "each", "uint8", "abs", border="reflect101"),
-    Case("sobel", "each", "uint8", "clip", border="replicate"),
-    Case("emboss", "mix", "uint8", "clip", in_channels=1),
-    Case("kirsch", "each", "uint8", "abs", border="reflect"),
-    Case("robinson", "each", "uint8", "clip"),
-    Case("sobel", "each", "uint16", "abs", border="reflect101"),
-    Case("emboss", "mix", "uint16", "clip", border="reflect", in_channels=1),
-    Case("kirsch", "each", "float16", "raw", border="replicate"),
-    Case("scharr", "each", "float16", "abs"),
-    Case("laplacian4", "each", "float16", "abs", border="reflect101"),
-    Case("sobel/7", "each", "float32", "raw", border="reflect"),
-    Case("robinson", "mix", "float32", "abs", in_channels=1),
-    Case("laplacian8", "each", "float32", "raw", border="replicate"),
-)
-
-
-def flat_works() -> Iterator[Work]:
-    """Each kind of lines and rings with every tile, in heights that end within a step; batches; arrays elsewhere."""
-    for case in FLAT:
-        filter_ = flat_filter(replace(case, shape=(7, 48)).problem())
-        assert filter_ is not None
-        for height, multiprocessors in ((7, 1), (18, 0)):  # the tile of small pictures, and that of large ones
-            tile = flat_tile_of(case.problem(), filter_, 1, multiprocessors)
-            yield Work(FLAT_ROWS, replace(case, shape=(height, 48)), words=(tile,))
-    for case in FLAT[::4]:
-        yield Work(SLIDING, replace(case, shape=(5, 32)), pictures=3)
-        yield Work(SLIDING, replace(case, shape=(5, 32)), offset_samples=1)
-
-
-def rows_anywhere() -> list[Work]:
-    """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile.
-
-    Any two of a type, a kind of sums, a stride, a border and a start that meet at all meet in one of them.
-    """
-    works, properties = [], []
-    for sums, border in product(SUMS, BORDERS):
-        strides = sums.strides if sums.strides == (1,) else (*sums.strides[-2:], APART)
-        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40, 140, 140), STARTS, strict=False):
-            rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
-            works.append(Work(LARGE_SLIDING, rules, offset_samples=offset))
-            properties.append((rules.dtype, sums.name.split()[0], stride, border, width))
-    return [works[number] for number in sorted(covering(properties))]
-
-
-APART = 5
-"""A stride at which strips do not read every row."""
-STARTS = ((3, 1), (131, 0), (261, 5), (4, 3), (16, 0))
-"""Widths, from a window to several tiles, and where arrays start: in samples past an aligned address."""
-
-
-def implicit_works() -> Iterator[Work]:
-    """Strides × samples before a patch row, aligned and not; then the shapes of blocks, by the size of the picture."""
-    rules = Case(RANDOM, "mix", "float32", "raw", border="reflect", shape=(9, 40))
-    for stride in (1, 2, 3):
-        for padding in range(4):
-            yield Work(IMPLICIT, replace(rules, stride=stride, padding=padding))
-        yield Work(IMPLICIT, replace(rules, stride=stride, shape=(9, 41)))
-    yield Work(IMPLICIT, replace(rules, stride=5))
-    for stride, shape in BLOCKS_FILLED:
-        yield Work(IMPLICIT, replace(rules, stride=stride, shape=shape))
-
-
-BLOCKS_FILLED = ((1, (33, 65)), (1, (69, 9)), (1, (137, 9)), (2, (138, 18)))
-"""Strides and pictures (height, width) that take larger blocks than the least, on a GPU of three multiprocessors."""
-
-
-def library_works() -> Iterator[Work]:
-    """Blocks of im2col by the size of the picture, of textbook by its option; cuDNN in half."""
-    whole, large = (9, 20), (90, 75)
-    for dtype in ("uint8", "uint16", "float16", "float32"):
-        yield Work(IM2COL, Case(RANDOM, "mix", dtype, "raw", shape=whole))
-    for filter_name, dtype, shape in (
-        (RANDOM, "float32", (40, 50)),
-        ("kirsch", "uint8", (20, 50)),
-        (RANDOM, "uint8", large),
-    ):
-        yield Work(IM2COL, Case(filter_name, "mix", dtype, "abs", stride=1, padding=0, shape=shape))
-    for block in (8, 16, 32):
-        yield Work(TEXTBOOK, Case(RANDOM, "each", "uint16", "clip", stride=2, shape=(19, 37)), Options(block=block))
-    for filter_name, dtype in ((RANDOM, "float32"), ("sobel", "uint8")):
-        yield Work(CUDNN, Case(filter_name, "mix", dtype, "raw", shape=(7, 11)), Options(math="half"))
-
-
-def groups() -> dict[str, list[Work]]:
-    """The whole table, in parts that take some seconds each; a kernel that is asked for twice is compiled once."""
-    parts = {sums.name: list(strip_works(sums)) for sums in SUMS if sums.everywhere}
-    parts["flat rows"] = list(flat_works())
-    parts["rows anywhere"] = rows_anywhere()
-    parts["other sums"] = [work for sums in SUMS if not sums.everywhere for work in strip_works(sums)]
-    return {**parts, "implicit": list(implicit_works()), "around a library": list(library_works())}
+@cache
+def works() -> list[Work]:
+    """The works, chosen in a process of its own, where CuPy is the stand-in."""
+    done = subprocess.run([sys.executable, __file__, "works"], capture_output=True, check=True)
+    found: list[Work] = pickle.loads(done.stdout)
+    return found
 
 
 def ladder_works() -> Iterator[Work]:
     """Every step of the ladder of convolutions with its usual block; rows on 16 bytes and not."""
+    from edgeconv.bench.ladders import conv
+
     for entry in conv.STEPS:
         for stride, blocks in entry.blocks.items():
             for width in (48, 45):
@@ -366,14 +235,57 @@ def ladder_works() -> Iterator[Work]:
 
 LARGE_ON_A_GPU = (700, 1300)
 """Enough to fill a large GPU with the largest blocks of each kind."""
+LARGE = 10
+"""Works of each maker that also run so."""
 
 
 def works_for_a_gpu() -> list[Work]:
-    """One case of each compiled kernel, on a GPU: the table, the rules in one shape, and pictures that fill it."""
-    works = [work for part in groups().values() for work in part if work.maker != CUDNN]
-    works += ladder_works()
-    rules = [replace(case, shape=(13, 45)) for case in RULES]
-    works += [Work(maker, case) for maker in MAKERS for case in rules]
-    large = [replace(case, shape=LARGE_ON_A_GPU) for case in RULES]
-    works += [Work(maker, case) for maker in (SLIDING, IM2COL, IMPLICIT) for case in large]
-    return list(dict.fromkeys(works))
+    """The works, the ladder's, and some of each maker on pictures that fill a GPU."""
+    found = [work for work in works() if work.maker != CUDNN]
+    large = [
+        replace(work, case=replace(work.case, shape=LARGE_ON_A_GPU), pictures=1)
+        for maker in (SLIDING, IM2COL, IMPLICIT)
+        for work in [work for work in found if work.maker == maker][:LARGE]
+    ]
+    return list(dict.fromkeys([*found, *ladder_works(), *large]))
+
+
+def canny_variants() -> list[kernels.KernelVariant]:
+    """Of every kind of picture and setting, narrow and wide, on whole words and not."""
+    from canny_pictures import cuda_plan
+
+    from edgeconv.core.canny import BLURS, CannySettings
+
+    asked_for.clear()
+    for dtype in ("uint8", "uint16"):
+        for channels in (1, 3):
+            for settings in (CannySettings(1, 2, l2, blur) for l2 in (False, True) for blur in BLURS):
+                for width in (8, 40):
+                    plan = cuda_plan((9, width, channels), dtype, settings)
+                    for address in (0, 1):
+                        plan._launches(address, address)
+    return list(asked_for)
+
+
+def main() -> None:
+    """Write the works, or all kernels, each once."""
+    import fake_libraries
+
+    sys.modules["cupy"] = stand_in(FEW_MULTIPROCESSORS)
+    fake_libraries.install_cudnn()
+    from edgeconv.methods.cuda.cudnn import CudnnPlan
+
+    CudnnPlan._choose = lambda self, options: None  # type: ignore[method-assign]  # it runs what it chooses from
+    chosen, variants = choose()
+    if sys.argv[1] == "works":
+        pickle.dump(chosen, sys.stdout.buffer)
+        return
+    from edgeconv.bench.ladders import conv, gemm
+
+    ladders = (*conv.LADDER.variants(), *gemm.LADDER.variants())
+    every = (*limits.variants(), *ladders, *canny_variants(), *variants)
+    pickle.dump(list(dict.fromkeys(every)), sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

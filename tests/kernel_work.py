@@ -23,11 +23,10 @@ from edgeconv.bench.ladders.conv import STEPS, ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import FOLDER, KernelVariant
 from edgeconv.hardware.cuda.limits import ONE_WORD_EACH
+from edgeconv.methods import refuse
 from edgeconv.methods.base import Method, Plan
-from edgeconv.methods.cuda.flat_rows import FlatPlan, FlatTile, flat_filter
-from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
+from edgeconv.methods.cuda.sliding import plan_for_large
 from edgeconv.methods.cuda.sliding_choice import choose_strips
-from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.methods.options import Options
 
 TESTS = Path(__file__).resolve().parent
@@ -40,8 +39,6 @@ IM2COL = f"{CUDA_METHODS}.im2col:CudaIm2col"
 IMPLICIT = f"{CUDA_METHODS}.implicit:Implicit"
 CONV_STEP = "kernel_work:conv_step"
 CUDNN = f"{CUDA_METHODS}.cudnn:CuDNN"
-STRIPS = "kernel_work:strips"
-FLAT_ROWS = "kernel_work:flat_rows"
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=0",
@@ -107,26 +104,14 @@ def large_sliding(problem: Problem, options: Options) -> Plan:
     return plan_for_large(problem, choose_strips(problem))
 
 
-def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
-    """The strips of `sliding`, cut in a given way, as a maker."""
-    found = choose_strips(problem)
-    assert found is not None, "it is not for strips"
-    return StripPlan(problem, strips=found, tile=tile)
-
-
-def flat_rows(problem: Problem, options: Options, tile: FlatTile) -> Plan:
-    """The flat rows of `sliding`, shared out in a given way, as a maker."""
-    found = flat_filter(problem)
-    assert found is not None, "it is not flat rows"
-    return FlatPlan(problem, filter=found, elsewhere=lambda: plan_for_large(problem, choose_strips(problem)), tile=tile)
-
-
 def make_plan(work: Work, problem: Problem) -> Plan:
-    """The plan of `work.maker` for `problem`."""
+    """The plan of `work.maker` for `problem`; raises UnavailableError where the method does not compute it."""
     module, _, name = work.maker.partition(":")
     maker = getattr(import_module(module), name)
     if isinstance(maker, type) and issubclass(maker, Method):
-        plan = maker().prepare(problem, work.options, work.pictures)
+        method = maker()
+        refuse(work.maker, problem, method.reason(problem, work.options))
+        plan = method.prepare(problem, work.options, work.pictures)
         assert plan.pictures == work.pictures, "it takes no batches"
         return plan
     made: Plan = maker(problem, work.options, *work.words)

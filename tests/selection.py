@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 from random import Random
 from typing import Any
@@ -40,15 +41,22 @@ def pairs_then_slow(
 def covering(rows: Sequence[tuple[Hashable, ...]], together: int = 2) -> set[int]:
     """Numbers of rows in which every `together` values occur together that do so at all.
 
-    At each step the row with the most that is new is taken, the first of several.
+    At each step the row with the most that is new is taken, the first of several: what is new in a row never grows, so
+    that a row is counted again only where it may be that one.
     """
     held = [set(combinations(enumerate(row), together)) for row in rows]
     missing = set().union(*held)
+    waiting = [(-len(pairs), number) for number, pairs in enumerate(held)]
+    heapify(waiting)
     chosen: set[int] = set()
     while missing:
-        best = max(range(len(rows)), key=lambda number: len(held[number] & missing))
-        chosen.add(best)
-        missing -= held[best]
+        _, number = heappop(waiting)
+        now = (-len(held[number] & missing), number)
+        if waiting and now > waiting[0]:
+            heappush(waiting, now)
+        else:
+            chosen.add(number)
+            missing -= held[number]
     return chosen
 
 

@@ -10,6 +10,7 @@ from command import PROJECT
 from command import script as load_script
 
 from edgeconv.errors import UnavailableError
+from edgeconv.hardware.cuda import limits
 from edgeconv.hardware.cuda.kernels import KernelVariant
 
 LOG = """default_program(3): warning #177-D: variable "unused" was declared but never referenced
@@ -85,6 +86,6 @@ def test_a_spill_and_an_error_are_found_and_a_good_kernel_is_good(script: Module
     assert compiled[0].figures["bytes SPILLED"] > 0
     assert compiled[1].figures is None
     assert all(one.wrong for one in compiled)
-    (roof,) = [variant for variant in script.every_variant() if variant.entry == "fma_chains"]
+    (roof,) = [variant for variant in limits.variants() if variant.entry == "fma_chains"]
     for compiled in script.compile_all([(roof, architecture) for architecture in script.ARCHITECTURES]):
         assert compiled.wrong is None

@@ -12,7 +12,6 @@ import pytest
 from cpu_problems import NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_table import tile_of_strips
 from kernel_work import large_sliding
 from problems import assert_right, run_on_gpu
 
@@ -329,7 +328,9 @@ def test_every_work_has_a_tile_of_whole_words() -> None:
 )
 def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, pictures):
     problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(height * stride, 64)).problem()
-    tile = tile_of_strips(problem)
+    strips = choose_strips(problem)
+    assert strips is not None
+    tile = tile_for(strips)
     rows = strip_height(problem, tile, strips_at_once, pictures)
     before = (KERNEL_SIZE - 1) // stride
     assert rows >= 1

@@ -15,7 +15,7 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
-from kernel_variants import stand_in
+from kernel_table import stand_in
 
 from edgeconv.core.exactness import FLOAT32, FLOAT64, TWOFOLD_HALF, WHOLE, WHOLE_HALVES
 from edgeconv.core.filters import WeightSet

@@ -6,21 +6,12 @@ What it cannot show: races inside a warp's lockstep, and speed; compute-sanitize
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
 from pathlib import Path
 
+import kernel_table
 import pytest
-from cpu_problems import RANDOM, Case
-from kernel_table import (
-    BANKS,
-    BATCHES,
-    DOUBLES,
-    GREY,
-    MAKERS,
-    RULES,
-    few_of,
-    groups,
-)
+from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from kernel_work import (
     CUDNN,
     IM2COL,
@@ -47,71 +38,50 @@ SHAPES = (*AWKWARD_SHAPES, (5, 300), (90, 48))
 """Beside the awkward ones: several tiles across, and rows that start on 16 bytes."""
 
 
-def with_shape(rules: Case, shape: tuple[int, int]) -> Case:
-    return Case(**{**vars(rules), "shape": shape})
-
-
 def works(maker: str, rules: Case, options: Options) -> list[Work]:
     """The rules with every shape that has an output, and with arrays that start anywhere."""
     shapes = [shape for shape in SHAPES if min(shape) + 2 * rules.padding >= 3]
-    aligned = [Work(maker, with_shape(rules, shape), options) for shape in shapes]
-    return [*aligned, *(Work(maker, with_shape(rules, (13, 48)), options, offset) for offset in (1, 3))]
+    aligned = [Work(maker, replace(rules, shape=shape), options) for shape in shapes]
+    return [*aligned, *(Work(maker, replace(rules, shape=(13, 48)), options, offset) for offset in (1, 3))]
 
 
-WHOLE, FRACTIONS = RULES[:2]
+WHOLE = Case("laplacian8", "mix", "uint8", "abs", border="reflect101")
+FRACTIONS = Case(RANDOM, "mix", "float32", "raw")
 QUADS = Case(RANDOM, "mix", "uint16", "raw", border="reflect", in_channels=1)
-QUICK = [
-    *((maker, WHOLE) for maker in MAKERS),
-    *((maker, FRACTIONS) for maker in (LARGE_SLIDING, IM2COL, IMPLICIT)),
-    (LARGE_SLIDING, QUADS),
-]
+KERNELS = (
+    *((maker, WHOLE, Options()) for maker in (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, IMPLICIT)),
+    *((maker, FRACTIONS, Options()) for maker in (LARGE_SLIDING, IM2COL, IMPLICIT)),
+    (LARGE_SLIDING, QUADS, Options()),
+    (IM2COL, WHOLE, Options(gemm="cublas")),
+    (CUDNN, WHOLE, Options(workspace_limit_bytes=100_000)),
+)
 """A bordered picture of whole numbers shows most faults; numbers with fractions are multiplied by other code here; of
-16 bits of one channel a lane of strips reads and writes four words at once."""
-SLOW = [pair for pair in product(MAKERS, RULES) if pair not in QUICK]
+16 bits of one channel a lane of strips reads and writes four words at once. NumPy stands in for libraries, with a
+workspace so small that a picture takes several bands.
+"""
 
 
-@pytest.mark.parametrize("pair", few_then_slow([*QUICK, *SLOW], len(QUICK)), ids=lambda pair: " ".join(map(str, pair)))
-def test_kernels(libraries: Path, pair: tuple[str, Case]) -> None:
-    all_right(works(*pair, Options()), libraries)
+@pytest.mark.parametrize("number", range(len(KERNELS)), ids=lambda number: " ".join(map(str, KERNELS[number][:2])))
+def test_kernels(libraries: Path, number: int) -> None:
+    all_right(works(*KERNELS[number]), libraries)
 
 
-@pytest.mark.parametrize("rules", few_then_slow(BATCHES), ids=str)
-def test_batches(libraries: Path, rules: Case) -> None:
+def test_a_batch(libraries: Path) -> None:
+    rules = Case("sobel", "each", "float64", "abs", border="reflect")
     all_right([Work(SLIDING, rules, pictures=3)], libraries)
 
 
-@pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
-@pytest.mark.parametrize(
-    ("maker", "options"),
-    [(IM2COL, Options(gemm="cublas")), (CUDNN, Options(workspace_limit_bytes=100_000))],
-    ids=["cublas", "cudnn"],
+BANKS = (
+    Case(RANDOM, "mix", "float32", "raw", border="reflect101", filters=16),
+    Case(RANDOM, "mix", "float32", "raw", 2, filters=17, in_channels=1),
+    Case(RANDOM_WHOLE, "each", "uint8", "abs", 2, filters=12),
 )
-def test_kernels_around_a_library(libraries: Path, maker: str, options: Options, rules: Case) -> None:
-    """NumPy in the library's place; a workspace so small that a picture takes several bands."""
-    all_right(works(maker, rules, options), libraries)
+"""The first two by the lanes of a warp."""
 
 
-WAYS = {
-    "sliding": (SLIDING, Options(), (*GREY, *BANKS, *DOUBLES)),
-    "large sliding": (LARGE_SLIDING, Options(), (*GREY, *BANKS)),
-    "textbook": (TEXTBOOK, Options(), few_of((*GREY, *BANKS, *DOUBLES))),
-    "im2col": (IM2COL, Options(), (*GREY, *BANKS, *DOUBLES)),
-    "im2col, cublas": (IM2COL, Options(gemm="cublas"), few_of(BANKS)),
-    "implicit": (IMPLICIT, Options(), (*GREY, *BANKS)),
-    "cudnn": (CUDNN, Options(), BANKS),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_grey_banks_and_float64(libraries: Path, way: str) -> None:
-    maker, options, cases = WAYS[way]
-    all_right([Work(maker, case, options) for case in cases], libraries)
-
-
-@pytest.mark.parametrize("case", few_then_slow([BANKS[4], BANKS[5], GREY[0], DOUBLES[0], BANKS[8]], 2), ids=str)
+@pytest.mark.parametrize("case", few_then_slow(BANKS, 2), ids=str)
 def test_large_sliding_of_banks(libraries: Path, case: Case) -> None:
-    """Also with rows that start anywhere; the first two by the lanes of a warp."""
+    """Also with rows that start anywhere."""
     all_right([Work(LARGE_SLIDING, case, offset_samples=offset) for offset in (0, 1)], libraries)
 
 
@@ -170,10 +140,12 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> N
     assert_detected(tmp_path / "sources", libraries, fault)
 
 
-TABLE = groups()
+PARTS = 12
+"""That take some ten seconds each."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", TABLE)
-def test_every_code_path(libraries: Path, part: str) -> None:
-    all_right(TABLE[part], libraries)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_code_path(libraries: Path, part: int) -> None:
+    """Any two values of macros, strides, paddings and alignments among them, that meet in a kernel."""
+    all_right(kernel_table.works()[part::PARTS], libraries)
