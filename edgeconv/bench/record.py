@@ -14,16 +14,7 @@ from edgeconv.bench.grid import Case, CaseGrid, TimingRules
 from edgeconv.bench.watch import Watched
 from edgeconv.core.choices import DEVICES, Channels, DeviceName
 from edgeconv.core.cost import Counts
-from edgeconv.core.records import (
-    Amount,
-    Meta,
-    Natural,
-    Part,
-    Positive,
-    RecordHead,
-    field,
-    keyed_by,
-)
+from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, RecordHead, field, keyed_by
 from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2_STATES, L2State, Roof
 from edgeconv.methods.options import Options

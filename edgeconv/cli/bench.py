@@ -13,15 +13,7 @@ from edgeconv.cli.progress import Progress
 from edgeconv.core.option import Only, Positional
 from edgeconv.core.text import visible
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-from edgeconv.options import (
-    BenchOutput,
-    ConvLadder,
-    Filtering,
-    GemmLadder,
-    GridAxes,
-    Pairing,
-    Timing,
-)
+from edgeconv.options import BenchOutput, ConvLadder, Filtering, GemmLadder, GridAxes, Pairing, Timing
 
 if TYPE_CHECKING:
     from edgeconv.bench.ladders.base import LadderTable

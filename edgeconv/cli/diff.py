@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from edgeconv.cli.printing import say, say_lines, say_rows
 from edgeconv.core.option import Positional
 from edgeconv.errors import UsageError
-from edgeconv.options import (
-    PICTURE_HELP,
-    Accepting,
-    Bank,
-    DiffInput,
-    MethodOptions,
-    Reading,
-    Showing,
-)
+from edgeconv.options import PICTURE_HELP, Accepting, Bank, DiffInput, MethodOptions, Reading, Showing
 
 if TYPE_CHECKING:
     from edgeconv.difference.results import DiffOutcome, Wanted

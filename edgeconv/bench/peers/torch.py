@@ -25,17 +25,7 @@ from typing import Any, get_args
 import numpy as np
 
 from edgeconv.bench.candidates import Bench, Ready
-from edgeconv.bench.peers.base import (
-    DTYPES,
-    HALO,
-    TOLERANCE,
-    Library,
-    grouped,
-    kept,
-    on_host,
-    shifted_sums,
-    work_of,
-)
+from edgeconv.bench.peers.base import DTYPES, HALO, TOLERANCE, Library, grouped, kept, on_host, shifted_sums, work_of
 from edgeconv.core.choices import Border, DeviceName
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE
