@@ -260,24 +260,18 @@ class Printing:
     json_only: bool = option(False, "Print JSON in place of text.", "--json")
 
 
-@dataclass(frozen=True)
-class RunPrinting(Printing):
-    """What `run` prints: three lines about a picture, unless told otherwise."""
-
-    verbose: bool = option(False, "Print the whole report: phases, spread, roofline, workspace, exactness.", "-v")
-    quiet: bool = option(False, "Print nothing but errors.", "-q")
-
-
 # --- run ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class RunOutput(Overwriting):
-    """Where pictures go, and as what."""
+class RunOutput(Overwriting, Printing):
+    """Where pictures go, and as what; what is printed of them: three lines unless told otherwise."""
 
     output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
     format: str | None = option(None, FORMAT_HELP, suggest=_formats)
     quality: int | None = option(None, QUALITY_HELP)
+    verbose: bool = option(False, "Print the whole report: phases, spread, roofline, workspace, exactness.", "-v")
+    quiet: bool = option(False, "Print nothing but errors.", "-q")
 
     def encoding(self) -> tuple[str | None, int | None]:
         """Format and quality, checked; raises UsageError."""
@@ -335,17 +329,8 @@ class BatchInput:
 
 
 @dataclass(frozen=True)
-class LedgerPlace:
-    """Where the results are recorded."""
-
-    ledger: str | None = option(
-        None, "Folder of the ledger. Default: the output folder; for a URL one of this machine, which 'batch' prints."
-    )
-
-
-@dataclass(frozen=True)
-class BatchOutput(LedgerPlace, Overwriting):
-    """Where and as what they are saved."""
+class BatchOutput(Overwriting, Printing):
+    """Where and as what they are saved, and where the results are recorded."""
 
     output: str = option("edges", "Folder or URL for outputs (made if missing).", "-o")
     name: str = option(
@@ -358,6 +343,9 @@ class BatchOutput(LedgerPlace, Overwriting):
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
         "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md)."
+    )
+    ledger: str | None = option(
+        None, "Folder of the ledger. Default: the output folder; for a URL one of this machine, which 'batch' prints."
     )
 
 
@@ -423,7 +411,7 @@ class Showing(Replacing, Printing):
 
 
 @dataclass(frozen=True)
-class DiffInput:
+class DiffInput(Accepting):
     """What is compared with what."""
 
     convert: Literal["float32", "unit"] | None = option(

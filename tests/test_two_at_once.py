@@ -34,7 +34,7 @@ from edgeconv.io import folder_lock, resize
 from edgeconv.io.atomic import NameTakenError, write_bytes_atomically
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
-from edgeconv.options import LedgerPlace
+from edgeconv.options import BatchOutput
 from edgeconv.run import picture
 from edgeconv.run.job import Job
 from edgeconv.run.report import RunReport
@@ -190,13 +190,13 @@ def test_verify_tells_that_a_batch_is_at_work_where_something_differs(
     one: Path, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with in_the_middle(one, out):
-        assert verify(str(out), LedgerPlace()) == 0
+        assert verify(str(out), BatchOutput()) == 0
     assert capsys.readouterr().err == "", "beside a batch nothing is wrong"
     (out / f"05{SUFFIX}.png").write_bytes(b"!")
     with in_the_middle(draw(out.parent / "third", 3, 2), out, overwrite=True):
-        assert verify(str(out), LedgerPlace()) == 1
+        assert verify(str(out), BatchOutput()) == 1
     assert "a batch is writing" in capsys.readouterr().err
-    assert verify(str(out), LedgerPlace()) == 1
+    assert verify(str(out), BatchOutput()) == 1
     assert capsys.readouterr().err == ""
 
 

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.api import check as verify
 from edgeconv.bench import referee
@@ -88,12 +87,6 @@ def request_for(case: Case | CasePart, rules: TimingRules | Drawn | CasePart) ->
     )
 
 
-def pixels_for(case: Case) -> NDArray[Any]:
-    """Noise."""
-    height, width = (case.drawn.height, case.drawn.width) if case.drawn else (case.size, case.size)
-    return noise_pixels(height, width, case.dtype, bench_channels(case.filter))
-
-
 def measure_case(
     case: Case,
     candidates: Sequence[BenchCandidate],
@@ -106,7 +99,9 @@ def measure_case(
 
     `seed`, which nobody knew before this run, gives the pictures that are timed.
     """
-    bench = share(candidates[0].device, request_for(case, case.drawn or rules), pixels_for(case))
+    height, width = (case.drawn.height, case.drawn.width) if case.drawn else (case.size, case.size)
+    noise = noise_pixels(height, width, case.dtype, bench_channels(case.filter))
+    bench = share(candidates[0].device, request_for(case, case.drawn or rules), noise)
     pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]))
     watch.begin()
     outcomes, series = compete(candidates, pictures, rules, watch)
@@ -282,10 +277,7 @@ def rows_of(
     """The records of all candidates at a case."""
     counts = count(bench.problem)
     floors = {
-        state: own.median_seconds
-        for state, found in series.items()
-        for each, own in found.items()
-        if each.kind == "copy"
+        state: found[each].median_seconds for state, found in series.items() for each in found if each.kind == "copy"
     }
     rows = []
     for candidate, outcome in outcomes.items():

@@ -13,7 +13,6 @@ from edgeconv.options import (
     Failing,
     MethodChoice,
     MethodOptions,
-    Printing,
     Reading,
     Workers,
 )
@@ -28,7 +27,6 @@ def batch(
     workers: Workers,
     failing: Failing,
     reading: Reading,
-    printing: Printing,
     places: Annotated[
         list[str] | None, Positional("Pictures, and folders of pictures; URLs such as s3://bucket/in too.")
     ] = None,
@@ -85,5 +83,5 @@ def batch(
     for failure in summary.failures:
         error = failure.error if failure.input in failure.error else f"{failure.input}: {failure.error}"
         say(f"edgeconv: failed: {error}", err=True)
-    say_lines(json.dumps(to_plain(summary), indent=2) if printing.json_only else summary_text(summary))
+    say_lines(json.dumps(to_plain(summary), indent=2) if target.json_only else summary_text(summary))
     return received.exit_code or (EXIT_DIFFERENT if summary.failed else EXIT_OK)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def diff(
     inputs: Annotated[list[str], Positional("Pictures (the first is the reference), or two folders.")],
-    against: DiffInput,
-    accepting: Accepting,
+    asked: DiffInput,
     showing: Showing,
     reading: Reading,
 ) -> int:
@@ -31,19 +30,19 @@ def diff(
     from edgeconv.difference import folders, results
     from edgeconv.difference.inputs import FileInput
 
-    wanted = replace(_wanted(accepting, showing, reading), convert=against.convert)
+    wanted = replace(_wanted(asked, showing, reading), convert=asked.convert)
     if any(map(os.path.isdir, inputs)):
         if len(inputs) != 2 or not all(map(os.path.isdir, inputs)):
             raise UsageError("A folder is compared with one other folder: name two.")
-        done = folders.run(Path(inputs[0]), Path(inputs[1]), wanted, against.update)
+        done = folders.run(Path(inputs[0]), Path(inputs[1]), wanted, asked.update)
     else:
-        if against.update:
+        if asked.update:
             raise UsageError("--update is for two folders: name a baseline folder and a new one.")
         if len(inputs) < 2:
             raise UsageError("One picture alone cannot be compared: name another.")
         if inputs.count("-") > 1:
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
-        first, *others = (FileInput(name, against.convert, wanted.rules) for name in inputs)
+        first, *others = (FileInput(name, asked.convert, wanted.rules) for name in inputs)
         done = results.run(first, others, wanted)
     return _finish(done, showing.json_only)
 

@@ -14,7 +14,6 @@ from edgeconv.options import (
     MethodOptions,
     Reading,
     RunOutput,
-    RunPrinting,
     Sampling,
     Tiling,
 )
@@ -33,7 +32,6 @@ def run(
     sampling: Sampling,
     reading: Reading,
     tiling: Tiling,
-    printing: RunPrinting,
 ) -> int:
     """Filter a picture and report its GFLOPS.
 
@@ -71,10 +69,10 @@ def run(
     by_tiles = tiling.asked or is_zarr(Path(picture))
     record = _by_tiles(job, started) if by_tiles else run_picture(job, started)
     aside = place.output is not None and is_standard_stream(place.output)  # which takes the picture then
-    if printing.json_only:
+    if place.json_only:
         say_lines(to_json(record).decode().rstrip(), err=aside)
-    elif not printing.quiet:
-        say_rows(report_text.table(record) if printing.verbose else report_text.summary(record), err=aside)
+    elif not place.quiet:
+        say_rows(report_text.table(record) if place.verbose else report_text.summary(record), err=aside)
     if record.check is not None and not record.check.passed:
         say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
         return EXIT_DIFFERENT

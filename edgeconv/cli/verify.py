@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from edgeconv.cli.printing import say
-from edgeconv.core.option import Positional
-from edgeconv.options import LedgerPlace
+from edgeconv.core.option import Only, Positional
+from edgeconv.options import BatchOutput
 
 
 def verify(
     folder: Annotated[str, Positional("The output folder of 'edgeconv batch', or its URL.")],
-    recording: LedgerPlace,
+    recorded: Annotated[BatchOutput, Only(("ledger",))],
 ) -> int:
     """Check that a batch's outputs are unchanged.
 
@@ -25,7 +25,7 @@ def verify(
     from edgeconv.core.text import counted
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 
-    found = verify_folder(plain(folder), recording.ledger)
+    found = verify_folder(plain(folder), recorded.ledger)
     wrong = [finding for finding in found.findings if finding.state != "same"]
     for finding in wrong:
         say(f"{finding.state}: {finding.output or repr('')}{f' {finding.detail}' if finding.detail else ''}")

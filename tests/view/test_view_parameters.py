@@ -20,7 +20,7 @@ from edgeconv.errors import UsageError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import read_image
-from edgeconv.options import Reading, RunOutput, RunPrinting, Sampling, Tiling
+from edgeconv.options import Reading, RunOutput, Sampling, Tiling
 from edgeconv.view.parameters import (
     CHOICES,
     MAX_CELL,
@@ -32,9 +32,8 @@ from edgeconv.view.parameters import (
     value_of,
 )
 
-NO_FIELDS = {
-    entry.name for group in (RunOutput, Sampling, Reading, Tiling, RunPrinting) for entry in options_of(group)
-} | {"picture", "filters"}
+GROUPS = (RunOutput, Sampling, Reading, Tiling)
+NO_FIELDS = {"picture", "filters"} | {entry.name for group in GROUPS for entry in options_of(group)}
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
 RULES = ("channels", "luma", "stride", "padding", "border", "output_mode", "device")
 EDGES = Parameters(filter="sobel", channels="each", stride=2)
