@@ -113,6 +113,12 @@ def edge_map(plan: CannyPlan) -> NDArray[np.uint8]:
     return np.concatenate((levels[:, :, :before], levels[:, :, before + plan._late : before + THIN_PIXELS]), axis=2)
 
 
+def oracle(picture: NDArray[Any], settings: CannySettings) -> NDArray[np.uint8]:
+    """Edges (H, W) of a picture (H, W), (H, W, 1) or (H, W, 3)."""
+    plain = picture[:, :, 0] if picture.shape[2:] == (1,) else picture
+    return hysteresis(thin(*gradient(smooth(plain, settings.blur), settings.l2), settings))
+
+
 @cache
 def _expected(case: CannyCase, picture: int) -> dict[str, NDArray[np.uint8]]:
     image = picture_of(case.kind, case.shape, case.seed + picture, np.dtype(case.dtype))

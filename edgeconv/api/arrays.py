@@ -11,7 +11,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -285,6 +285,16 @@ def cupy_or_refuse() -> Any:
     import cupy
 
     return cupy
+
+
+def on_gpu(number: int | None) -> AbstractContextManager[None]:
+    """Work on one GPU inside the block, and on the one before after it; nothing changes for None, the host."""
+    if number is None:
+        return nullcontext()
+    cupy_or_refuse()
+    from edgeconv.hardware.cuda.device import on_device
+
+    return on_device(number)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.api.arrays import ArrayLibrary, cupy_or_refuse, library_of, stream_as_given
+from edgeconv.api.arrays import ArrayLibrary, library_of, on_gpu, stream_as_given
 from edgeconv.api.auto import choose
 from edgeconv.api.cache import PlanCache
 from edgeconv.api.parameters import with_parameters
@@ -139,16 +139,15 @@ def convolve(
     place = _current_gpu(device) if gpu is None else gpu
     rules = (channels, luma, stride, padding, border, output_mode, threshold)
     types = (type(stride), type(padding), type(threshold))  # True is 1 as a key
-    shape, asked = described.shape, (method, device, options)
-    key = (place, gpu is None, shape, described.dtype, _filter_key(filter), rules, types, asked)
+    shape = described.shape
+    key = (place, gpu is None, shape, described.dtype, _filter_key(filter), rules, types, method, device, options)
 
     def make() -> ConvolutionPlan:
-        if gpu is None:
-            return _make_plan(tuple(shape), library.sample_type(described), filter, rules, *asked)
-        if device == "cpu":
+        if gpu is not None and device == "cpu":
             raise UsageError("The picture is on a GPU: use device 'auto' or 'cuda', or copy it to the host first.")
-        with _on_gpu(gpu):
-            return _make_plan(tuple(shape), library.sample_type(described), filter, rules, method, "cuda", options)
+        home = device if gpu is None else "cuda"
+        with on_gpu(gpu):
+            return _make_plan(tuple(shape), library.sample_type(described), filter, rules, method, home, options)
 
     return PLANS.get(key, make)(image, out)
 
@@ -221,10 +220,11 @@ def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | 
     chain = make_chain(filter) if isinstance(filter, str) else filter
     if chain.rule is None or chain.low is not None:
         return chain
-    if gpu is None:
-        return chain.settled(library.native(image))
-    with _on_gpu(gpu), stream_as_given(library, gpu), get_device("cuda").guard(8 * int(np.prod(image.shape))):
-        return chain.settled(library.native(image), sys.modules["cupy"])
+    home = get_device("cpu" if gpu is None else "cuda")
+    with on_gpu(gpu), stream_as_given(library, gpu):
+        native = library.native(image)
+        with home.guard(8 * native.size):
+            return chain.settled(native, home.array_module)
 
 
 RULES = ("channels", "luma", "stride", "padding", "border", "output_mode", "threshold")
@@ -287,10 +287,3 @@ def _current_gpu(device: str) -> int | None:
     if device == "cpu" or "cupy" not in sys.modules or cuda_unavailable_reason() is not None:
         return None
     return int(sys.modules["cupy"].cuda.runtime.getDevice())
-
-
-def _on_gpu(number: int) -> Any:
-    cupy_or_refuse()
-    from edgeconv.hardware.cuda.device import on_device
-
-    return on_device(number)

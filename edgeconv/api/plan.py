@@ -12,8 +12,6 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.api.arrays import ArrayLibrary, Shape, library_of, stream_as_given
+from edgeconv.api.arrays import ArrayLibrary, Shape, library_of, on_gpu, stream_as_given
 from edgeconv.api.auto import Choice
 from edgeconv.api.parameters import as_parameters, with_parameters
 from edgeconv.api.prepared import PreparedFilter, plain
@@ -168,7 +166,7 @@ class ConvolutionPlan:
         """
         from edgeconv.api import measure
 
-        with self.at_home():
+        with on_gpu(self.gpu):
             pixels = None
             if image is not None:
                 library = library_of(image)
@@ -207,7 +205,7 @@ class ConvolutionPlan:
         """
         try:
             if self._on_gpu and self._get_device() != self.gpu:
-                with self.at_home():  # what is allocated and launched here belongs to the plan's own GPU
+                with on_gpu(self.gpu):  # what is allocated and launched here belongs to the plan's own GPU
                     return self(image, out)
             library, gpu = library_of(image), self.gpu
             address = library.address(image, self.shape, self.dtype, gpu) if self._by_address else None
@@ -301,17 +299,6 @@ class ConvolutionPlan:
     def _stream(self) -> int:
         """The number under which workspaces wait: CuPy's current stream, 0 on the CPU."""
         return int(self._current_stream().ptr) if self._on_gpu else 0
-
-    @contextmanager
-    def at_home(self) -> Iterator[None]:
-        """Work on the plan's GPU inside the block, where it has one."""
-        if self.gpu is None:
-            yield
-            return
-        from edgeconv.hardware.cuda.device import on_device
-
-        with on_device(self.gpu):
-            yield
 
     def _batch_threads(self, options: Options) -> int:
         """Threads that share the pictures of a batch: one where a picture is worth several, or all are worth one."""

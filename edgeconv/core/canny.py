@@ -65,12 +65,10 @@ class CannySettings:
     """Size of the binomial smoothing before the gradient: 0, 3 or 5."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a threshold that is not a finite number from 0, or another size of smoothing."""
+        """Raises UsageError for a threshold that is not a finite number from 0."""
         for name, value in (("lower", self.low), ("upper", self.high)):
             if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
                 raise UsageError(f"The {name} threshold of canny is {value!r}: give a finite number from 0.")
-        if isinstance(self.blur, bool) or self.blur not in BLURS:
-            raise UsageError(f"The smoothing of canny is {self.blur!r}: use one of {', '.join(map(str, BLURS))}.")
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -82,18 +80,6 @@ class CannySettings:
         if self.l2:
             low, high = low * low, high * high
         return math.floor(low), math.floor(high)
-
-
-def check_picture(picture: NDArray[Any]) -> NDArray[Any]:
-    """The picture as (H, W) or (H, W, 3); raises UsageError for another shape or type."""
-    if picture.dtype.name not in CANNY_DTYPES:
-        raise UsageError(f"canny needs pictures of {' or '.join(CANNY_DTYPES)}, not {picture.dtype.name}.")
-    if picture.ndim == 3 and picture.shape[2] == 1:
-        picture = picture[:, :, 0]
-    if (picture.ndim != 2 and picture.shape[2:] != (3,)) or not picture.size:
-        shape = "×".join(map(str, picture.shape))
-        raise UsageError(f"canny needs a picture of height × width × 3 (RGB) or height × width (grey), not {shape}.")
-    return picture
 
 
 def _around(picture: NDArray[Any], reach: int, border: Any, dtype: Any) -> NDArray[Any]:
@@ -194,12 +180,3 @@ def hysteresis(edges: NDArray[np.uint8]) -> NDArray[np.uint8]:
         frontier = neighbours
     inner = reached.reshape(height + 2, stride)[1:-1, 1:-1]
     return np.where(inner, np.uint8(EDGE), np.uint8(0))
-
-
-def canny(picture: NDArray[Any], settings: CannySettings) -> NDArray[np.uint8]:
-    """Edges (H, W), uint8, 0 or 255, of a picture (H, W), (H, W, 1) or (H, W, 3), uint8 or uint16.
-
-    Raises UsageError for another shape or type.
-    """
-    smoothed = smooth(check_picture(picture), settings.blur)
-    return hysteresis(thin(*gradient(smoothed, settings.l2), settings))

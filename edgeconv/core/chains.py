@@ -394,8 +394,8 @@ def edge_map(picture: NDArray[Any], problem: ChainProblem) -> NDArray[np.uint8]:
 
 
 def _smoothed(picture: NDArray[Any], chain: Chain) -> NDArray[Any]:
-    """The picture (H, W) or (H, W, 3) after the stages that give a picture again."""
-    smoothed = canny.check_picture(picture)
+    """The picture (H, W, 1 or 3), without an axis of 1, after the stages that give a picture again."""
+    smoothed = picture[:, :, 0] if picture.shape[2] == 1 else picture
     for stage in map(stage_of, chain.stages):
         if stage.gives == "picture":
             smoothed = canny.smooth(smoothed, len(stage.weights))
