@@ -10,16 +10,14 @@ anything else              that it should not have happened       2
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO
 
-from edgeconv.cli.printing import error_text
+from edgeconv.cli.printing import say_error
 from edgeconv.core.text import visible_lines
 from edgeconv.errors import (
     EXIT_SIGNAL_BASE,
@@ -36,13 +34,11 @@ DEBUG = "EDGECONV_DEBUG"
 """The environment variable that shows where an unexpected error came from."""
 
 
-_plain_warning = warnings.formatwarning
-
-
 class Stream:
     """Standard output or standard error: where it takes no more, that is an error of edgeconv's own.
 
-    So a pipe that nobody reads is told from a connection that broke, wherever the writing was done.
+    So a pipe that nobody reads is told from a connection that broke, wherever the writing was done. What libraries log
+    or warn of, which may hold a picture's name, is made visible; `draw` writes our own colours too.
     """
 
     def __init__(self, stream: Any, name: str) -> None:
@@ -50,6 +46,12 @@ class Stream:
 
     def write(self, text: str) -> int:
         """As of any stream; raises ReaderGoneError, ImageWriteError."""
+        if not isinstance(text, str):  # by which Click finds out whether a stream is for bytes
+            raise TypeError("text, and not bytes")
+        return self.draw(visible_lines(text))
+
+    def draw(self, text: str) -> int:
+        """The text as it is."""
         with self._failing():
             return int(self._stream.write(text))
 
@@ -85,20 +87,19 @@ def leave(run: Callable[[], int]) -> NoReturn:
     if signals.exit_code is not None:  # whatever a library made of it
         code = signals.exit_code
     end_at_once()  # nothing is in hand any more, and what Python does at its end may take a while
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         _let_go_of(stream)
     sys.exit(code)
 
 
 def _prepare() -> Received:
-    """Make ready what the whole process says and hears: streams, messages of libraries, signals."""
+    """Make ready what the whole process says and hears: streams and signals."""
     for name, said in (("stdout", "Standard output"), ("stderr", "Standard error")):
         stream = getattr(sys, name)
         if stream is not None:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")  # a console that cannot show "×" still gets its table
             setattr(sys, name, Stream(stream, said))
-    _make_libraries_visible()
     sys.unraisablehook = _not_raised
     return raise_on_signals(remove_being_written)
 
@@ -123,10 +124,8 @@ def _code_of(error: BaseException) -> int:
 
 def _say(message: str, exit_code: int) -> int:
     """One line on standard error; the exit code, or that of a closed pipe where nobody reads it."""
-    if sys.stderr is None:  # closed before we began: print would take standard output
-        return exit_code
     try:
-        print(error_text(" ".join(message.split())), file=sys.stderr, flush=True)
+        say_error(" ".join(message.split()))
     except ReaderGoneError as gone:
         return gone.exit_code
     except (ImageWriteError, ValueError):
@@ -134,10 +133,8 @@ def _say(message: str, exit_code: int) -> int:
     return exit_code
 
 
-def _let_go_of(stream: TextIO | None) -> None:
+def _let_go_of(stream: TextIO) -> None:
     """Let what is left in a stream that takes no more go nowhere: Python would try again at its end, and complain."""
-    if stream is None:
-        return
     try:
         stream.flush()
     except (EdgeconvError, OSError, ValueError):
@@ -158,15 +155,3 @@ def remove_being_written() -> None:
     atomic = sys.modules.get("edgeconv.io.atomic")
     if atomic is not None:
         atomic.remove_being_written()
-
-
-def _make_libraries_visible() -> None:
-    """What libraries log or warn of may hold a picture's name too."""
-
-    class Visible(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return visible_lines(super().format(record))
-
-    if logging.lastResort is not None:
-        logging.lastResort.setFormatter(Visible())
-    warnings.formatwarning = lambda *words, **more: visible_lines(_plain_warning(*words, **more))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from edgeconv.core.text import TextRow, broken, visible, visible_lines, wrapped
 
@@ -36,16 +36,13 @@ def say_drawn(text: str) -> None:
     _write(text, False)
 
 
-def say_error(error: object, picture: object) -> None:
-    """Print the line of an error of one picture, after which the command goes on."""
-    text = str(error) if str(error).startswith(f"{picture}: ") else f"{picture}: {error}"
-    _write(f"{error_text(text)}\n", True)
-
-
-def error_text(message: str) -> str:
-    """The line of an error, broken and coloured where standard error is a terminal."""
-    lines = "\n".join(wrapped(f"edgeconv: error: {visible(message)}", columns(sys.stderr)))
-    return lines.replace("error:", painted("error:", "bad", sys.stderr), 1)
+def say_error(error: object, picture: object = "") -> None:
+    """Print the line of an error, or of one of several pictures, broken and coloured for a terminal."""
+    text = str(error)
+    if picture and not text.startswith(f"{picture}: "):
+        text = f"{picture}: {text}"
+    lines = "\n".join([*wrapped(f"edgeconv: error: {visible(text)}", columns(sys.stderr)), ""])
+    _write(lines.replace("error:", painted("error:", "bad", sys.stderr), 1), True)
 
 
 def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
@@ -60,8 +57,13 @@ def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
 def _write(text: str, err: bool) -> None:
     stream = sys.stderr if err else sys.stdout
     if stream is not None:  # it was closed before Python started
-        stream.write(text)
-        stream.flush()
+        draw(text, stream)
+
+
+def draw(text: str, stream: Any) -> None:
+    """Write text as it is, with what a terminal obeys (ending.py)."""
+    getattr(stream, "draw", stream.write)(text)
+    stream.flush()
 
 
 def is_terminal(stream: TextIO | None) -> bool:

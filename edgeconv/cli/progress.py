@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from edgeconv.cli.printing import columns
+from edgeconv.cli.printing import columns, draw
 from edgeconv.core.text import digits_text, duration_text, visible
 from edgeconv.core.timing import Clock
 
@@ -29,7 +29,7 @@ class Progress:
         is_due = self._drawn_at is None or now - self._drawn_at >= REFRESH_SECONDS or done >= total
         if self._columns is not None and is_due:
             line = visible(self.line(done, total, now - self._started, note))[: self._columns - 1]
-            self._write(f"\r{line.ljust(self._columns - 1)}")
+            draw(f"\r{line.ljust(self._columns - 1)}", self._stream)
             self._drawn_at = now
 
     def line(self, done: int, total: int, seconds: float, note: str) -> str:
@@ -44,12 +44,8 @@ class Progress:
     def clear(self) -> None:
         """Take the line away, so that another can be printed in its place; the next `update` draws it again."""
         if self._columns is not None and self._drawn_at is not None:
-            self._write(f"\r{' ' * (self._columns - 1)}\r")
+            draw(f"\r{' ' * (self._columns - 1)}\r", self._stream)
             self._drawn_at = None
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
 
     def __enter__(self) -> Progress:
         return self
