@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 def _by_tiles(values: Values) -> Any:
-    from edgeconv.run.sources.zarr import is_zarr
+    from edgeconv.io.files import is_zarr
 
     asked = values["tile"] is not None or values["memory_limit"] is not None
     return asked or is_zarr(Path(values["picture"]))

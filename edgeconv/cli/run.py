@@ -41,11 +41,10 @@ def run(
     from edgeconv.core.records import to_json
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
     from edgeconv.hardware.system_files import seconds_since_process_start
-    from edgeconv.io.files import is_standard_stream
+    from edgeconv.io.files import is_standard_stream, is_zarr
     from edgeconv.run import report_text
     from edgeconv.run.job import Job
     from edgeconv.run.picture import run_picture
-    from edgeconv.run.sources.zarr import is_zarr
 
     started = seconds_since_process_start()
     format, quality = place.encoding()

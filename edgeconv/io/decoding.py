@@ -71,20 +71,30 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """The pixels, HWC or HW, upright, with the values that the file has."""
     if entry.decode is not None:
         return entry.decode(data, header)
+    data, by_pillow = data[: header.file_bytes], header.decoder == "pillow"
+    as_stored = entry.name in ("TIFF", "AVIF")
     with failures("decoded", AGAIN) as cv2:
-        if header.decoder == "pillow":
-            if entry.name == "JPEG":
-                # for libjpeg's warnings, which Pillow hides
-                _decoded(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_8))
-            return _turn_upright(_by_pillow(data, entry, header), header.orientation)
-        if entry.name == "TIFF":  # OpenCV turns it, even when asked not to
-            return _as_stored(data)
-        data = data[: header.file_bytes]
-        if entry.name == "AVIF":
-            return _turn_upright(_as_stored(data), header.orientation)
-        colours = cv2.IMREAD_GRAYSCALE if header.grey else cv2.IMREAD_COLOR_RGB
-        flags = colours | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION
-        return _turn_upright(_decoded(cv2.imdecode(np.frombuffer(data, np.uint8), flags)), header.orientation)
+        flags = (cv2.IMREAD_GRAYSCALE if header.grey else cv2.IMREAD_COLOR_RGB) | cv2.IMREAD_ANYDEPTH
+        flags |= cv2.IMREAD_IGNORE_ORIENTATION
+        if as_stored:  # OpenCV's own conversion corrupts 16-bit TIFF and AVIF with alpha
+            flags = cv2.IMREAD_UNCHANGED
+        elif by_pillow:  # for libjpeg's warnings, which Pillow hides
+            flags = cv2.IMREAD_REDUCED_GRAYSCALE_8
+        pixels: Any = None
+        if not by_pillow or entry.name == "JPEG":
+            pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+            if pixels is None:
+                raise BadPicture("it cannot be decoded, so its contents are damaged")
+        if by_pillow:
+            pixels = _by_pillow(data, entry, header)
+        elif as_stored and pixels.shape[2:] in ((3,), (4,)):
+            pixels = swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])
+        turned_already = entry.name == "TIFF" and not by_pillow  # by OpenCV, even when asked not to
+        transposed, flipped = TURNS[1 if turned_already else header.orientation]
+        if transposed:
+            pixels = cv2.transpose(pixels)
+        upright: NDArray[Any] = cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
+        return upright
 
 
 def opencv() -> Any:
@@ -118,22 +128,6 @@ def swap_red_and_blue(pixels: NDArray[Any]) -> NDArray[Any]:
     return swapped
 
 
-def _decoded(pixels: NDArray[Any] | None) -> NDArray[Any]:
-    """What `cv2.imdecode` gave; raises BadPicture for damage."""
-    if pixels is None:
-        raise BadPicture("it cannot be decoded, so its contents are damaged")
-    return pixels
-
-
-def _as_stored(data: bytes) -> NDArray[Any]:
-    """Decode with OpenCV to RGB, channels swapped here: its own conversion corrupts 16-bit TIFF and AVIF with alpha."""
-    cv2 = opencv()
-    pixels = _decoded(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED))
-    if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
-        return pixels
-    return swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])
-
-
 def _by_pillow(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """Decode with Pillow to grey or RGB as the file has them, whatever its alpha channel says.
 
@@ -141,7 +135,7 @@ def _by_pillow(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     JPEG is 255 · (1 - C/255) · (1 - K/255), to nearest; transparent pixels of a GIF have their colour of the palette.
     """
     name = entry.name.capitalize() if entry.name != "GIF" else "Gif"
-    data = tiff.for_pillow(data) if entry.name == "TIFF" else data[: header.file_bytes]
+    data = tiff.for_pillow(data) if entry.name == "TIFF" else data
     from PIL.ImageFile import ImageFile
 
     try:
@@ -167,11 +161,3 @@ def _stretched(pixels: NDArray[Any], largest: int) -> NDArray[Any]:
     table = np.rint(np.arange(full + 1.0).clip(max=largest) * full / largest).astype(pixels.dtype)
     stretched: NDArray[Any] = table[pixels]
     return stretched
-
-
-def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """Apply an EXIF orientation."""
-    transposed, flipped = TURNS[orientation]
-    if transposed:
-        pixels = opencv().transpose(pixels)
-    return opencv().flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels

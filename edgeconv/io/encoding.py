@@ -11,9 +11,7 @@ OpenCV encodes all but NPY and PNG, which png.py writes faster. What it would do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from edgeconv.core.filters import RGB_CHANNELS, Filter
 from edgeconv.core.option import listed
 from edgeconv.errors import ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.io.atomic import write_bytes_atomically
-from edgeconv.io.decoding import failures, opencv, swap_red_and_blue
+from edgeconv.io.decoding import failures, swap_red_and_blue
 from edgeconv.io.files import is_standard_stream
 from edgeconv.io.formats import FORMATS, WRITTEN, Format, npy
 from edgeconv.io.formats.base import BadPicture
@@ -74,20 +72,24 @@ def encode_image(
         raise ImageWriteError(
             f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
         )
-    entry = _format_for(pixels, destination, format)
+    entry = _entry_for(pixels, destination, format)
     if bank and entry.name not in ALL_OF_A_BANK:
         raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {bank}: use .tiff or .npy.")
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
-    with _encoding(pixels, entry, destination):
+    try:
         if entry.name == "NPY":
             return npy.encode(pixels)
-        if bank:
-            pages = [_as_opencv_has_it(page) for page in pictures_of(pixels, bank)]
-            return _by_opencv("imencodemulti", entry, pages, [])
         if entry.name == "PNG":
             return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
-        flags = [] if quality is None else [getattr(opencv(), QUALITY_FLAGS[entry.name]), quality]
-        return _by_opencv("imencode", entry, _as_opencv_has_it(pixels), flags)
+        return _by_opencv(pixels, entry, bank, quality)
+    except BadPicture as bad:
+        raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        height, width = pixels.shape[:2]
+        raise MemoryLimitError(
+            f"{destination}: {entry.name}: not enough memory for {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
+            "and an encoded copy): use a smaller picture."
+        ) from None
 
 
 def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
@@ -95,50 +97,28 @@ def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
     return [output[:, :, number::filters] for number in range(filters)]
 
 
-@contextmanager
-def _encoding(pixels: NDArray[Any], entry: Format, destination: Path | str) -> Iterator[None]:
-    """Refuse what the format cannot hold; failures of the encoder in the block become one line about `destination`."""
-    height, width = pixels.shape[:2]
-    if pixels.dtype.name not in entry.writes:
-        able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
-        raise ImageWriteError(
-            f"{destination}: {entry.name} cannot hold {pixels.dtype.name} samples: use {' or '.join(able)}."
-            if able
-            else f"{destination}: no format holds {pixels.dtype.name} samples: convert to uint8, uint16 or float32."
-        )
-    if max(height, width) > entry.max_side:
-        raise ImageWriteError(
-            f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
-            f"(at most {entry.max_side:,}): use .tiff or .npy."
-        )
-    try:
-        yield
-    except BadPicture as bad:
-        raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
-    except MemoryError:
-        raise MemoryLimitError(
-            f"{destination}: {entry.name}: not enough memory for {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
-            "and an encoded copy): use a smaller picture."
-        ) from None
-
-
-def _by_opencv(function: str, entry: Format, pixels: Any, flags: list[int]) -> memoryview:
-    """A file's bytes. Raises BadPicture, MemoryError."""
+def _by_opencv(pixels: NDArray[Any], entry: Format, bank: int, quality: int | None) -> memoryview:
+    """A file's bytes, of a bank with a page each. Raises BadPicture, MemoryError."""
+    pages = [
+        np.ascontiguousarray(swap_red_and_blue(page) if page.shape[2:] == (RGB_CHANNELS,) else page)
+        for page in (pictures_of(pixels, bank) if bank else [pixels])
+    ]
     with failures("encoded", "use another format") as cv2:
-        done, encoded = getattr(cv2, function)(entry.suffixes[0], pixels, flags)
+        flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
+        encode, content = (cv2.imencodemulti, pages) if bank else (cv2.imencode, pages[0])
+        done, encoded = encode(entry.suffixes[0], content, flags)
     if not done:
         raise BadPicture("it cannot be encoded", "use another format")
     buffer: NDArray[np.uint8] = encoded
     return buffer.data
 
 
-def _as_opencv_has_it(pixels: NDArray[Any]) -> NDArray[Any]:
-    """A picture as OpenCV encodes it: BGR or grey, C-contiguous."""
-    return np.ascontiguousarray(swap_red_and_blue(pixels) if pixels.shape[2:] == (RGB_CHANNELS,) else pixels)
+def _entry_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
+    """The format to write, from `format`, or from the suffix, or for standard output from the type.
 
-
-def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
-    """The format to write, from `format`, or from the suffix, or for standard output from the type."""
+    Raises ImageWriteError where it cannot hold the pixels.
+    """
+    dtype, longest = pixels.dtype.name, max(pixels.shape[:2])
     if format is None and is_standard_stream(destination):
         format = "npy" if pixels.dtype.kind == "f" else "png"
     suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")
@@ -146,7 +126,20 @@ def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | Non
         raise ImageWriteError(
             f"{destination}: '{suffix}' is not a format that edgeconv writes: use one of {', '.join(WRITTEN)}."
         )
-    return WRITTEN[suffix]
+    entry = WRITTEN[suffix]
+    if dtype not in entry.writes:
+        able = [other.suffixes[0] for other in FORMATS if dtype in other.writes]
+        raise ImageWriteError(
+            f"{destination}: {entry.name} cannot hold {dtype} samples: use {' or '.join(able)}."
+            if able
+            else f"{destination}: no format holds {dtype} samples: convert to uint8, uint16 or float32."
+        )
+    if longest > entry.max_side:
+        raise ImageWriteError(
+            f"{destination}: {entry.name} cannot hold a side of {longest:,} pixels "
+            f"(at most {entry.max_side:,}): use .tiff or .npy."
+        )
+    return entry
 
 
 # --- options of commands ----------------------------------------------------------------------------------------------
@@ -176,8 +169,9 @@ def settle_bank(format: str | None, chosen: Filter | Chain, template: str) -> st
     """
     if not chosen.labels:
         return format
-    named = PurePosixPath(template).suffix.lower().removeprefix(".")
-    asked = format or (named if f".{named}" in WRITTEN else None) or BANK_FORMAT
+    named = format_of_name(template)
+    named = format_of_name(template)
+    asked = format or named or BANK_FORMAT
     if WRITTEN[f".{asked}"].name not in ALL_OF_A_BANK:
         raise UsageError(
             f"A batch writes one file for each picture, and {asked} holds one of the {chosen.filters} that a filter "

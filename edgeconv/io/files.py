@@ -15,7 +15,7 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +32,8 @@ SMALL_BYTES = 2**20
 """Most bytes of a kernel or grid file, which people write by hand."""
 RECORD_BYTES = 2**28
 """Most bytes of a report or a record, which edgeconv writes."""
+ZARR_MARKS = (".zarray", ".zgroup", "zarr.json")
+"""Any of these in a folder makes it a Zarr of version 2 or 3."""
 XZ_MAGIC = b"\xfd7zXZ\x00"
 XZ_MEMORY_BYTES = 2**27
 """Of the decompressor: twice what `xz -9` asks for."""
@@ -53,12 +55,13 @@ def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
     that the system generates on the fly. Read errors inside the block become ImageReadError too.
     """
     try:
-        if is_standard_stream(source):
-            stream = _standard_input()
-            yield stream, _size_of(stream)
-            return
-        with Path(source).open("rb") as stream:
-            yield stream, _size_of(stream)
+        with nullcontext(_standard_input()) if is_standard_stream(source) else Path(source).open("rb") as stream:
+            size = None
+            with suppress(OSError):  # no descriptor behind it
+                found = os.fstat(stream.fileno())
+                if stat.S_ISREG(found.st_mode):
+                    size = max(0, found.st_size - stream.tell()) or None
+            yield stream, size
     except FileNotFoundError:
         raise ImageReadError(f"{source}: there is no such file: check the name.") from None
     except IsADirectoryError:
@@ -154,6 +157,14 @@ def names_a_folder(output: str) -> bool:
     return output.endswith("/") or os.path.isdir(output) or not Path(output).suffix
 
 
+def is_zarr(path: Path) -> bool:
+    """Whether `path` is a folder with a Zarr in it, as far as the system lets one look."""
+    try:
+        return any((path / mark).is_file() for mark in ZARR_MARKS)
+    except (OSError, ValueError):  # a name too long, a folder that is closed: whoever reads it says so
+        return False
+
+
 def as_compared(name: str) -> str:
     """A name as file systems may compare it: ignoring case and the encoding of accents."""
     return unicodedata.normalize("NFC", name).casefold()
@@ -202,15 +213,6 @@ def _standard_input() -> IO[bytes]:
     if sys.stdin.isatty():
         raise ImageReadError(f"Standard input is a terminal: {PIPE_INTO_IT}.")
     return sys.stdin.buffer
-
-
-def _size_of(stream: IO[bytes]) -> int | None:
-    """The bytes from here to the end of a plain file; None for other kinds and where the system states no size."""
-    try:
-        found = os.fstat(stream.fileno())
-        return max(0, found.st_size - stream.tell()) or None if stat.S_ISREG(found.st_mode) else None
-    except OSError:  # no descriptor behind it
-        return None
 
 
 def _too_large(source: Path | str, limit: int) -> ImageReadError:

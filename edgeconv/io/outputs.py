@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import filterfalse
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from edgeconv.io.files import as_compared, is_device, is_standard_stream
 WAY_OUT = "pass --overwrite to replace it, or choose another place"
 
 
-class Outputs:
+class Outputs(ExitStack):
     """The output files of one command, or of one picture after the other; see the module."""
 
     def __init__(
@@ -42,11 +42,12 @@ class Outputs:
         `reason_to_keep` says why an existing file is not replaced unasked, as a phrase after its name; None where it
         may be. `is_own_folder` tells whether a folder is an output (a Zarr) that may be replaced like a file.
         """
-        self._inputs: dict[tuple[int, int] | None, str] = {}
+        super().__init__()
+        self._inputs: dict[tuple[int, int], str] = {}
         for name in filterfalse(is_standard_stream, inputs):
             with suppress(OSError, ValueError):  # it is reported when it is read
-                self._inputs[_inode(name)] = os.path.realpath(name)
-        self._inputs.pop(None, None)
+                found = os.stat(name)
+                self._inputs[found.st_dev, found.st_ino] = os.path.realpath(name)
         self._input_folders = [source for source in self._inputs.values() if os.path.isdir(source)]
         self._overwrite, self._reason_to_keep, self._is_own_folder = overwrite, reason_to_keep, is_own_folder
         self._reserved: dict[Path, str] = {}
@@ -54,12 +55,6 @@ class Outputs:
         self._new: dict[Path, NewFile] = {}
         self._direct: dict[Path, bytes | memoryview] = {}
         self._cleaned: set[Path] = set()
-
-    def __enter__(self) -> Outputs:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.discard()
 
     def reserve(self, path: Path | str, folder: Path | str | None = None) -> Path:
         """Check that `path`, which the user named, may be written, and reserve it; its folder must exist.
@@ -88,6 +83,7 @@ class Outputs:
         make_folder(path.parent)
         with reporting_errors(path):
             new = self._new[path] = NewFile(path)
+            self.callback(new.discard)
             if new.path.parent not in self._cleaned:
                 self._cleaned.add(new.path.parent)
                 remove_left_over_in(new.path.parent)
@@ -126,8 +122,7 @@ class Outputs:
 
     def discard(self) -> None:
         """Remove what was added and not put; names remain reserved."""
-        for new in self._new.values():
-            new.discard()
+        self.close()
         self._new.clear()
         self._direct.clear()
 
@@ -135,9 +130,10 @@ class Outputs:
         """Whether `path` exists; raises ImageWriteError where it must not be written or replaced."""
         if is_standard_stream(path):
             return True
-        with reporting_errors(path):
-            target, found = os.path.realpath(path), _inode(path)
-        if found in self._inputs:
+        with reporting_errors(path), suppress(FileNotFoundError, NotADirectoryError):
+            target, found = os.path.realpath(path), None
+            found = os.stat(path)
+        if found is not None and (found.st_dev, found.st_ino) in self._inputs:
             raise ImageWriteError(f"{path}: is the input itself: choose another name or folder for the output.")
         if any(target.startswith(folder + os.sep) for folder in self._input_folders):
             raise ImageWriteError(f"{path}: lies inside the input: choose another place.")
@@ -151,12 +147,3 @@ class Outputs:
         if found is not None and not self._overwrite and (reason := self._reason_to_keep(path)) is not None:
             raise ImageWriteError(f"Output '{path}' {reason}: {WAY_OUT}.")
         return found is not None
-
-
-def _inode(path: Path | str) -> tuple[int, int] | None:
-    """What identifies an existing file under all of its names; None where it is missing. Raises OSError, ValueError."""
-    try:
-        found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_dev, found.st_ino

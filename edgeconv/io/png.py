@@ -68,7 +68,8 @@ def encode_png(pixels: NDArray[Any], threads: int | None = None, level: int = LE
     if pixels.dtype not in (np.uint8, np.uint16):
         raise ValueError(f"PNG holds uint8 and uint16 samples, not {pixels.dtype}")
     height, width = pixels.shape[:2]
-    raw = _as_bytes(pixels)
+    upper_first = np.ascontiguousarray(pixels, dtype=pixels.dtype.newbyteorder(">"))
+    raw = upper_first.reshape(height, -1).view(np.uint8)
     pixel_bytes = channels * pixels.dtype.itemsize
     filter_code = _choose_filter(raw, pixel_bytes)
 
@@ -101,12 +102,6 @@ def join_adler32(first: int, second: int, second_length: int) -> int:
     a = (a1 + a2 - 1) % ADLER_MODULUS
     b = (b1 + b2 + (a1 - 1) * second_length) % ADLER_MODULUS
     return b << 16 | a
-
-
-def _as_bytes(pixels: NDArray[Any]) -> Rows:
-    """Rows of bytes as PNG stores them: 16 bits with the upper byte first."""
-    contiguous = np.ascontiguousarray(pixels, dtype=pixels.dtype.newbyteorder(">"))
-    return contiguous.reshape(pixels.shape[0], -1).view(np.uint8)
 
 
 def _chunk(kind: bytes, data: bytes) -> list[bytes]:

@@ -150,7 +150,9 @@ def read_header(data: bytes, name: str, rules: ReadRules = DEFAULT_RULES) -> Hea
 
     `name` is for messages. Raises ImageReadError, MemoryLimitError.
     """
-    entry = _format_of(data, name)
+    entry = format_of(data)
+    if entry is None:
+        raise _unread(data, name)
     with _refusals(name, entry.name, f"to parse {len(data):,} bytes"):
         return entry.read_header(data, partial(check_sides, rules.max_pixels))
 
@@ -167,7 +169,8 @@ def decode_image(
 
     `header` is what `read_header` gave for them, which is read here where it is not given; `decoder` is tried first.
     """
-    header, entry = header or read_header(data, name, rules), _format_of(data, name)
+    header, entry = header or read_header(data, name, rules), format_of(data)
+    assert entry is not None  # or there is no header
     said: tuple[str, ...] = ()
     needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
     size = f"for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded)"
@@ -184,13 +187,6 @@ def decode_image(
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
     return Picture(pixels, name, entry.name, notes, channel_axis=header.channel_axis or rules.rgb)
-
-
-def _format_of(data: bytes, name: str) -> Format:
-    entry = format_of(data)
-    if entry is None:
-        raise _unread(data, name)
-    return entry
 
 
 def _unread(data: bytes, name: str) -> ImageReadError:

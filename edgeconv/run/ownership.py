@@ -73,10 +73,33 @@ def reserve(
     """
 
     def keep(path: Path) -> str | None:
+        """The `reason_to_keep` of an output, by what the report says of it, where anybody may have put anything."""
         if path == report and any(map(os.path.lexists, pictures)):
             return None  # the answer is that for the pictures
         assert report is not None
-        return _reason(job.source, report, path, pictures, made)
+        try:
+            with open_regular(report) as stream:  # a link never: whoever made it must not choose what is replaced
+                found = parse_json(stream.read(MAX_REPORT_BYTES).decode("utf-8"))
+            recorded = found["output"].get("files") or [found["output"]]
+            same_settings = (
+                found["problem"] == plain(made.problem)
+                and found["input"]["channels"] == made.in_channels
+                and found["method"]["name"] == made.method
+                and len(recorded) == len(pictures)
+            )
+            # A run that was killed between the report and the pictures leaves some of them out.
+            unchanged = all(
+                _is_unchanged(picture, file)
+                for picture, file in zip(pictures, recorded, strict=False)
+                if picture == path and os.path.lexists(picture)
+            )
+            same_input = not same_settings or found["input"]["file_sha256"] == made.input_sha256()
+            recorded_input = str(found["input"]["file"])
+        except (ForeignFileError, OSError, ValueError, KeyError, TypeError, AttributeError):
+            return NO_RECORD  # it is not a report, or cannot be read
+        return reason_to_keep(
+            job.source, recorded_input, same_input=same_input, same_settings=same_settings, unchanged=unchanged
+        )
 
     if report is not None and is_device(report):
         raise ImageWriteError(f"Output '{report}' exists and is a pipe or a device: choose another name with -o.")
@@ -93,47 +116,7 @@ def report_path(target: Path | None) -> Path | None:
     return None if target is None or is_device(target) else target.with_suffix(".json")
 
 
-def _reason(source: str, report: Path, path: Path, pictures: tuple[Path, ...], made: Made) -> str | None:
-    """The `reason_to_keep` of the file `path`, by what the report says of it.
-
-    Anybody may have put anything there. A link is never taken for a report: whoever made it must not choose what is
-    replaced unasked.
-    """
-    try:
-        with open_regular(report) as stream:
-            found = parse_json(stream.read(MAX_REPORT_BYTES).decode("utf-8"))
-        recorded = found["output"].get("files") or [found["output"]]
-        same_settings = (
-            found["problem"] == plain(made.problem)
-            and found["input"]["channels"] == made.in_channels
-            and found["method"]["name"] == made.method
-            and len(recorded) == len(pictures)
-        )
-        # A run that was killed between the report and the pictures leaves some of them out.
-        unchanged = all(
-            is_unchanged(picture, file)
-            for picture, file in zip(pictures, recorded, strict=False)
-            if picture == path and os.path.lexists(picture)
-        )
-        return reason_to_keep(
-            source,
-            str(found["input"]["file"]),
-            same_input=not same_settings or found["input"]["file_sha256"] == made.input_sha256(),
-            same_settings=same_settings,
-            unchanged=unchanged,
-        )
-    except (
-        ForeignFileError,
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):  # it is not a report, or cannot be read
-        return NO_RECORD
-
-
-def is_unchanged(path: Path, recorded: dict[str, Any]) -> bool:
+def _is_unchanged(path: Path, recorded: dict[str, Any]) -> bool:
     """Whether a file, or a folder that is one picture, still has the recorded length and hash.
 
     Raises OSError, and ValueError for a link.

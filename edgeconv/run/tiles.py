@@ -45,7 +45,7 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.atomic import pass_permissions_on, reporting_errors
 from edgeconv.io.contained_paths import file_identity, file_state
-from edgeconv.io.files import is_device, is_standard_stream
+from edgeconv.io.files import is_device, is_standard_stream, is_zarr
 from edgeconv.methods.options import Options
 from edgeconv.run import report
 from edgeconv.run.job import Job
@@ -55,7 +55,6 @@ from edgeconv.run.rectangles import MEBIBYTE, Demand, Halo, Rectangle, Tile, cut
 from edgeconv.run.sinks import OutputShape, sink_for
 from edgeconv.run.sources import open_source
 from edgeconv.run.sources.base import Reader, TileSource, in_order
-from edgeconv.run.sources.zarr import is_zarr
 
 DEFAULT_LIMIT_BYTES = 2**31
 """Where neither a tile nor a limit is set."""

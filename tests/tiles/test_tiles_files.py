@@ -23,13 +23,13 @@ from problems import random_image
 
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.contained_paths import file_identity
+from edgeconv.io.files import is_zarr
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import GREY_NOTE, read_image
 from edgeconv.run import sources
 from edgeconv.run.rectangles import Rectangle
 from edgeconv.run.sinks import CLASSIC_BYTES, OutputShape, Sink, TiffSink, ZarrSink
 from edgeconv.run.sources import open_source
-from edgeconv.run.sources.zarr import is_zarr
 
 HEIGHT, WIDTH = 141, 203
 BIG_ENDIAN = ">"

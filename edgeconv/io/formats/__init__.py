@@ -36,10 +36,6 @@ class Format:
     decode: Callable[[bytes, Header], NDArray[Any]] | None = None
     """Its own decoder to HWC or HW, upright; None where a library decodes it. Raises BadPicture, MemoryError."""
 
-    def matches(self, data: bytes) -> bool:
-        """Whether the first bytes are this format's."""
-        return any(data.startswith(signature, place) for place, signature in self.signatures)
-
 
 FORMATS = (
     Format("PNG", (".png",), ((0, png.SIGNATURE),), png.read_header, ("uint8", "uint16"), 1_000_000),
@@ -87,4 +83,7 @@ NAMES = ", ".join(entry.name for entry in FORMATS)
 
 def format_of(data: bytes) -> Format | None:
     """The format whose first bytes `data` has, whatever the file is called; None for anything else."""
-    return next((entry for entry in FORMATS if entry.matches(data)), None)
+    for entry in FORMATS:
+        if any(data.startswith(signature, place) for place, signature in entry.signatures):
+            return entry
+    return None

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from edgeconv.core.optional import import_problem, install
 from edgeconv.errors import EdgeconvError, ImageReadError, UnavailableError, one_line
+from edgeconv.io.files import is_zarr
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.run.sources.base import TileSource, refused
 from edgeconv.run.sources.tiff import TiffSource
 from edgeconv.run.sources.vips import VipsSource
-from edgeconv.run.sources.zarr import ZarrSource, is_zarr
+from edgeconv.run.sources.zarr import ZarrSource
 
 LARGE = ("tifffile", "imagecodecs", "zarr")
 PACKAGES = {

@@ -23,19 +23,9 @@ from edgeconv.io.reading import MAX_SIDE, check_sides
 from edgeconv.run.sources.base import TileSource, check_chunk
 
 CHANNELS = (1, 3, 4)
-MARKS = (".zarray", ".zgroup", "zarr.json")
-"""Any of these in a folder makes it a Zarr of version 2 or 3."""
 AXES = "tczyx"
 """Those that a picture may have."""
 RESAVE = "save it as an OME-Zarr with axes c, y, x and 1, 3 or 4 channels"
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether `path` is a folder with a Zarr in it, as far as the system lets one look."""
-    try:
-        return any((path / mark).is_file() for mark in MARKS)
-    except (OSError, ValueError):  # a name too long, a folder that is closed: whoever reads it says so
-        return False
 
 
 def stored_block(array: Any, axes: str, rows: range, columns: range) -> NDArray[Any]:
