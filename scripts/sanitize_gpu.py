@@ -30,6 +30,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
@@ -90,7 +92,7 @@ def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> dict[str
 
 
 def run_case(work: Any, zeroed: bool) -> None:
-    """One plan on one picture, compared with the oracle; raises AssertionError where it is wrong."""
+    """One plan on its pictures, compared with the oracle; raises AssertionError where it is wrong."""
     import cupy
 
     problem = work.case.problem()
@@ -98,14 +100,16 @@ def run_case(work: Any, zeroed: bool) -> None:
         cupy.cuda.set_allocator(_zeroed)
     plan = kernel_work.make_plan(work, problem)
     cupy.cuda.set_allocator(None)
-    out = cupy.empty(problem.output_shape, problem.output_dtype)
+    out = cupy.empty((work.pictures, *problem.output_shape), problem.output_dtype)
     out.data.memset(NEVER_WRITTEN, out.nbytes)
-    pixels = problems.image_of(problem)
-    memory = cupy.empty(work.offset_samples + pixels.size, pixels.dtype)  # ends where the picture does
+    pixels = np.stack([problems.image_of(problem, seed) for seed in range(work.pictures)])
+    memory = cupy.empty(work.offset_samples + pixels.size, pixels.dtype)  # ends where the last picture does
     memory[work.offset_samples :] = cupy.asarray(pixels).ravel()
-    plan.run(memory[work.offset_samples :].reshape(pixels.shape), out)
-    found = check.check(pixels, out.get(), problem, plan.arithmetic, 2000)
-    assert found.passed, f"{work}: wrong samples: {found.unexplained_samples}, worst {found.worst}"
+    source, all_or_one = memory[work.offset_samples :].reshape(pixels.shape), slice(None) if work.pictures > 1 else 0
+    plan.run(source[all_or_one], out[all_or_one])
+    for picture, result in zip(pixels, out.get(), strict=True):
+        found = check.check(picture, result, problem, plan.arithmetic, 2000)
+        assert found.passed, f"{work}: wrong samples: {found.unexplained_samples}, worst {found.worst}"
 
 
 def _zeroed(size: int) -> Any:

@@ -97,7 +97,8 @@ template <int ALLOWED>
 void wait_for_copies_but() { __pipeline_wait_prior(ALLOWED); }
 
 // --- the compiler -------------------------------------------------------------------------------------------------------
-inline void hide_origin(const unsigned *&) {}
+template <typename T>
+void hide_origin(const T *&) {}
 inline int block_index_anew() { return blockIdx.x; }
 
 inline void stay_a_branch() {}

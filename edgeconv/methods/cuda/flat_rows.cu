@@ -47,7 +47,8 @@ constexpr int WINDOW_WORDS = 2 * HALO_WORDS + WORDS;
 static_assert(NEIGHBOURS <= VECTOR_BYTES, "beside a vector lies one other");
 
 struct FlatGeometry : StridedGeometry {
-    int across;  // vectors of a row
+    unsigned across;      // vectors of a row
+    unsigned reciprocal;  // (2^32 - 1) / across, rounded down
 };
 
 // --- rows of the picture -------------------------------------------------------------------------------------------
@@ -76,7 +77,11 @@ struct Window {
         const unsigned all = word[byte / WORD];
         if (SAMPLE_BYTES == WORD) return __uint_as_float(all);
 #ifdef USES_FLOAT16
-        return __half2float(__ushort_as_half(bits(i)));
+        // The outermost by a permutation: else the compiler keeps only their half of the word, and puts what joins it to
+        // the zeros outside between the loads.
+        const bool is_outermost = i == -CHANNELS || i == SAMPLES + CHANNELS - 1;
+        if (is_outermost) return half_as_float(__byte_perm(all, 0, byte % WORD ? 0x4432 : 0x4410), 0);
+        return half_as_float(all, byte % WORD != 0);
 #else
         const unsigned which = byte % WORD == 0 ? 0x7410 : 0x7432;
         return __uint_as_float(__byte_perm(all, TWO_POW_23_BITS, which)) - TWO_POW_23;
@@ -90,34 +95,42 @@ private:
 // Where a thread's vector lies.
 struct Vector {
     const unsigned char *image;  // its samples in row 0
-    long long pitch;             // bytes of a row
+    int pitch;                   // bytes of a row
     int height;
     bool at_left, at_right;  // its neighbours there lie outside
+
+    // The row of the picture that stands for row y. Below the row behind the last one no output is stored.
+    __device__ __forceinline__ int source_row(int y) const {
+        constexpr int FROM_END = border == Border::reflect101;
+        if (border == Border::zero) return y;
+        return y < 0 ? min(FROM_END, height - 1) : y < height ? y : max(height - 1 - FROM_END, 0);
+    }
 
     // Row y, with zeros for what is outside. No branch: the compiler would put it, and what is computed of the first
     // rows, between the loads.
     __device__ __forceinline__ void load_row(Window &row, int y) const {
-        const int from = source_index<border>(y, height);
-        const unsigned char *const at = image + from * pitch;
-        load<HALO_BYTES>(row.word, at - HALO_BYTES, from != OUTSIDE && !at_left);
-        load<VECTOR_BYTES>(row.word + HALO_WORDS, at, from != OUTSIDE);
-        load<HALO_BYTES>(row.word + HALO_WORDS + WORDS, at + VECTOR_BYTES, from != OUTSIDE && !at_right);
+        const bool is_read = border != Border::zero || static_cast<unsigned>(y) < static_cast<unsigned>(height);
+        const unsigned char *const at = image + static_cast<long long>(source_row(y)) * pitch;
+        load<HALO_BYTES>(row.word, at - HALO_BYTES, is_read && !at_left);
+        load<VECTOR_BYTES>(row.word + HALO_WORDS, at, is_read);
+        load<HALO_BYTES>(row.word + HALO_WORDS + WORDS, at + VECTOR_BYTES, is_read && !at_right);
     }
 
     // Neighbours outside, where they are not 0: the pixel at the end, or the one beside it.
     __device__ __forceinline__ void patch(Window &row) const {
-        if (border == Border::zero) return;
         constexpr int FROM_END = border == Border::reflect101 ? 2 * CHANNELS : CHANNELS;
-        if (at_left) {
-            stay_a_branch();
 #pragma unroll
-            for (int c = 0; c < CHANNELS; ++c) row.put(c - CHANNELS, row.bits(c - CHANNELS + FROM_END));
+        for (int c = 0; c < CHANNELS; ++c) {
+            if (at_left) row.put(c - CHANNELS, row.bits(c - CHANNELS + FROM_END));
+            if (at_right) row.put(SAMPLES + c, row.bits(SAMPLES + c - FROM_END));
         }
-        if (at_right) {
-            stay_a_branch();
+    }
+    template <int ROW_COUNT>
+    __device__ __forceinline__ void patch(Window (&rows)[ROW_COUNT]) const {
+        if (border == Border::zero || !at_left && !at_right) return;
+        stay_a_branch();
 #pragma unroll
-            for (int c = 0; c < CHANNELS; ++c) row.put(SAMPLES + c, row.bits(SAMPLES + c - FROM_END));
-        }
+        for (int i = 0; i < ROW_COUNT; ++i) patch(rows[i]);
     }
 };
 
@@ -279,7 +292,8 @@ __device__ __forceinline__ unsigned pack(const float *value, const float32 *) {
 }
 #ifdef USES_FLOAT16
 __device__ __forceinline__ unsigned pack(const float *value, const float16 *) {
-    return pack_halves(stored_float<store>(value[0]), stored_float<store>(value[1]));
+    const unsigned halves = pack_halves(value[0], value[1]);
+    return store == Store::abs ? halves & 0x7FFF7FFFu : halves;  // both signs at once
 }
 #endif
 
@@ -346,25 +360,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     out += picture_offset(size.out_height, size.out_width, CHANNELS) * SAMPLE_BYTES;
 #endif
     const unsigned thread = blockIdx.x * THREADS + threadIdx.x;
-    const int first_row = static_cast<int>(thread / size.across) * ROWS;
-    if (first_row >= size.height) return;
+    unsigned group = __umulhi(thread, size.reciprocal), place = thread - group * size.across;
+    if (place >= size.across) ++group, place -= size.across;  // the reciprocal is at most one group short
+    const int first_row = static_cast<int>(group) * ROWS, start = static_cast<int>(place) * SAMPLES;
 
-    const int place = static_cast<int>(thread % size.across), start = place * SAMPLES;
-    const long long pitch = static_cast<long long>(size.across) * VECTOR_BYTES;
-    const Vector vector{image + start * SAMPLE_BYTES, pitch, size.height, place == 0, place == size.across - 1};
-    unsigned char *const to = out + first_row * pitch + start * SAMPLE_BYTES;
+    const int pitch = static_cast<int>(size.across) * VECTOR_BYTES;
+    const unsigned char *column = image + start * SAMPLE_BYTES;
+    hide_origin(column);  // else the compiler adds up three numbers to the address of each row
+    const Vector vector{column, pitch, size.height, place == 0, place == size.across - 1};
+    unsigned char *const to = out + static_cast<long long>(first_row) * pitch + start * SAMPLE_BYTES;
 
-    Window before[2], loaded[STEP_ROWS];
-    vector.load_row(before[0], first_row - 1);
-    vector.load_row(before[1], first_row);
+    Window loaded[2 + STEP_ROWS];
 #pragma unroll
-    for (int i = 0; i < STEP_ROWS; ++i) vector.load_row(loaded[i], first_row + 1 + i);
+    for (int i = 0; i < 2 + STEP_ROWS; ++i) vector.load_row(loaded[i], first_row - 1 + i);
+    // Here, not above: the compiler orders instructions between branches, and would put sums of the first rows between
+    // the loads of the others.
+    if (first_row >= size.height) return;
+    vector.patch(loaded);
     Row rows[KERNEL_SIZE];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        vector.patch(before[i]);
-        rows[i].take(before[i], weights);
-    }
+    for (int i = 0; i < 2; ++i) rows[i].take(loaded[i], weights);
     unsigned mark = 0;
 #pragma unroll
     for (int step = 0; step < STEPS; ++step) {
@@ -375,14 +390,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll
         for (int i = 0; i < STEP_ROWS; ++i) {
             const int y = step * STEP_ROWS + i;
-            vector.patch(loaded[i]);
-            rows[(y + 2) % 3].take(loaded[i], weights);
+            rows[(y + 2) % 3].take(loaded[2 + i], weights);
             const Words words = outputs_of({rows[y % 3], rows[(y + 1) % 3], rows[(y + 2) % 3], weights}, mark);
-            if (first_row + y < size.height) store_words(to + y * pitch, words);
+            if (first_row + y < size.height) store_words(to + static_cast<long long>(y) * pitch, words);
         }
-        if (step + 1 < STEPS)
+        if (step + 1 < STEPS) {
+            vector.patch(next);
 #pragma unroll
-            for (int i = 0; i < STEP_ROWS; ++i) loaded[i] = next[i];
+            for (int i = 0; i < STEP_ROWS; ++i) loaded[2 + i] = next[i];
+        }
     }
 #ifdef MENDS
     if (is_marked(mark))

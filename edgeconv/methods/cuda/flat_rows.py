@@ -40,6 +40,9 @@ LARGEST_OF_HALVES = 2.0**32
 """Weights up to it, along a row and across rows, times any halves: no sum and no square overflows a float."""
 VECTOR_BYTES = 16
 """Of a thread in a row, at most; rows start on a multiple of it."""
+LARGEST_PITCH = 2**31
+RECIPROCAL_OF = 2**32 - 1
+"""What flat_rows.cu multiplies by to divide: the high word of a product."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,11 @@ def flat_filter(problem: Problem) -> FlatFilter | None:
     row_bytes = problem.width * problem.in_channels * problem.dtype.itemsize
     if weights.shape[2] != 1 or problem.output_channels != problem.in_channels or (weights != weights[:, :1]).any():
         return None
-    if problem.stride != 1 or problem.padding != 1 or problem.in_channels > MOST_CHANNELS:
+    if (problem.stride, problem.padding, problem.output_dtype) != (1, 1, problem.dtype):
         return None
-    if row_bytes % VECTOR_BYTES or row_bytes == VECTOR_BYTES or problem.output_dtype != problem.dtype:
+    if problem.in_channels > MOST_CHANNELS or row_bytes % VECTOR_BYTES:
+        return None
+    if not VECTOR_BYTES < row_bytes < LARGEST_PITCH:
         return None
     if sums_for(problem) == "float64" or (problem.dtype == np.uint8 and not is_whole(problem)):
         return None
@@ -244,14 +249,10 @@ class FlatTile:
     """Blocks that must fit a multiprocessor: caps the registers. 0: as the compiler thinks best."""
 
 
-SMALL_TILE, SMALL_TILE_OF_BYTES = FlatTile(16, 3, 1, 128, 1), FlatTile(8, 3, 1, 128, 1)
-LARGE_TILES = {
-    "uint8": FlatTile(16, 4, 1, 128, 0),
-    "uint16": FlatTile(16, 3, 2, 128, 0),
-    "float16": FlatTile(16, 3, 1, 128, 5),
-    "float32": FlatTile(16, 3, 1, 128, 5),
-    "ring of float16": FlatTile(16, 4, 1, 128, 0),
-}
+SMALL_TILES = {1: FlatTile(8, 3, 1, 64, 0), 2: FlatTile(16, 3, 1, 64, 0), 4: FlatTile(16, 4, 1, 64, 10)}
+LARGE_TILES = {1: FlatTile(16, 4, 1, 64, 0), 2: FlatTile(16, 6, 1, 64, 0), 4: FlatTile(16, 4, 1, 64, 10)}
+"""By the bytes of a sample."""
+LARGE_TILE_OF_RING_OF_BYTES = FlatTile(16, 2, 2, 64, 0)
 SMALL_PIXELS = 8192
 """A picture of no more pixels for each multiprocessor is small: it takes as long as a few loads one after the other."""
 
@@ -259,9 +260,10 @@ SMALL_PIXELS = 8192
 def tile_of(problem: Problem, filter_: FlatFilter, pictures: int, multiprocessors: int) -> FlatTile:
     """The tile for a problem, measured on one H200 and one H100: of the GPU only the multiprocessors count."""
     if pictures * problem.height * problem.width <= SMALL_PIXELS * multiprocessors:
-        return SMALL_TILE_OF_BYTES if problem.dtype == np.uint8 else SMALL_TILE
-    is_ring_of_halves = problem.dtype == np.float16 and filter_.form != "lines"
-    return LARGE_TILES["ring of float16" if is_ring_of_halves else problem.dtype.name]
+        return SMALL_TILES[problem.dtype.itemsize]
+    if problem.dtype == np.uint8 and filter_.form != "lines":
+        return LARGE_TILE_OF_RING_OF_BYTES
+    return LARGE_TILES[problem.dtype.itemsize]
 
 
 def needs_mending(problem: Problem, filter_: FlatFilter) -> bool:
@@ -308,7 +310,7 @@ class FlatPlan(CudaPlan):
         across = problem.width * problem.in_channels * problem.dtype.itemsize // tile.vector_bytes
         groups = -(-problem.height // (tile.step_rows * tile.steps))
         kernel = load(flat_variant(problem, self.filter, tile, self.pictures > 1))
-        arguments = (picture_geometry(problem, 1, across), self.filter.packed(), *pointers)
+        arguments = (picture_geometry(problem, 1, across, RECIPROCAL_OF // across), self.filter.packed(), *pointers)
         blocks = -(-groups * across // tile.threads)
         self._launch = launch_of(problem, self.pictures, kernel, blocks, (tile.threads, 1), *arguments)
         self._other: AddressPlan | None = None

@@ -331,7 +331,10 @@ __device__ __forceinline__ void wait_for_copies() {
 
 // --- the compiler -------------------------------------------------------------------------------------------------------
 // Hide where a pointer comes from.
-__device__ __forceinline__ void hide_origin(const unsigned *&pointer) { asm("" : "+l"(pointer)); }
+template <typename T>
+__device__ __forceinline__ void hide_origin(const T *&pointer) {
+    asm("" : "+l"(pointer));
+}
 
 // blockIdx.x, read again where it is used.
 __device__ __forceinline__ int block_index_anew() {
