@@ -5,7 +5,7 @@
 // for all kernels.
 //
 // Atomics need nothing more, since one thread runs at a time. Not there: dynamic shared memory, textures, and shuffles and
-// votes of some lanes of a warp, which no kernel here uses. PTX instructions stand in intrinsics.h and pairs.h. -ftz=true
+// votes of some lanes of a warp, which no kernel here uses. PTX instructions stand in intrinsics.h. -ftz=true
 // is not imitated.
 #pragma once
 #include <cmath>
@@ -155,4 +155,3 @@ inline int atomicCAS(int *at, int expected, int value) {
     }
 
 #include "intrinsics.h"
-#include "pairs.h"

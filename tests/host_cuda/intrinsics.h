@@ -43,6 +43,8 @@ inline unsigned pack_clipped(int first, int second, unsigned above) {
     return min(max(first, 0), 255) | min(max(second, 0), 255) << 8 | above << 16;
 }
 
+inline unsigned pick_bytes(unsigned low, unsigned high, unsigned which) { return __byte_perm(low, high, which); }
+
 inline void mark_halves_not_finite(unsigned halves, unsigned &mark) {
     if ((halves & 0x7C00u) == 0x7C00u || (halves & 0x7C000000u) == 0x7C000000u) mark = 0x7FFF7FFFu;
 }
@@ -51,6 +53,8 @@ inline void mark_halves_not_finite(unsigned halves, unsigned &mark) {
 using host_cuda::multiply_add_halves;
 inline unsigned add_halves(unsigned a, unsigned b) { return multiply_add_halves(a, 0x3C003C00u, b); }
 inline unsigned subtract_halves(unsigned a, unsigned b) { return multiply_add_halves(b, 0xBC00BC00u, a); }
+inline unsigned multiply_halves(unsigned a, unsigned b) { return multiply_add_halves(a, b, 0x80008000u); }
+inline unsigned absolute_halves(unsigned a) { return a & 0x7FFF7FFFu; }
 inline unsigned larger_halves(unsigned a, unsigned b) {
     return max(a & 0x7FFFu, b & 0x7FFFu) | max(a & 0x7FFF0000u, b & 0x7FFF0000u);
 }
@@ -60,6 +64,7 @@ inline unsigned smaller_halves(unsigned a, unsigned b) {
 inline unsigned not_below_zero(unsigned halves) {
     return (halves & 0x8000u ? 0 : halves & 0xFFFFu) | (halves & 0x80000000u ? 0 : halves & 0xFFFF0000u);
 }
+inline unsigned excess_of_halves(unsigned a, unsigned b) { return not_below_zero(subtract_halves(a, b)); }
 inline unsigned pack_halves(float first, float second) {
     return __half_as_ushort(__float2half_rn(first)) |
            static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;

@@ -42,7 +42,7 @@ NODES = 4 * SIDE
 """Border pixels of a tile; corners are two."""
 
 LARGEST_PAIR = 2047
-"""The largest whole number of a pair (canny_pairs.cuh); an L1 magnitude of 8 bits is at most 2,040."""
+"""The largest whole number of a pair (canny_thin.cu); an L1 magnitude of 8 bits is at most 2,040."""
 LARGEST_SQUARE = 1 << 22
 """Above every squared magnitude of 8 bits, 2,080,800."""
 SQUARE_UNIT = 2.0**-48

@@ -2,13 +2,15 @@
 //
 // A thread walks down a strip of eight pixels' width and keeps all it needs in registers: no thread waits for another.
 // It reads four pixels more to either side, and computes the gradient of one more. Pixels x and x + 4 of a thread are a
-// pair (canny_pairs.cuh), so that a neighbour is another register, and most instructions do two pixels.
+// pair, two halves of a word (intrinsics.cuh), which are exact: their sums and differences stay within ±2047, negative
+// ones carry the half's sign bit. So a neighbour is another register, and most instructions do two pixels.
 //
 // With each row of the picture, from top to bottom, by the definitions of edgeconv/core/canny.py:
 //     smooth       sums across, then sums of the last rows; whole numbers of 16 bits
 //     gradient     difference and sum across (h, s), then over three rows gx and gy; of RGB the channel of the largest size
 //     thin         a pixel of the row above, now that its neighbours below are known
-// so output is 2 + BLUR/2 rows behind input, and strips begin and end with as many rows more.
+// so output is 2 + BLUR/2 rows behind input, and strips begin and end with as many rows more. Of "signs" only bits 15
+// and 31 count: a truth value for each number of a pair.
 //
 // The sector of a gradient is that of the sign of |gy| - t·|gx|, t = 13573/2^15 = 1697/2^12 - 3/2^15, in two steps of half
 // precision: the first is exact where it is below 1/2, where alone the second can change the sign. Of numbers up to 1020
@@ -24,11 +26,11 @@
 // Macro that says how the picture lies:
 //     ALIGNED     0 1      1 where the first pixel of every thread starts on 8 bytes
 // Macros that change speed alone: THREADS, MIN_BLOCKS
-#include "canny_pairs.cuh"
 #include "intrinsics.cuh"
 
 typedef unsigned char uint8;
 typedef unsigned short uint16;
+typedef unsigned Pair;
 
 constexpr int PAIRS = 4;
 constexpr int PIXELS = 2 * PAIRS;  // of a thread in a row
@@ -239,8 +241,8 @@ __device__ __forceinline__ void look_across(const Pair *pairs, Across &row) {
 #pragma unroll
     for (int i = 0; i <= PAIRS; ++i) {
         const Pair left = beside(pairs, i, -1), right = beside(pairs, i, 1);
-        row.h[i] = subtract_pairs(right, left);
-        row.s[i] = multiply_add_pairs(pairs[i], TWO, add_pairs(left, right));
+        row.h[i] = subtract_halves(right, left);
+        row.s[i] = multiply_add_halves(pairs[i], TWO, add_halves(left, right));
     }
 }
 
@@ -249,7 +251,8 @@ struct Size {
     float low, high;  // in units of 2^-48
 };
 __device__ __forceinline__ Size size_of(Pair gx, Pair gy) {
-    const float x0 = low_float(gx), x1 = high_float(gx), y0 = low_float(gy), y1 = high_float(gy);
+    const float x0 = half_as_float(gx, 0), x1 = half_as_float(gx, 1);
+    const float y0 = half_as_float(gy, 0), y1 = half_as_float(gy, 1);
     return {fmaf(x0, x0, y0 * y0), fmaf(x1, x1, y1 * y1)};
 }
 // The signs of a < b.
@@ -269,11 +272,13 @@ __device__ __forceinline__ Size threshold_of(unsigned bits) { return {__uint_as_
 constexpr unsigned NOTHING_ABOVE = 0x3F800000;  // larger than any size
 #else
 typedef Pair Size;
-__device__ __forceinline__ Size size_of(Pair gx, Pair gy) { return add_pairs(absolute_pair(gx), absolute_pair(gy)); }
+__device__ __forceinline__ Size size_of(Pair gx, Pair gy) {
+    return add_halves(absolute_halves(gx), absolute_halves(gy));
+}
 // The signs of a < b: a difference of 0 is positive.
-__device__ __forceinline__ unsigned less(Size a, Size b) { return subtract_pairs(a, b); }
+__device__ __forceinline__ unsigned less(Size a, Size b) { return subtract_halves(a, b); }
 __device__ __forceinline__ Size larger(Size a, Size b, unsigned b_is) { return (b & b_is) | (a & ~b_is); }
-__device__ __forceinline__ Size excess(Size a, Size b) { return excess_of_pairs(a, b); }
+__device__ __forceinline__ Size excess(Size a, Size b) { return excess_of_halves(a, b); }
 __device__ __forceinline__ Size masked(Size a, Pair mask) { return a & mask; }
 __device__ __forceinline__ Size both_low(Size a, Size b) { return pick_bytes(a, b, 0x5410); }
 __device__ __forceinline__ Size both_high(Size a, Size b) { return pick_bytes(a, b, 0x7632); }
@@ -297,8 +302,8 @@ __device__ __forceinline__ void find_gradient(const Across *above, const Across 
         Size size;
 #pragma unroll
         for (int c = 0; c < CHANNELS; ++c) {
-            const Pair x = add_pairs(multiply_add_pairs(middle[c].h[i], TWO, above[c].h[i]), below[c].h[i]);
-            const Pair y = subtract_pairs(below[c].s[i], above[c].s[i]);
+            const Pair x = add_halves(multiply_add_halves(middle[c].h[i], TWO, above[c].h[i]), below[c].h[i]);
+            const Pair y = subtract_halves(below[c].s[i], above[c].s[i]);
             const Size its = size_of(x, y);
             if (c == 0) {
                 gx = x, gy = y, size = its;
@@ -327,7 +332,7 @@ constexpr Pair MINUS_TANGENT = 0xB6A1B6A1, TANGENT_REST = 0x06000600;  // -1697/
 
 // The signs of a < t·b; both were multiplied by LARGE.
 __device__ __forceinline__ unsigned below_tangent(Pair a, Pair b) {
-    return multiply_add_pairs(b, TANGENT_REST, multiply_add_pairs(b, MINUS_TANGENT, a));
+    return multiply_add_halves(b, TANGENT_REST, multiply_add_halves(b, MINUS_TANGENT, a));
 }
 
 // Eight pixels of the map: those of `row`, which lies between two others.
@@ -338,7 +343,8 @@ __device__ __forceinline__ uint16 thinned(const Gradient &above, const Gradient 
 #pragma unroll
     for (int i = 0; i < PAIRS; ++i) {
         const Size size = row.size[i + 1];
-        const Pair x = multiply_pairs(absolute_pair(row.gx[i]), LARGE), y = multiply_pairs(absolute_pair(row.gy[i]), LARGE);
+        const Pair x = multiply_halves(absolute_halves(row.gx[i]), LARGE);
+        const Pair y = multiply_halves(absolute_halves(row.gy[i]), LARGE);
         const unsigned flat = below_tangent(y, x), steep = below_tangent(x, y), falling = row.gx[i] ^ row.gy[i];
         const unsigned next_left = less(size, row.size[i + 2]);
         const unsigned across = left & ~next_left & flat;

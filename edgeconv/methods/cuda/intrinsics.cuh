@@ -123,12 +123,21 @@ __device__ __forceinline__ unsigned pack_clipped(int first, int second, unsigned
     return all;
 }
 
+// Four of the eight bytes of `low` (0 to 3) and `high` (4 to 7): those that the hexadecimal digits of `which` name, the
+// last digit the lowest byte; 8 more is the byte's highest bit in all its bits. (CUDA's __byte_perm has no such digits.)
+__device__ __forceinline__ unsigned pick_bytes(unsigned low, unsigned high, unsigned which) {
+    unsigned picked;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(picked) : "r"(low), "r"(high), "r"(which));
+    return picked;
+}
+
 // The halves of `mark` become NaN, for good, with the first half of a word that is a NaN or an infinity.
 __device__ __forceinline__ void mark_halves_not_finite(unsigned halves, unsigned &mark) {
     asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(mark) : "r"(halves), "r"(0));
 }
 
 // --- pairs of halves: two numbers in a word, whose bits are those of IEEE halves ---------------------------------------
+// Below 2^-13 halves are 2^-24 apart, so a whole number from 0 to 2047 in 16 bits is a half already: that times 2^-24.
 __device__ __forceinline__ unsigned add_halves(unsigned a, unsigned b) {
     unsigned sum;
     asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
@@ -143,6 +152,27 @@ __device__ __forceinline__ unsigned multiply_add_halves(unsigned a, unsigned b, 
     unsigned sum;
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
     return sum;
+}
+__device__ __forceinline__ unsigned multiply_halves(unsigned a, unsigned b) {
+    unsigned product;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(a), "r"(b));
+    return product;
+}
+__device__ __forceinline__ unsigned absolute_halves(unsigned a) {
+    unsigned magnitudes;
+    asm("abs.f16x2 %0, %1;" : "=r"(magnitudes) : "r"(a));
+    return magnitudes;
+}
+// a - b, or 0 where that is negative.
+__device__ __forceinline__ unsigned excess_of_halves(unsigned a, unsigned b) {
+#if __CUDA_ARCH__ >= 800
+    unsigned excess;
+    asm("fma.rn.relu.f16x2 %0, %1, %2, %3;" : "=r"(excess) : "r"(b), "r"(0xBC00BC00u), "r"(a));  // b · -1 + a
+    return excess;
+#else
+    const unsigned difference = subtract_halves(a, b);
+    return difference & ~pick_bytes(difference, 0, 0xBB99);
+#endif
 }
 // The larger size of each pair of numbers, which are finite.
 __device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
