@@ -88,11 +88,8 @@ inline void mma_halves(float (&d)[4], const unsigned (&a)[4], const unsigned (&b
 // --- memory -------------------------------------------------------------------------------------------------------------
 template <typename Words>
 inline void store_at_once(void *to, Words value) { *static_cast<Words *>(to) = value; }
-inline void copy_4_bytes(const float *from, float *to) { *to = *from; }
-inline void copy_8_bytes(const double *from, double *to) { *to = *from; }
-inline void copy_16_bytes(const float *from, float *to) {
-    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
-}
+template <typename Value>
+void copy_value(const Value *from, Value *to) { *to = *from; }
 inline void wait_for_copies() {}
 typedef unsigned char *SharedAddress;
 inline SharedAddress shared_address(void *place) { return static_cast<unsigned char *>(place); }

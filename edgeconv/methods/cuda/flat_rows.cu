@@ -25,11 +25,6 @@
 //     VECTOR_BYTES                    a thread's part of a row: 8 or 16
 //     STEP_ROWS, STEPS, THREADS       rows of a step, steps of a thread, threads of a block
 //     MIN_BLOCKS                      blocks that must fit a multiprocessor
-#include "picture.cuh"
-
-constexpr Border border = Border::BORDER;
-constexpr Combine combine = Combine::COMBINE;
-constexpr Store store = Store::STORE;
 #include "sums.cuh"
 #ifdef MENDS
 #include "mend.cuh"

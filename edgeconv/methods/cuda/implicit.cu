@@ -34,7 +34,9 @@ constexpr int CHUNK = 4;  // samples of an aligned copy
 constexpr int CHUNKS = (LEAD + PATCH_SAMPLES + CHUNK - 1) / CHUNK;
 constexpr int PITCH = (LEAD + PATCH_SAMPLES + 3 + 7) / 8 * 8;  // whole 16-byte reads may run past the last sample
 
-__device__ __forceinline__ void copy_chunk(const float32 *from, float32 *to) { copy_16_bytes(from, to); }
+__device__ __forceinline__ void copy_chunk(const float32 *from, float32 *to) {
+    copy_value(reinterpret_cast<const float4 *>(from), reinterpret_cast<float4 *>(to));
+}
 template <typename Sample>
 __device__ __forceinline__ void copy_chunk(const Sample *, float32 *) {}  // only float32 pictures are ALIGNED
 

@@ -299,29 +299,15 @@ __device__ __forceinline__ void store_at_once(void *to, uint4 value) {
                  : "memory");
 }
 
-// Copy 4, 8 or 16 bytes to shared memory, asynchronously where the GPU can.
-__device__ __forceinline__ void copy_4_bytes(const float *from, float *to) {
+// Copy a value of 4, 8 or 16 bytes to shared memory, asynchronously where the GPU can.
+template <typename Value>
+__device__ __forceinline__ void copy_value(const Value *from, Value *to) {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from));
+    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    if (sizeof(Value) == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from));
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(sizeof(Value)));
 #else
     *to = *from;
-#endif
-}
-__device__ __forceinline__ void copy_8_bytes(const double *from, double *to) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from));
-#else
-    *to = *from;
-#endif
-}
-__device__ __forceinline__ void copy_16_bytes(const float *from, float *to) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from));
-#else
-    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
 #endif
 }
 

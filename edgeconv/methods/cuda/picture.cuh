@@ -32,6 +32,9 @@ struct StridedGeometry : Geometry {
 enum class Border { zero, replicate, reflect, reflect101 };
 enum class Combine { single, magnitude, maximum };
 enum class Store { abs, clip, raw };
+constexpr Border border = Border::BORDER;
+constexpr Combine combine = Combine::COMBINE;
+constexpr Store store = Store::STORE;
 
 constexpr int KERNEL_SIZE = 3;
 constexpr int CHANNELS = IN_CHANNELS;   // of a pixel that are read: all, or the one that a launch is for

@@ -21,11 +21,6 @@
 //     OUT_PITCH        3 1 …                                    and of the output
 //     WIDE_SUMS        flag                                     sums in float64 (sums.cuh)
 //     EXACT_ROOT       flag                                     16-bit magnitudes of whole sums are rounded exactly
-#include "picture.cuh"
-
-constexpr Border border = Border::BORDER;
-constexpr Combine combine = Combine::COMBINE;
-constexpr Store store = Store::STORE;
 #include "sums.cuh"
 
 constexpr int WARP = 32;
@@ -42,8 +37,7 @@ __device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP 
 
 // Copy one sample of the picture to shared memory as float32 or float64. A sample that has this type already goes past the
 // registers.
-__device__ __forceinline__ void copy_sample(const float32 *from, float32 *to) { copy_4_bytes(from, to); }
-__device__ __forceinline__ void copy_sample(const float64 *from, float64 *to) { copy_8_bytes(from, to); }
+__device__ __forceinline__ void copy_sample(const Real *from, Real *to) { copy_value(from, to); }
 template <typename Sample>
 __device__ __forceinline__ void copy_sample(const Sample *from, float32 *to) {
     *to = static_cast<float32>(to_real(*from));

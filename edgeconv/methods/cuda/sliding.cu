@@ -39,11 +39,6 @@
 //     ALIGNED_IN, _OUT  0 1                             1 where every row of picture, of output, starts on 16 bytes
 //     HALO_BYTES        0 to 127                        ALIGNED_IN: bytes of the left padding, modulo 128
 // Macros that change speed alone: THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD (sliding_tiles.py: StripTile)
-#include "picture.cuh"
-
-constexpr Border border = Border::BORDER;
-constexpr Combine combine = Combine::COMBINE;
-constexpr Store store = Store::STORE;
 #include "sums.cuh"
 #ifdef MENDS
 #include "mend.cuh"

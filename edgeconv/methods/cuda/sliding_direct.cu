@@ -8,11 +8,6 @@
 // Macros that decide what is computed: those of responses.cuh, and
 //     STRIDE    any
 //     BATCH     flag    pictures lie one behind another, each has a line of the grid's y axis
-#include "picture.cuh"
-
-constexpr Border border = Border::BORDER;
-constexpr Combine combine = Combine::COMBINE;
-constexpr Store store = Store::STORE;
 #include "sums.cuh"
 
 struct Weights {

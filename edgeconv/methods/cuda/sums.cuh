@@ -5,9 +5,10 @@
 //
 // Denormal numbers are kept (intrinsics.cuh).
 //
-// Included after picture.cuh and the constant `combine`.
 // WIDE_SUMS     sums in float64
 // EXACT_ROOT    16-bit output of a magnitude of whole sums: rounded by the whole square, which float32 does not hold
+#include "picture.cuh"
+
 #ifdef WIDE_SUMS
 typedef double Sum;
 #else
