@@ -9,9 +9,9 @@ Exit code 0 where nothing was found, 1 where something was, 4 where there is no 
 
 Each array has an allocation of its own here, with padding behind it under memcheck: in a pool neighbouring arrays would
 hide a read past the end. im2col multiplies whole runs of columns and drops what lies past the last pixel, which
-initcheck would report: its workspaces start as zeros under that tool. Of a bulk copy to device memory initcheck sees
-the first bytes only, so outputs start filled, with bytes that the comparison with the oracle finds where they stay.
-cuDNN's and cuBLAS's own kernels are not ours to check: the two kernels around cuDNN are checked on the CPU alone.
+initcheck would report: its workspaces start as zeros under that tool. Outputs start filled, with bytes that the
+comparison with the oracle finds where they stay. cuDNN's and cuBLAS's own kernels are not ours to check: the two
+kernels around cuDNN are checked on the CPU alone.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
@@ -102,7 +100,7 @@ def run_case(work: Any, zeroed: bool) -> None:
     cupy.cuda.set_allocator(None)
     out = cupy.empty((work.pictures, *problem.output_shape), problem.output_dtype)
     out.data.memset(NEVER_WRITTEN, out.nbytes)
-    pixels = np.stack([problems.image_of(problem, seed) for seed in range(work.pictures)])
+    pixels = problems.images_of(problem, work.pictures)
     memory = cupy.empty(work.offset_samples + pixels.size, pixels.dtype)  # ends where the last picture does
     memory[work.offset_samples :] = cupy.asarray(pixels).ravel()
     source, all_or_one = memory[work.offset_samples :].reshape(pixels.shape), slice(None) if work.pictures > 1 else 0

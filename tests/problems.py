@@ -27,6 +27,11 @@ def random_image(height: int, width: int, dtype: Any, seed: int = 0, channels: i
     return rng.uniform(-1, 1, (height, width, channels)).astype(kind)
 
 
+def images_of(problem: Problem, pictures: int) -> np.ndarray:
+    """A batch of random pictures, all different."""
+    return np.stack([image_of(problem, seed) for seed in range(pictures)])
+
+
 def image_of(problem: Problem, seed: int = 0) -> np.ndarray:
     """A random picture of a problem's shape: of one channel where it has one."""
     return random_image(problem.height, problem.width, problem.dtype, seed, problem.in_channels)

@@ -32,7 +32,7 @@ from canny_pictures import CannyCase, edge_map  # noqa: E402
 from cases import FuzzCase  # noqa: E402
 from fuzzing import Fuzzed, run_one  # noqa: E402
 from kernel_work import Ended, FloorWords, Job, Work, make_plan  # noqa: E402
-from problems import image_of  # noqa: E402
+from problems import images_of  # noqa: E402
 
 from edgeconv.api import check  # noqa: E402
 from edgeconv.hardware.cuda.limits import FLOOR_KERNELS, THREADS  # noqa: E402
@@ -43,7 +43,7 @@ def run_work(work: Work) -> None:
     """A plan of a method; raises AssertionError with the worst sample."""
     problem = work.case.problem()
     plan = make_plan(work, problem)
-    images = np.stack([image_of(problem, seed) for seed in range(work.pictures)])
+    images = images_of(problem, work.pictures)
     for descending in (False, True):
         fake_cupy.cupy.descending = descending
         source = fake_cupy.asarray(images, work.offset_samples)
