@@ -31,7 +31,7 @@ import edgeconv
 from edgeconv.api.convolve import chain, plan
 from edgeconv.bench.peers import nvidia, peer_candidates
 from edgeconv.bench.peers.base import on_host
-from edgeconv.core.canny import CannySettings
+from edgeconv.core.chains import Chain
 from edgeconv.core.choices import DEVICES
 from edgeconv.core.records import header
 from edgeconv.errors import UnavailableError
@@ -47,51 +47,52 @@ COAST = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "coast.jp
 SAMPLES, SECONDS = 30, 2.0
 """Most of each case."""
 LOW, HIGH = 60.0, 150.0
-CASES: tuple[tuple[str, int, CannySettings], ...] = (
-    ("grey", 1, CannySettings(LOW, HIGH)),
-    ("grey, L2", 1, CannySettings(LOW, HIGH, l2=True)),
-    ("grey, smoothed 5×5", 1, CannySettings(LOW, HIGH, blur=5)),
-    ("RGB", 3, CannySettings(LOW, HIGH)),
+of_canny = partial(chain, "canny", low=LOW, high=HIGH)
+CASES: tuple[tuple[str, int, Chain], ...] = (
+    ("grey", 1, of_canny()),
+    ("grey, L2", 1, of_canny(gradient="l2")),
+    ("grey, smoothed 5×5", 1, of_canny(blur=5)),
+    ("RGB", 3, of_canny()),
 )
-"""Name, channels, settings."""
+"""Name, channels, what is computed."""
 NPP_SOBEL, NPP_NORMS = 0, (1, 2)
 """Names of nppdefs.h: the gradient, and |gx| + |gy| or sqrt(gx² + gy²)."""
 
 
-# ---- peers: a function of picture and settings gives the call that finds the edges (H, W), above 0 where there is one
+# ---- peers: a function of picture and chain gives the call that finds the edges (H, W), above 0 where there is one
 
 
-def opencv(picture: Picture, settings: CannySettings) -> Call:
-    """cv2.Canny, by all its threads: the same edges."""
-    size = (settings.blur, settings.blur)
+def opencv(picture: Picture, wanted: Chain) -> Call:
+    """cv2.Canny, by all its threads: the same wanted."""
+    size = (wanted.blur, wanted.blur)
 
     def find() -> Any:
-        smoothed = cv2.GaussianBlur(picture, size, 0) if settings.blur else picture
-        return cv2.Canny(smoothed, settings.low, settings.high, L2gradient=settings.l2)
+        smoothed = cv2.GaussianBlur(picture, size, 0) if wanted.blur else picture
+        return cv2.Canny(smoothed, *wanted.thresholds, L2gradient=wanted.l2)
 
     return find
 
 
-def skimage(picture: Picture, settings: CannySettings) -> Call:
-    """skimage.feature.canny: its thinning interpolates, and its rim has no edges."""
-    if picture.ndim > 2 or settings.blur or not settings.l2:
+def skimage(picture: Picture, wanted: Chain) -> Call:
+    """skimage.feature.canny: its thinning interpolates, and its rim has no wanted."""
+    if picture.ndim > 2 or wanted.blur or not wanted.l2:
         raise UnavailableError("it takes grey pictures, smooths by no binomial, and its gradient is sqrt(gx² + gy²)")
     canny = import_module("skimage.feature").canny
-    return lambda: canny(picture, sigma=0, low_threshold=settings.low, high_threshold=settings.high)
+    return lambda: canny(picture, sigma=0, low_threshold=wanted.low, high_threshold=wanted.high)
 
 
-def npp(picture: Picture, settings: CannySettings) -> Call:
+def npp(picture: Picture, wanted: Chain) -> Call:
     """nppiFilterCannyBorder_8u_C1R on arrays of CuPy: some pixels are decided otherwise."""
     if absent := peer_candidates(["npp"], "cuda")[1]:
         raise UnavailableError(absent["npp"])
-    if picture.ndim > 2 or settings.blur:
+    if picture.ndim > 2 or wanted.blur:
         raise UnavailableError("it takes grey pictures and does not smooth")
     cupy, (height, width) = import_module("cupy"), picture.shape
     image, out = cupy.asarray(picture), cupy.empty(picture.shape, cupy.uint8)
     size, context, needed = nvidia.NppPair(width, height), nvidia.npp_context(cupy), c_int()
     nvidia.npp_call("nppiFilterCannyBorderGetBufferSize", size, byref(needed))
-    scratch, low, high = cupy.empty(needed.value, cupy.uint8), int(settings.low), int(settings.high)
-    rules = (NPP_SOBEL, nvidia.MASK_3X3, low, high, NPP_NORMS[settings.l2], nvidia.BORDER_REPLICATE)
+    scratch, (low, high) = cupy.empty(needed.value, cupy.uint8), map(int, wanted.thresholds)
+    rules = (NPP_SOBEL, nvidia.MASK_3X3, low, high, NPP_NORMS[wanted.l2], nvidia.BORDER_REPLICATE)
 
     def find() -> Any:
         where = (image.data.ptr, width, size, nvidia.NppPair(0, 0), out.data.ptr, width, size)
@@ -133,16 +134,14 @@ def on_the_host(call: Call) -> float:
     return time.perf_counter() - started
 
 
-def measure(name: str, picture: Picture, settings: CannySettings, device: Any) -> list[dict[str, Any]]:
+def measure(name: str, picture: Picture, wanted: Chain, device: Any) -> list[dict[str, Any]]:
     """A row for each candidate: one run that is not counted, then all in turns."""
     place = get_device(device)
     on_device = place.time_once if place.moves_data else on_the_host
     hwc = np.atleast_3d(picture)
-    gradient, limits = "l2" if settings.l2 else "l1", {"low": settings.low, "high": settings.high}
-    edges = chain("canny", gradient=gradient, blur=settings.blur, **limits)  # type: ignore[arg-type]
-    own = plan(hwc.shape, "uint8", filter=edges, method="sliding", device=device).prepared
+    own = plan(hwc.shape, "uint8", filter=wanted, method="sliding", device=device).prepared
     expected = own.run(hwc)[:, :, 0]
-    run_opencv = opencv(picture, settings)
+    run_opencv = opencv(picture, wanted)
     if not np.array_equal(expected, run_opencv()):
         side = picture.shape[0]
         raise SystemExit(f"benchmark_canny_peers: error: {name} at {side}: edgeconv's edges are not OpenCV's.")
@@ -165,7 +164,7 @@ def measure(name: str, picture: Picture, settings: CannySettings, device: Any) -
         calls["opencv on the host"] = (on_the_host, run_opencv)
     for peer in PEERS[device]:
         try:
-            run = peer(picture, settings)
+            run = peer(picture, wanted)
         except (UnavailableError, ImportError) as reason:
             left_out[peer.__name__] = str(reason)
             continue
@@ -196,9 +195,9 @@ def main() -> None:
     asked = parser.parse_args()
     cv2.setNumThreads(usable_threads())
     sizes, rows = [int(size) for size in asked.sizes.split(",")], []
-    for name, channels, settings in CASES:
+    for name, channels, wanted in CASES:
         for size in sizes:
-            rows += measure(name, coast(size, channels), settings, asked.device)
+            rows += measure(name, coast(size, channels), wanted, asked.device)
     devices = {"host": get_device("cpu").describe(), "device": get_device(asked.device).describe()}
     record = {**header(), "kind": "canny peers", "versions": installed_versions(), **devices}
     record |= {"low": LOW, "high": HIGH, "rows": rows}

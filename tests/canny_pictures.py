@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.canny import CannySettings, gradient, hysteresis, smooth, thin
-from edgeconv.core.chains import chain_problem, make_chain
+from edgeconv.core.canny import gradient, hysteresis, smooth, thin
+from edgeconv.core.chains import Chain, chain_problem, make_chain
 from edgeconv.methods.cuda.canny import THIN_PIXELS, CannyPlan
 from edgeconv.methods.options import Options
 
@@ -65,7 +65,7 @@ class CannyCase:
     kind: str
     shape: tuple[int, ...]
     """Of one picture."""
-    settings: CannySettings
+    chain: Chain
     dtype: str = "uint8"
     pictures: int = 1
     seed: int = 0
@@ -79,7 +79,7 @@ class CannyCase:
 
     def plan(self) -> CannyPlan:
         """CUDA's plan for its pictures."""
-        return cuda_plan(self.shape, self.dtype, self.settings, self.pictures)
+        return cuda_plan(self.shape, self.dtype, self.chain, self.pictures)
 
     def check(self, found: NDArray[Any], what: str) -> None:
         """Raises AssertionError with the first pixel that is not the oracle's."""
@@ -92,10 +92,13 @@ class CannyCase:
             )
 
 
-def cuda_plan(shape: tuple[int, ...], dtype: Any, settings: CannySettings, pictures: int = 1) -> CannyPlan:
+def canny_chain(low: float, high: float, l2: bool = False, blur: int = 0) -> Chain:
+    """Canny with settings."""
+    return make_chain("canny", low=low, high=high, gradient="l2" if l2 else "l1", blur=blur)
+
+
+def cuda_plan(shape: tuple[int, ...], dtype: Any, chain: Chain, pictures: int = 1) -> CannyPlan:
     """CUDA's plan for pictures of (height, width[, channels])."""
-    norm = "l2" if settings.l2 else "l1"
-    chain = make_chain("canny", low=settings.low, high=settings.high, gradient=norm, blur=settings.blur)
     problem = chain_problem((*shape, 1)[:3], np.dtype(dtype), chain, "abs")
     return CannyPlan(problem, Options(), pictures)
 
@@ -113,16 +116,17 @@ def edge_map(plan: CannyPlan) -> NDArray[np.uint8]:
     return np.concatenate((levels[:, :, :before], levels[:, :, before + plan._late : before + THIN_PIXELS]), axis=2)
 
 
-def oracle(picture: NDArray[Any], settings: CannySettings) -> NDArray[np.uint8]:
+def oracle(picture: NDArray[Any], chain: Chain) -> NDArray[np.uint8]:
     """Edges (H, W) of a picture (H, W), (H, W, 1) or (H, W, 3)."""
     plain = picture[:, :, 0] if picture.shape[2:] == (1,) else picture
-    return hysteresis(thin(*gradient(smooth(plain, settings.blur), settings.l2), settings))
+    return hysteresis(thin(*gradient(smooth(plain, chain.blur), chain.l2), chain.l2, chain.limits))
 
 
 @cache
 def _expected(case: CannyCase, picture: int) -> dict[str, NDArray[np.uint8]]:
     image = picture_of(case.kind, case.shape, case.seed + picture, np.dtype(case.dtype))
-    levels = thin(*gradient(smooth(image, case.settings.blur), case.settings.l2), case.settings)
+    chain = case.chain
+    levels = thin(*gradient(smooth(image, chain.blur), chain.l2), chain.l2, chain.limits)
     return {"edge map": levels, "edges": hysteresis(levels)}
 
 
@@ -143,7 +147,7 @@ def random_cases(count: int, seed: int = 0, most: int = 90) -> list[CannyCase]:
             CannyCase(
                 pick(*KINDS, *PATHS),
                 (*shape, 3) if pick(False, True) else shape,
-                CannySettings(
+                canny_chain(
                     *pick((low, high), (high, low), (int(low), int(high))), pick(False, True), pick(0, 0, 3, 5)
                 ),
                 dtype,

@@ -252,16 +252,16 @@ def works_for_a_gpu() -> list[Work]:
 
 def canny_variants() -> list[kernels.KernelVariant]:
     """Of every kind of picture and setting, narrow and wide, on whole words and not."""
-    from canny_pictures import cuda_plan
+    from canny_pictures import canny_chain, cuda_plan
 
-    from edgeconv.core.canny import BLURS, CannySettings
+    from edgeconv.core.canny import BLURS
 
     asked_for.clear()
     for dtype in ("uint8", "uint16"):
         for channels in (1, 3):
-            for settings in (CannySettings(1, 2, l2, blur) for l2 in (False, True) for blur in BLURS):
+            for chain in (canny_chain(1, 2, l2, blur) for l2 in (False, True) for blur in BLURS):
                 for width in (8, 40):
-                    plan = cuda_plan((9, width, channels), dtype, settings)
+                    plan = cuda_plan((9, width, channels), dtype, chain)
                     for address in (0, 1):
                         plan._launches(address, address)
     return list(asked_for)

@@ -8,18 +8,18 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from canny_pictures import KINDS, oracle, path_of, picture_of
+from canny_pictures import KINDS, canny_chain, oracle, path_of, picture_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from edgeconv.core import canny, chains
-from edgeconv.core.canny import BLURS, STRONG, WEAK, CannySettings
+from edgeconv.core.canny import BLURS, STRONG, WEAK
 from edgeconv.core.chains import STAGES, Chain, automatic_thresholds, chain_problem, make_chain
 from edgeconv.errors import UsageError
 
 
-def by_opencv(picture: NDArray[Any], chosen: CannySettings) -> NDArray[Any]:
+def by_opencv(picture: NDArray[Any], chosen: Chain) -> NDArray[Any]:
     """What OpenCV gives for a picture and settings."""
     size = (chosen.blur, chosen.blur)
     smoothed = cv2.GaussianBlur(picture, size, 0) if chosen.blur else picture
@@ -44,7 +44,7 @@ def test_every_picture_and_setting_is_as_by_opencv(
     """2,000 pictures, four of each size and kind."""
     for number, each in enumerate(chosen):
         picture = picture_of(kind, (height, width, 3) if rgb else (height, width), seed + number)
-        wanted = CannySettings(*each)
+        wanted = canny_chain(*each)
         np.testing.assert_array_equal(oracle(picture, wanted), by_opencv(picture, wanted), f"{wanted}")
 
 
@@ -54,7 +54,7 @@ def test_sizes_at_the_limits(shape: tuple[int, ...], l2: bool) -> None:
     for kind in KINDS:
         picture = picture_of(kind, shape, 7)
         for low, high in ((0, 0), (0, 255), (40.5, 120.25), (300, 100), (5000, 9000)):
-            wanted = CannySettings(low, high, l2)
+            wanted = canny_chain(low, high, l2)
             np.testing.assert_array_equal(oracle(picture, wanted), by_opencv(picture, wanted))
 
 
@@ -70,7 +70,7 @@ def test_16_bits_are_as_by_opencv_where_their_gradients_fit_its_int16(
     height: int, width: int, most: int, seed: int, chosen: tuple[float, float, bool]
 ) -> None:
     picture = np.random.default_rng(seed).integers(0, most, (height, width)).astype(np.uint16)
-    wanted = CannySettings(*chosen)
+    wanted = canny_chain(*chosen)
     gx, gy = (each.astype(np.int16) for each in canny.gradient(picture))
     expected = cv2.Canny(gx, gy, wanted.low, wanted.high, L2gradient=wanted.l2)
     np.testing.assert_array_equal(oracle(picture, wanted), expected)
@@ -92,10 +92,10 @@ def test_a_threshold_beyond_every_magnitude_leaves_nothing(limit: float) -> None
     picture = np.zeros((5, 6), np.uint16)
     picture[:, 3:] = 65535
     for l2 in (False, True):
-        edges = oracle(picture, CannySettings(262139, 262139.5, l2))
+        edges = oracle(picture, canny_chain(262139, 262139.5, l2))
         assert (np.flatnonzero(edges[2]) == [2]).all(), "of two equal neighbours the left one"
-        assert not oracle(picture, CannySettings(limit, limit, l2)).any()
-        assert not oracle(picture, CannySettings(0, limit, l2)).any()
+        assert not oracle(picture, canny_chain(limit, limit, l2)).any()
+        assert not oracle(picture, canny_chain(0, limit, l2)).any()
 
 
 def plain_hysteresis(edges: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -185,7 +185,8 @@ def test_thinning_keeps_the_magnitude_of_ridges_and_nothing_else() -> None:
 def test_canny_is_a_chain_of_its_stages(stages: str, blur: int) -> None:
     by_name, by_stages = make_chain("canny", low=3, high=9, blur=blur), make_chain(stages, low=9, high=3)
     assert by_name.stages == by_stages.stages
-    assert by_name.canny_settings() == by_stages.canny_settings() == CannySettings(3, 9, False, blur)
+    for chain in (by_name, by_stages):
+        assert (chain.is_canny, chain.blur, chain.limits) == (True, blur, (3, 9))
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from canny_pictures import oracle, picture_of
+from canny_pictures import canny_chain, oracle, picture_of
 from command import edgeconv
 from jsonschema import Draft202012Validator
 
 import edgeconv as package
 from edgeconv.api.check import check
 from edgeconv.core import chains
-from edgeconv.core.canny import STRONG, WEAK, CannySettings
+from edgeconv.core.canny import STRONG, WEAK
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.core.choices import CHAINS, DeviceName
 from edgeconv.core.request import make_request
@@ -222,7 +222,7 @@ def test_arrays_on_a_gpu(shape: tuple[int, ...], dtype: str) -> None:
         pictures = np.stack([picture_of("smooth", shape[1:], seed, dtype) for seed in range(shape[0])])
     low, high = (60, 120) if dtype == "uint8" else (9000, 30000)
     batch = pictures if len(shape) == 4 else pictures[np.newaxis]
-    expected = np.stack([oracle(each, CannySettings(low, high, True, 3)) for each in batch])
+    expected = np.stack([oracle(each, canny_chain(low, high, True, 3)) for each in batch])
     expected = expected if len(shape) == 4 else expected[0]
     if len(shape) > 2 and shape[-1] == 1:
         expected = expected[..., np.newaxis]

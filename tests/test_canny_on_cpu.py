@@ -9,12 +9,11 @@ import cv2
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from canny_pictures import KINDS, PATHS, oracle, picture_of
+from canny_pictures import KINDS, PATHS, canny_chain, oracle, picture_of
 from selection import pairs_then_slow
 from test_cpu_methods import OTHER_PROCESSORS, called
 
-from edgeconv.core.canny import CannySettings
-from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
+from edgeconv.core.chains import Chain, ChainProblem, chain_problem
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.emit import WORK
 from edgeconv.methods.cpu import canny_edges, division
@@ -46,17 +45,15 @@ class CannyOfRows:
         return out
 
 
-def plan_canny(shape: tuple[int, ...], dtype: str, settings: CannySettings, threads: int | None = None) -> CannyOfRows:
-    gradient = "l2" if settings.l2 else "l1"
-    chain = make_chain("canny", low=settings.low, high=settings.high, gradient=gradient, blur=settings.blur)
+def plan_canny(shape: tuple[int, ...], dtype: str, chain: Chain, threads: int | None = None) -> CannyOfRows:
     return CannyOfRows(chain_problem((*shape, 1)[:3], dtype, chain, "raw"), threads)
 
 
-def settings_of(rng: np.random.Generator, shape: CannyShape) -> CannySettings:
+def chain_of(rng: np.random.Generator, shape: CannyShape) -> Chain:
     """Thresholds, in either order, where they decide something; small ones, and ones that nothing is above."""
     most = (1530 if shape.source == "uint8" else 1530 * 257) * float(rng.choice([0.02, 0.2, 1.2]))
     low, high = rng.uniform(0, most, 2)
-    return CannySettings(float(low), float(high), shape.l2, shape.blur)
+    return canny_chain(float(low), float(high), shape.l2, shape.blur)
 
 
 def assert_same(found: np.ndarray, expected: np.ndarray, what: object) -> None:
@@ -76,11 +73,11 @@ def test_random_pictures(shape):
     for number in range(PICTURES):
         height, width = (int(side) for side in rng.integers(1, (150, 200)))
         size = (height, width, 3) if shape.channels == 3 else (height, width)
-        settings = settings_of(rng, shape)
-        plan = plan_canny(size, dtype, settings, int(rng.choice([1, 2, 3, 8])))
+        chain = chain_of(rng, shape)
+        plan = plan_canny(size, dtype, chain, int(rng.choice([1, 2, 3, 8])))
         for kind in KINDS:  # one plan: nothing of a picture may stay for the next
             picture = picture_of(kind, size, number, dtype)
-            assert_same(plan.run(picture), oracle(picture, settings), (number, kind, size, settings))
+            assert_same(plan.run(picture), oracle(picture, chain), (number, kind, size, chain))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -94,14 +91,14 @@ def test_every_width_and_small_heights(channels, vector_bytes, dtype, l2, blur, 
     here = dataclasses.replace(jit.processor(), vector_bytes=vector_bytes)
     monkeypatch.setattr(jit, "processor", lambda: here)
     scale = 1 if dtype == "uint8" else 257
-    settings = CannySettings(100 * scale, 300 * scale, l2, blur)
+    chain = canny_chain(100 * scale, 300 * scale, l2, blur)
     for width in (*range(1, 70), 95, 96, 97, 127, 128, 129, 191, 192, 193, 321):
         for height in (1, 2, 3, 65):
             picture = picture_of("noise", (height, width, 3) if channels == 3 else (height, width), blur, dtype)
             memory = np.full(height * width + 256, 0xA5, np.uint8)
             out = memory[128:-128].reshape(height, width)
-            plan_canny(picture.shape, dtype, settings, 2).run(picture, out)
-            assert_same(out, oracle(picture, settings), (height, width))
+            plan_canny(picture.shape, dtype, chain, 2).run(picture, out)
+            assert_same(out, oracle(picture, chain), (height, width))
             assert (memory[:128] == 0xA5).all()
             assert (memory[-128:] == 0xA5).all()
 
@@ -138,7 +135,7 @@ def test_edges_through_many_strips(name, turned):
     strong = cv2.Canny(picture, HIGH, HIGH)
     assert np.count_nonzero(expected) > 15 * np.count_nonzero(strong) > 0, "this picture asks for no hysteresis"
     for threads in (1, 2, 3, 5, 8):
-        plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), threads)
+        plan = plan_canny(picture.shape, "uint8", canny_chain(LOW, HIGH), threads)
         for _ in range(3):
             assert_same(plan.run(picture), expected, threads)
 
@@ -147,7 +144,7 @@ def test_weak_edges_everywhere_and_none_strong():
     faint = 60
     picture = np.random.default_rng(3).integers(0, 2, (300, 270)).astype(np.uint8) * faint
     assert np.count_nonzero(cv2.Canny(picture, LOW, LOW)) > picture.size / 5
-    assert not plan_canny(picture.shape, "uint8", CannySettings(LOW, 8 * faint), 2).run(picture).any()
+    assert not plan_canny(picture.shape, "uint8", canny_chain(LOW, 8 * faint), 2).run(picture).any()
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -158,7 +155,7 @@ def test_low_strips(name, strip_rows, monkeypatch):
     picture = picture_of(name, (300, 270), 0)
     expected = cv2.Canny(picture, LOW, HIGH)
     for threads in (1, 4):
-        plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), threads)
+        plan = plan_canny(picture.shape, "uint8", canny_chain(LOW, HIGH), threads)
         assert plan.choice["strip_rows"] == strip_rows
         for _ in range(20):
             assert_same(plan.run(picture), expected, (name, threads))
@@ -169,7 +166,7 @@ def test_output_past_the_caches(aligned):
     """Rows that start a cache line are stored so, others as usual; words that change later are corrected in both."""
     width = 640 if aligned else 650
     picture = picture_of("comb", (300, width), 0)
-    plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), 3)
+    plan = plan_canny(picture.shape, "uint8", canny_chain(LOW, HIGH), 3)
     plan.plan._words[CannyArgument.STREAMING] = 1
     memory = jit.aligned_zeros(picture.size + 64)
     out = memory[: picture.size].reshape(picture.shape)

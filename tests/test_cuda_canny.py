@@ -9,18 +9,18 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from canny_pictures import CannyCase, cuda_plan, picture_of, random_cases
+from canny_pictures import CannyCase, canny_chain, cuda_plan, picture_of, random_cases
 from kernel_work import Fault, all_right, assert_detected, sanitizer_library
 from selection import few_then_slow
 
-from edgeconv.core.canny import TANGENT_22, TANGENT_BITS, CannySettings
+from edgeconv.core.canny import TANGENT_22, TANGENT_BITS
 from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.cuda.canny import THIN_PIXELS, THIN_REACH, limits_of_pairs
 
 needs_sanitizers = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
 )
-USUAL = CannySettings(100, 300)
+USUAL = canny_chain(100, 300)
 
 # --- what the kernels are built on --------------------------------------------------------------------------------
 
@@ -61,9 +61,9 @@ def test_two_steps_of_half_precision_tell_the_sectors_of_all_gradients() -> None
 
 
 def test_thresholds_beyond_every_magnitude_stay_what_pairs_can_hold() -> None:
-    assert limits_of_pairs(CannySettings(1e9, 1e300)) == (2047 * 0x10001, 0)
-    assert limits_of_pairs(CannySettings(300.5, 100.9)) == (100 * 0x10001, 200 * 0x10001)
-    low, high = np.array(limits_of_pairs(CannySettings(10, 1e150, l2=True)), np.uint32).view(np.float32) * 2.0**48
+    assert limits_of_pairs(canny_chain(1e9, 1e300)) == (2047 * 0x10001, 0)
+    assert limits_of_pairs(canny_chain(300.5, 100.9)) == (100 * 0x10001, 200 * 0x10001)
+    low, high = np.array(limits_of_pairs(canny_chain(10, 1e150, l2=True)), np.uint32).view(np.float32) * 2.0**48
     assert (low, low + high) == (100, 1 << 22)
 
 
@@ -73,20 +73,17 @@ def test_thresholds_beyond_every_magnitude_stay_what_pairs_can_hold() -> None:
 WIDTHS = tuple(range(THIN_PIXELS + THIN_REACH - 1, 30))
 """Every place of the right edge in a thread's row, and one that is too narrow for it."""
 CASES = (
-    tuple(CannyCase("noise", (9, width), CannySettings(100, 900)) for width in WIDTHS),
-    tuple(CannyCase("smooth", (6, width), CannySettings(60, 200, blur=5), seed=3) for width in WIDTHS[:THIN_PIXELS]),
-    tuple(CannyCase("few levels", (7, width, 3), CannySettings(400, 900, True, 3)) for width in WIDTHS[:THIN_PIXELS]),
+    tuple(CannyCase("noise", (9, width), canny_chain(100, 900)) for width in WIDTHS),
+    tuple(CannyCase("smooth", (6, width), canny_chain(60, 200, blur=5), seed=3) for width in WIDTHS[:THIN_PIXELS]),
+    tuple(CannyCase("few levels", (7, width, 3), canny_chain(400, 900, True, 3)) for width in WIDTHS[:THIN_PIXELS]),
     (
-        *(CannyCase("few levels", (height, 40), CannySettings(100, 900, blur=5)) for height in range(1, 9)),
-        *(
-            CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16")
-            for width in (1, 2, 31, 33, 70)
-        ),
-        CannyCase("smooth", (40, 70), CannySettings(60, 200), pictures=3, offset_samples=3),
-        *(CannyCase(kind, (70, 66), CannySettings(100, 300)) for kind in ("spiral", "comb")),
+        *(CannyCase("few levels", (height, 40), canny_chain(100, 900, blur=5)) for height in range(1, 9)),
+        *(CannyCase("smooth", (9, width, 3), canny_chain(9e3, 9e4, blur=3), "uint16") for width in (1, 2, 31, 33, 70)),
+        CannyCase("smooth", (40, 70), canny_chain(60, 200), pictures=3, offset_samples=3),
+        *(CannyCase(kind, (70, 66), canny_chain(100, 300)) for kind in ("spiral", "comb")),
     ),
-    tuple(CannyCase("noise", (130, 200), CannySettings(100, 900), seed=seed) for seed in (4, 6, 9, 17, 57)),
-    (CannyCase("spiral", (200, 150), CannySettings(100, 300)), CannyCase("comb", (131, 193), CannySettings(100, 300))),
+    tuple(CannyCase("noise", (130, 200), canny_chain(100, 900), seed=seed) for seed in (4, 6, 9, 17, 57)),
+    (CannyCase("spiral", (200, 150), canny_chain(100, 300)), CannyCase("comb", (131, 193), canny_chain(100, 300))),
 )
 """Each place of the right edge; small heights, samples of 16 bits, batches; pieces of edges that only the corner of a
 tile joins to a strong one, to the lower left and right in three tiles of a row (found by taking single contacts away);
@@ -113,7 +110,7 @@ def test_random_pictures_on_the_cpu(libraries: Path, seed: int) -> None:
 FAULTS = (
     Fault(
         "the outer size is not 0 beyond the picture",
-        CannyCase("noise", (40, 40), CannySettings(100, 900)),
+        CannyCase("noise", (40, 40), canny_chain(100, 900)),
         "methods/cuda/canny_thin.cu",
         r"outer = masked\(size, place\.inside\)",
         "outer = size",
@@ -121,7 +118,7 @@ FAULTS = (
     ),
     Fault(
         "words past the picture's end are read",
-        CannyCase("noise", (5, 29), CannySettings(100, 900)),
+        CannyCase("noise", (5, 29), canny_chain(100, 900)),
         "methods/cuda/canny_thin.cu",
         r"if \(at \+ WORD <= end\)",
         "if (true)",
@@ -129,7 +126,7 @@ FAULTS = (
     ),
     Fault(
         "tiles are not joined below",
-        CannyCase("spiral", (200, 150), CannySettings(100, 300)),
+        CannyCase("spiral", (200, 150), canny_chain(100, 300)),
         "methods/cuda/canny_hysteresis.cu",
         r"has_below = down \+ 1 < size\.tiles_down",
         "has_below = false",
@@ -137,7 +134,7 @@ FAULTS = (
     ),
     Fault(
         "threads do not wait for samples",
-        CannyCase("noise", (20, 40), CannySettings(9e3, 9e4), "uint16"),
+        CannyCase("noise", (20, 40), canny_chain(9e3, 9e4), "uint16"),
         "methods/cuda/canny_tile.cu",
         r"__syncthreads\(\)",
         "(void)0",

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from canny_pictures import oracle
+from canny_pictures import canny_chain, oracle
 from command import PROJECT, SCRIPTS, script
 
-from edgeconv.core.canny import CannySettings
 from edgeconv.errors import UnavailableError
 
 SOURCES = sorted((PROJECT / "scripts").glob("*.py"))
@@ -46,12 +45,12 @@ def test_the_help_of_a_script(name: str, capsys: pytest.CaptureFixture[str], mon
 
 def test_rivals_of_canny_are_judged_by_where_their_edges_lie() -> None:
     rivals = script("benchmark_canny_peers")
-    picture, settings = np.zeros((60, 90), np.uint8), CannySettings(60, 200, blur=3)
+    picture, chain = np.zeros((60, 90), np.uint8), canny_chain(60, 200, blur=3)
     picture[20:40, 10:80] = 220
-    expected, found = oracle(picture, settings), rivals.opencv(picture, settings)()
+    expected, found = oracle(picture, chain), rivals.opencv(picture, chain)()
     assert (expected > 0).any()
     elsewhere = [rivals.share_elsewhere(expected, np.roll(found, rows, axis=0)) for rows in (0, 1, 20)]
     assert (elsewhere[0], elsewhere[1], elsewhere[2] > 0.2) == (0, 0, True)
     for rival in rivals.PEERS["cpu"][1:] + rivals.PEERS["cuda"]:
         with pytest.raises(UnavailableError):
-            rival(picture, settings)
+            rival(picture, chain)

@@ -19,17 +19,12 @@ test (tan 22.5° as 13573 / 2¹⁵) and whose comparisons between equal neighbou
 
 from __future__ import annotations
 
-import math
-import sys
-from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.geometry import border_indices
-from edgeconv.errors import UsageError
 
 NO_EDGE, WEAK, STRONG = 0, 1, 2
 """Values of the map that `thin` gives."""
@@ -51,35 +46,6 @@ TANGENT_22: Final = 13573
 """tan 22.5° times 2¹⁵, rounded; tan 67.5° is that of 22.5° plus 2."""
 
 CANNY_DTYPES = ("uint8", "uint16")
-
-
-@dataclass(frozen=True)
-class CannySettings:
-    """Thresholds in the units of `cv2.Canny`; the larger one is the upper threshold, whichever it is called."""
-
-    low: float
-    high: float
-    l2: bool = False
-    """Whether a magnitude is sqrt(gx² + gy²) rather than |gx| + |gy|."""
-    blur: int = 0
-    """Size of the binomial smoothing before the gradient: 0, 3 or 5."""
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a threshold that is not a finite number from 0."""
-        for name, value in (("lower", self.low), ("upper", self.high)):
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
-                raise UsageError(f"The {name} threshold of canny is {value!r}: give a finite number from 0.")
-
-    @property
-    def limits(self) -> tuple[int, int]:
-        """Whole numbers that the magnitude of an edge pixel and of a strong one is above; squared for `l2`.
-
-        They may be larger than any magnitude; squared ones of 16 bits do not fit 32 bits.
-        """
-        low, high = sorted(min(float(value), ABOVE_EVERY_MAGNITUDE) for value in (self.low, self.high))
-        if self.l2:
-            low, high = low * low, high * high
-        return math.floor(low), math.floor(high)
 
 
 def _around(picture: NDArray[Any], reach: int, border: Any, dtype: Any) -> NDArray[Any]:
@@ -129,20 +95,20 @@ def gradient(
 
 
 def magnitude(gx: NDArray[Any], gy: NDArray[Any], l2: bool) -> NDArray[np.int64]:
-    """|gx| + |gy|, or gx² + gy² for `l2`, int64: what is compared with `CannySettings.limits`."""
+    """|gx| + |gy|, or gx² + gy² for `l2`, int64: what is compared with `Chain.limits`."""
     x, y = gx.astype(np.int64), gy.astype(np.int64)
     return x * x + y * y if l2 else np.abs(x) + np.abs(y)
 
 
-def thin(gx: NDArray[Any], gy: NDArray[Any], settings: CannySettings) -> NDArray[np.uint8]:
-    """The map (H, W), uint8, of 0 no edge, 1 weak and 2 strong edge pixels.
+def thin(gx: NDArray[Any], gy: NDArray[Any], l2: bool, limits: tuple[int, int]) -> NDArray[np.uint8]:
+    """The map (H, W), uint8, of 0 no edge, 1 weak and 2 strong edge pixels, by `Chain.limits`.
 
     The direction of the gradient, in one of four sectors, tells which two neighbours a pixel is compared with. Of two
     equal ones the left or the upper one is the edge pixel (its neighbour on the left or above must be smaller), and
     along a diagonal neither is.
     """
-    low, high = settings.limits
-    size = magnitude(gx, gy, settings.l2)
+    low, high = limits
+    size = magnitude(gx, gy, l2)
     height, width = size.shape
     padded = np.pad(size, 1)
 

@@ -24,8 +24,10 @@ gradients, and outside the picture no magnitude is larger than 0. Pictures are u
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -33,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import canny
-from edgeconv.core.canny import CANNY_DTYPES, CannySettings
+from edgeconv.core.canny import ABOVE_EVERY_MAGNITUDE, CANNY_DTYPES
 from edgeconv.core.choices import CHAINS, Border, Gradient, ThresholdRule
 from edgeconv.core.option import did_you_mean, listed
 from edgeconv.core.output import store, threshold_text
@@ -165,13 +167,36 @@ class Chain:
         limits = f"{threshold_text(self.low)} and {threshold_text(self.high)}"
         return f"{', '.join(self.stages)}{measure}, thresholds {limits}{rule}"
 
-    def canny_settings(self) -> CannySettings | None:
-        """The settings of canny where that is what the chain computes, its thresholds known; else None."""
-        first = next((size for size, name in SMOOTHINGS.items() if name == self.stages[0]), 0)
-        rest = self.stages[1:] if first else self.stages
-        if rest != CHAINS["canny"] or self.low is None or self.high is None:
-            return None
-        return CannySettings(self.low, self.high, self.gradient == "l2", first)
+    @property
+    def l2(self) -> bool:
+        """Whether magnitudes are sqrt(gx² + gy²) rather than |gx| + |gy|."""
+        return self.gradient == "l2"
+
+    @property
+    def blur(self) -> int:
+        """Size of the smoothing that it begins with; 0 is none."""
+        return next((size for size, name in SMOOTHINGS.items() if name == self.stages[0]), 0)
+
+    @property
+    def is_canny(self) -> bool:
+        """Whether it computes what `cv2.Canny` does, after a smoothing or not."""
+        return self.stages[1 if self.blur else 0 :] == CHAINS["canny"]
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """Lower and upper threshold, which are known; so large at most that their squares are numbers."""
+        assert self.low is not None  # as chain_problem asks
+        assert self.high is not None
+        return min(self.low, ABOVE_EVERY_MAGNITUDE), min(self.high, ABOVE_EVERY_MAGNITUDE)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Whole numbers that the magnitude of an edge pixel and of a strong one is above; squared for `l2`.
+
+        They may be larger than any magnitude; squared ones of 16 bits do not fit 32 bits.
+        """
+        low, high = self.thresholds
+        return (math.floor(low * low), math.floor(high * high)) if self.l2 else (math.floor(low), math.floor(high))
 
     def settled(self, picture: Any, xp: Any = np) -> Chain:
         """The chain with thresholds for a picture, an array of NumPy or CuPy as `xp` says, where a rule finds them."""
@@ -223,7 +248,9 @@ def make_chain(
         return replace(found, rule=rule or DEFAULT_RULE)
     if rule is not None:
         raise UsageError(f"Use either thresholds as numbers or the rule '{rule}', not both.")
-    CannySettings(low, high)  # raises for what are no thresholds
+    for which, value in (("lower", low), ("upper", high)):
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
+            raise UsageError(f"The {which} threshold of canny is {value!r}: give a finite number from 0.")
     return replace(found, low=float(min(low, high)), high=float(max(low, high)))
 
 
@@ -360,7 +387,7 @@ def chain_problem(shape: tuple[int, ...], dtype: Any, chain: Chain, output_mode:
 
 def compute(picture: NDArray[Any], problem: ChainProblem) -> NDArray[Any]:
     """The output of a chain (problem.output_shape and type) for a picture (HWC), stage by stage in whole numbers."""
-    chain, l2 = problem.chain, problem.chain.gradient == "l2"
+    chain, l2 = problem.chain, problem.chain.l2
     smoothed = _smoothed(picture, chain)
     if not chain.has_gradient:
         return smoothed.reshape(problem.output_shape)
@@ -371,7 +398,7 @@ def compute(picture: NDArray[Any], problem: ChainProblem) -> NDArray[Any]:
         return np.degrees(np.arctan2(gy, gx)).astype(np.float32).reshape(problem.output_shape)
     sizes = canny.magnitude(gx, gy, l2)
     if chain.gives == "ridges":
-        sizes[canny.thin(gx, gy, CannySettings(0, 0, l2)) == canny.NO_EDGE] = 0
+        sizes[canny.thin(gx, gy, l2, limits=(0, 0)) == canny.NO_EDGE] = 0
     values = np.sqrt(sizes.astype(np.float64)) if l2 else sizes.astype(np.float64)
     stored: NDArray[Any] = store(values, problem.output_mode, problem.output_dtype)
     return stored.reshape(problem.output_shape)
@@ -387,10 +414,7 @@ def compute_rows(picture: NDArray[Any], problem: ChainProblem, start: int, stop:
 def edge_map(picture: NDArray[Any], problem: ChainProblem) -> NDArray[np.uint8]:
     """What hysteresis begins with (H, W): 0 no edge, 1 weak, 2 strong; every pixel depends on those around it alone."""
     chain = problem.chain
-    assert chain.low is not None  # as chain_problem asks
-    assert chain.high is not None
-    gx, gy = _gradient(_smoothed(picture, chain), chain)
-    return canny.thin(gx, gy, CannySettings(chain.low, chain.high, chain.gradient == "l2"))
+    return canny.thin(*_gradient(_smoothed(picture, chain), chain), chain.l2, chain.limits)
 
 
 def _smoothed(picture: NDArray[Any], chain: Chain) -> NDArray[Any]:
@@ -405,4 +429,4 @@ def _smoothed(picture: NDArray[Any], chain: Chain) -> NDArray[Any]:
 def _gradient(smoothed: NDArray[Any], chain: Chain) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The two derivatives by the one stage that gives them."""
     (stage,) = (stage for stage in map(stage_of, chain.stages) if stage.gives == "gradient")
-    return canny.gradient(smoothed, chain.gradient == "l2", stage.weights)
+    return canny.gradient(smoothed, chain.l2, stage.weights)

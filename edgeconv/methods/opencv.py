@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness, progress
-from edgeconv.core.canny import ABOVE_EVERY_MAGNITUDE, CannySettings
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
@@ -250,11 +249,8 @@ class OpenCVCannyPlan(Plan):
     """One call, or two with smoothing."""
 
     def __init__(self, problem: ChainProblem, options: Options) -> None:
-        settings = problem.chain.canny_settings()
-        assert settings is not None  # as `reason` asks
-        self._settings: CannySettings = settings
         self._threads = options.threads
-        channels = problem.in_channels if settings.blur else 0
+        channels = problem.in_channels if problem.chain.blur else 0
         workspace = problem.height * problem.width * (CANNY_BYTES_PER_PIXEL + channels)
         check_workspace("opencv", workspace, options)
         choice = {"function": "cv2.Canny", "threads": self._threads or cv2.getNumThreads()}
@@ -262,14 +258,13 @@ class OpenCVCannyPlan(Plan):
 
     def run(self, image: Any, out: Any) -> None:
         check_arrays(image, out, self.problem)
-        settings = self._settings
+        chain, (low, high) = self.problem.chain, self.problem.chain.thresholds
         picture = image if image.shape[2] > 1 else image[:, :, 0]
         with LIMIT.held(self._threads):
-            if settings.blur:
-                picture = cv2.GaussianBlur(picture, (settings.blur, settings.blur), 0)
+            if chain.blur:
+                picture = cv2.GaussianBlur(picture, (chain.blur, chain.blur), 0)
             edges = out.reshape(out.shape[:2])
-            low, high = (min(value, ABOVE_EVERY_MAGNITUDE) for value in (settings.low, settings.high))  # it takes ints
-            found = cv2.Canny(picture, low, high, edges, apertureSize=3, L2gradient=settings.l2)
+            found = cv2.Canny(picture, low, high, edges, apertureSize=3, L2gradient=chain.l2)
         if found is not edges and not np.shares_memory(found, edges):
             edges[...] = found
 
@@ -315,7 +310,7 @@ class OpenCV(Method):
         """See Method.reason."""
         if not isinstance(problem, ChainProblem):
             return None
-        if problem.chain.canny_settings() is None:
+        if not problem.chain.is_canny:
             return "OpenCV has no function for these stages"
         is_bytes = problem.dtype == np.uint8
         return None if is_bytes else f"cv2.Canny takes 8-bit pictures, and this one is {problem.dtype.name}"

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from edgeconv.core.canny import CannySettings
-from edgeconv.core.chains import ChainProblem
+from edgeconv.core.chains import Chain, ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.core.geometry import border_indices
 from edgeconv.hardware.cpu import jit
@@ -54,14 +53,12 @@ class _CannyPlan(native.NativePlan):
 
 def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     """Canny for pictures of one shape and type, with its tables, bits, and workers' scratch."""
-    settings = problem.chain.canny_settings()
-    assert settings is not None  # as `reason` asks
     height, width, channels = problem.input_shape
     if options.threads is not None:
         resolve_threads(options.threads)
     processor = jit.processor()
     source = cast(Scalar, problem.dtype.name)
-    shape = CannyShape(source, channels, settings.l2, settings.blur, processor.vector_bytes)
+    shape = CannyShape(source, channels, problem.chain.l2, problem.chain.blur, processor.vector_bytes)
     divided = division.divide(height, problem.input_bytes * NANOSECONDS_PER_PIXEL * 1e-9, options.threads)
     strip_rows = max(divided.strip_rows, min(MIN_STRIP_ROWS, -(-height // divided.threads)))
     strip_rows = min(strip_rows, division.STRIP_ROWS)
@@ -73,7 +70,7 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     bits_bytes = strips * sizes[CannyArgument.STRIP_WORDS] * WORD_BYTES
     reach = shape.reach
     source_rows, columns = (border_indices(side, reach, "reflect101").astype(np.int32) for side in (height, width))
-    low, high = _codes_of_limits(settings, shape)
+    low, high = _codes_of_limits(problem.chain, shape)
     arguments: dict[Any, Any] = sizes | {
         CannyArgument.IMAGE_ADDRESS: 0,
         CannyArgument.OUT_ADDRESS: 0,
@@ -104,8 +101,8 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     )
 
 
-def _codes_of_limits(settings: CannySettings, shape: CannyShape) -> tuple[int, int]:
+def _codes_of_limits(chain: Chain, shape: CannyShape) -> tuple[int, int]:
     """Codes of the thresholds: as large as a code can be at most, which no pixel is above."""
     largest = 2 ** (8 * SCALAR_BYTES[shape.code] - 1 - SECTOR_BITS) - 1
-    low, high = (min(limit, largest) << SECTOR_BITS | SECTOR_MASK for limit in settings.limits)
+    low, high = (min(limit, largest) << SECTOR_BITS | SECTOR_MASK for limit in chain.limits)
     return low, high

@@ -59,7 +59,7 @@ class CpuSliding(CpuIm2col):
     def reason(self, problem: PictureProblem, options: Options) -> str | None:
         """See Method.reason."""
         if isinstance(problem, ChainProblem):
-            is_canny = problem.chain.canny_settings() is not None
+            is_canny = problem.chain.is_canny
             return None if is_canny else "it has code for canny alone, not for these stages"
         return super().reason(problem, options)
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.canny import BLURS, CannySettings
-from edgeconv.core.chains import ChainProblem
+from edgeconv.core.canny import BLURS
+from edgeconv.core.chains import Chain, ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.methods.base import check_workspace
@@ -79,27 +79,27 @@ MAP_GEOMETRY = np.dtype(
 """`struct MapGeometry` of canny_hysteresis.cu."""
 
 
-def _resident_blocks(channels: int, settings: CannySettings, aligned: bool) -> int:
+def _resident_blocks(channels: int, chain: Chain, aligned: bool) -> int:
     """Blocks of canny_thin.cu that must fit a multiprocessor: as many as spill no registers on any architecture."""
-    if channels > 1 or (settings.l2 and settings.blur == max(BLURS) and not aligned):
+    if channels > 1 or (chain.l2 and chain.blur == max(BLURS) and not aligned):
         return 2
-    return 3 if settings.l2 or settings.blur else 4
+    return 3 if chain.l2 or chain.blur else 4
 
 
-def _shared_defines(channels: int, settings: CannySettings) -> Defines:
-    return (("CHANNELS", channels), ("BLUR", settings.blur), *((("L2", 1),) if settings.l2 else ()))
+def _shared_defines(channels: int, chain: Chain) -> Defines:
+    return (("CHANNELS", channels), ("BLUR", chain.blur), *((("L2", 1),) if chain.l2 else ()))
 
 
-def thin_variant(channels: int, settings: CannySettings, aligned: bool) -> KernelVariant:
+def thin_variant(channels: int, chain: Chain, aligned: bool) -> KernelVariant:
     """The first pass of uint8 pictures; `aligned` where the first pixel of every thread starts on 8 bytes."""
-    speed = (("THREADS", THIN_THREADS), ("MIN_BLOCKS", _resident_blocks(channels, settings, aligned)))
-    defines = (*_shared_defines(channels, settings), ("ALIGNED", int(aligned)), *speed)
+    speed = (("THREADS", THIN_THREADS), ("MIN_BLOCKS", _resident_blocks(channels, chain, aligned)))
+    defines = (*_shared_defines(channels, chain), ("ALIGNED", int(aligned)), *speed)
     return KernelVariant("methods/cuda/canny_thin.cu", "canny_thin", defines)
 
 
-def tile_variant(dtype: str, channels: int, settings: CannySettings) -> KernelVariant:
+def tile_variant(dtype: str, channels: int, chain: Chain) -> KernelVariant:
     """The first pass of any picture."""
-    defines = (("SAMPLE", dtype), *_shared_defines(channels, settings))
+    defines = (("SAMPLE", dtype), *_shared_defines(channels, chain))
     return KernelVariant("methods/cuda/canny_tile.cu", "canny_tile", defines)
 
 
@@ -113,7 +113,7 @@ def hysteresis_variant(entry: str, aligned: bool) -> KernelVariant:
 
 def chain_reason(problem: ChainProblem) -> str | None:
     """Why there are no kernels for a chain, or None: for canny, with or without one smoothing, there are."""
-    return None if problem.chain.canny_settings() is not None else "it has kernels for canny, not for these stages"
+    return None if problem.chain.is_canny else "it has kernels for canny, not for these stages"
 
 
 class CannyPlan(CudaPlan):
@@ -127,8 +127,6 @@ class CannyPlan(CudaPlan):
 
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
-        settings = problem.chain.canny_settings()
-        assert settings is not None  # as `reason` asks
         height, width, _ = problem.input_shape
         workspace = workspace_bytes_of(height, width, pictures)
         check_workspace("sliding", workspace, options, or_else="use --method opencv")
@@ -136,7 +134,6 @@ class CannyPlan(CudaPlan):
         choice = {"first_pass": "strips" if by_strips else "tiles"}
         super().__init__(problem, workspace, None, 4, WHOLE, choice, pictures)
 
-        self._settings = settings
         shapes = _workspace(height, width, pictures)
         self._map, self._borders, self._parents = (cupy.empty(shape, its_type) for shape, its_type in shapes)
         self._late = -width % THIN_PIXELS if by_strips else 0
@@ -176,13 +173,13 @@ class CannyPlan(CudaPlan):
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
         height, width, channels = self.problem.input_shape
-        kernel = load(thin_variant(channels, self._settings, aligned))
+        kernel = load(thin_variant(channels, self.problem.chain, aligned))
         columns = -(-width // THIN_PIXELS)
         at_once = resident_blocks(kernel, THIN_THREADS) * THIN_THREADS
-        rows = strip_rows(height, columns * self.pictures, at_once, self._settings.blur)
+        rows = strip_rows(height, columns * self.pictures, at_once, self.problem.chain.blur)
         strips = -(-height // rows)
         row_bytes, row_units = width * channels, self._map.shape[2]
-        sizes = (height, width, self.pictures, columns, strips, rows, row_units, *limits_of_pairs(self._settings))
+        sizes = (height, width, self.pictures, columns, strips, rows, row_units, *limits_of_pairs(self.problem.chain))
         geometry = np.zeros(1, THIN_GEOMETRY)
         geometry[0] = (height * row_bytes, row_bytes, *sizes)
         blocks = -(-columns * strips * self.pictures // THIN_THREADS)
@@ -192,9 +189,9 @@ class CannyPlan(CudaPlan):
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
         height, width, channels = self.problem.input_shape
-        kernel = load(tile_variant(self.problem.dtype.name, channels, self._settings))
+        kernel = load(tile_variant(self.problem.dtype.name, channels, self.problem.chain))
         across, down = -(-width // TILE_WIDTH), -(-height // TILE_HEIGHT)
-        low, high = (min(limit, LARGEST_LIMIT) for limit in self._settings.limits)
+        low, high = (min(limit, LARGEST_LIMIT) for limit in self.problem.chain.limits)
         row_bytes = width * channels * self.problem.dtype.itemsize
         sizes = (height, width, self.pictures, across, down, self._map.shape[2])
         geometry = np.zeros(1, TILE_GEOMETRY)
@@ -230,10 +227,10 @@ def workspace_bytes_of(height: int, width: int, pictures: int = 1) -> int:
     return sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in _workspace(height, width, pictures))
 
 
-def limits_of_pairs(settings: CannySettings) -> tuple[int, int]:
+def limits_of_pairs(chain: Chain) -> tuple[int, int]:
     """The lower threshold and how far the upper one is above it, as canny_thin.cu takes them."""
-    low, high = settings.limits
-    if settings.l2:
+    low, high = chain.limits
+    if chain.l2:
         low, high = min(low, LARGEST_SQUARE), min(high, LARGEST_SQUARE)
         bits = np.array([low * SQUARE_UNIT, (high - low) * SQUARE_UNIT], np.float32).view(np.uint32)
         return int(bits[0]), int(bits[1])
