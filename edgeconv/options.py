@@ -451,8 +451,8 @@ class Timing:
 
     l2: L2Choice = option("both", "State of the last-level cache: {choices}.")
     noise: str = option("2%", "Stop sampling at (p90 − p10) / median of this.")
-    time_limit: float = option(0.12, "Seconds of sampling per candidate, case and L2 state.")
-    samples: int = option(100, "Most samples per candidate, case and L2 state.")
+    time_limit: float = option(0.12, "Seconds of sampling per candidate, case and L2 state.", above=0)
+    samples: int = option(100, "Most samples per candidate, case and L2 state.", least=1)
     check: Literal["sample", "full"] = option("sample", "Compare with the float64 oracle before timing: {choices}.")
 
 

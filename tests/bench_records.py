@@ -152,7 +152,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: BenchCandidate) -> Fa
 def measured(monkeypatch: pytest.MonkeyPatch, *here: BenchCandidate, path: Path | None = None) -> BenchRecord:
     """The record of sizes 8 and 16, stride 1."""
     use(monkeypatch, *here)
-    return runner.run(runner.BenchRun(grid(8, 16), FEW, path=path))
+    return runner.run(grid(8, 16), FEW, path=path)
 
 
 _KEPT: dict[tuple[Any, ...], BenchRecord] = {}

@@ -159,7 +159,7 @@ def bench(folder: Path) -> None:
         use(patch, TimedMethod("reference", [1e-3]))
         patch.setattr(runner, "SAVE_EVERY_SECONDS", 0)
         path = folder / "out" / "bench.json"
-        runner.run(runner.BenchRun(grid(4), FEW, path=path))
+        runner.run(grid(4), FEW, path=path)
 
 
 JOBS = {

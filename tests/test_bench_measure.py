@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jsonschema
@@ -108,7 +108,7 @@ def test_a_device_behind_a_bus_has_its_launches_timed(monkeypatch) -> None:
     device = use(monkeypatch, TimedMethod("honest", [2e-3]))
     device.moves_data = True
     monkeypatch.setattr(measure, "time_train", lambda ready, bench: Train(3e-3, 4e-3))
-    result = runner.run(runner.BenchRun(grid(8), FEW))
+    result = runner.run(grid(8), FEW)
     honest = row_of(result, "honest")
     assert (honest.launch, honest.launch_bound) == (Train(3e-3, 4e-3), True)
 
@@ -125,32 +125,31 @@ def test_what_was_measured_before_the_end_is_kept_and_resume_goes_on(monkeypatch
     """After an interrupt at the second case, and after a time limit before the first."""
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    plan = runner.BenchRun(grid(8, 16), FEW, path=path)
+    run = partial(runner.run, grid(8, 16), FEW, path)
 
     def stop_at_the_second(done: int, total: int, note: str) -> None:
         if note.startswith("16"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        runner.run(plan, stop_at_the_second)
+        run(progress=stop_at_the_second)
     kept = read(path)
     assert (kept.complete, {row.case.size for row in kept.rows}) == (False, {8})
     notes: list[str] = []
-    resumed = runner.run(replace(plan, resume=True), lambda done, total, note: notes.append(note))
+    resumed = run(resume=True, progress=lambda done, total, note: notes.append(note))
     assert [note.split()[0] for note in notes] == ["16"]
     assert (resumed.complete, resumed.rows[: len(kept.rows)], resumed.seed) == (True, kept.rows, kept.seed)
-    stopped = runner.run(replace(plan, stop_after_seconds=0.0))
+    stopped = run(stop_after_seconds=0.0)
     assert (stopped.complete, stopped.rows, stopped.seed != kept.seed) == (False, [], True)
-    assert runner.run(replace(plan, resume=True)).complete
+    assert run(resume=True).complete
 
 
 def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path) -> None:
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    plan = runner.BenchRun(grid(8), FEW, path=path)
-    whole = runner.run(plan)
-    again = replace(plan, resume=True)
-    assert runner.run(again).complete
+    run = partial(runner.run, grid(8), FEW, path)
+    whole = run()
+    assert run(resume=True).complete
     for words, change in {
         "another cpu usable_threads .1, and here": lambda kept: changed(kept.machine["cpu"], usable_threads=1),
         "another numpy .0.1, and here": lambda kept: kept.versions.update(numpy="0.1"),
@@ -160,7 +159,7 @@ def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path) -> None:
         change(kept)
         path.write_bytes(to_json(kept))
         with pytest.raises(UsageError, match=words):
-            runner.run(again)
+            run(resume=True)
 
 
 def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
@@ -176,7 +175,7 @@ def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
 
     monkeypatch.setattr(TimedMethod, "prepare", strict)
     halves = grid(64, dtypes=("float16",))
-    assert row_of(runner.run(runner.BenchRun(halves, FEW)), "rounded").status == "measured"
+    assert row_of(runner.run(halves, FEW), "rounded").status == "measured"
 
 
 def reading(mhz: int, mask: int = 0) -> GpuReading:
@@ -186,7 +185,7 @@ def reading(mhz: int, mask: int = 0) -> GpuReading:
 def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     monkeypatch.setattr(runner, "Watch", lambda device: Watch(device, lambda: reading(990, 0x04), lambda: None))
-    result = runner.run(runner.BenchRun(grid(8), FEW))
+    result = runner.run(grid(8), FEW)
     assert row_of(result, "honest").machine.flags == ["throttled: software power cap"]
     assert "flagged in 2 rows: throttled" in result.warnings
 
@@ -195,7 +194,7 @@ def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_
     monkeypatch.setattr(runner, "measure_case", lambda *_: pytest.fail("a case was measured"))
     asked = grid(16, filters=("sobel", "bank-c3-k4"), channels=("each",), methods=("sliding",))
     with pytest.raises(UsageError, match="needs --channels mix"):
-        runner.run(runner.BenchRun(asked))
+        runner.run(asked, FEW)
 
 
 @pytest.mark.parametrize(

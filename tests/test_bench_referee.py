@@ -106,7 +106,7 @@ def works_in_place(bench: Bench, right: Callable[[], None], runs: int) -> None:
 def test_what_is_not_right_each_time_gets_no_time(monkeypatch, trick: Trick, fault: str | None, dtype: str) -> None:
     """Outputs are filled with what is no result before a run, and pictures are drawn that nobody has seen."""
     use(monkeypatch, TimedMethod("honest", [2e-3]), Trickster("cheat", [1.5e-3], trick), TimedMethod("last", [2e-3]))
-    record = runner.run(runner.BenchRun(grid(8, dtypes=(dtype,), filters=("laplacian8",)), FEW))
+    record = runner.run(grid(8, dtypes=(dtype,), filters=("laplacian8",)), FEW)
     row = row_of(record, "cheat")
     assert (row.status, row.fault, row.timings) == ("disqualified" if fault else "wrong", fault, {}), row.reason
     assert {row_of(record, name).status for name in ("honest", "last")} == {"measured"}
@@ -151,7 +151,7 @@ def test_a_floor_that_was_disturbed_is_taken_again(monkeypatch: pytest.MonkeyPat
 def test_rows_under_zeros_need_not_be_read(monkeypatch, filter: str, stride: int, has_floor: bool) -> None:
     """Then no time is impossible: those of the copy are of the whole picture."""
     use(monkeypatch, TimedMethod("fast", [0.1e-3]))
-    row = row_of(runner.run(runner.BenchRun(grid(8, strides=(stride,), filters=(filter,)), FEW)), "fast")
+    row = row_of(runner.run(grid(8, strides=(stride,), filters=(filter,)), FEW), "fast")
     assert row.status == ("disqualified" if has_floor else "measured")
 
 
@@ -172,7 +172,7 @@ def test_honest_methods_are_accepted_at_every_shape(
     methods = [TimedMethod(name, [2e-3], name) for name in ("reference", "opencv", "sliding", "im2col")]
     use(monkeypatch, *methods)
     cases = grid(size, strides=(stride,), dtypes=(dtype,), filters=("sobel",), channels=(channels,))
-    record = runner.run(runner.BenchRun(cases, FEW))
+    record = runner.run(cases, FEW)
     assert {(row.status, row.reason) for row in record.rows} == {("measured", None)}
     assert len(record.rows) == len(methods) + 1
 
@@ -193,7 +193,7 @@ def test_a_patch_is_the_output_of_its_part_of_the_picture(sides: tuple[int, int]
 def test_a_picture_of_one_row_is_checked_again_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though it has more samples than the check takes."""
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    record = runner.run(runner.BenchRun(grid(3, strides=(3,)), replace(FEW, check_samples=1)))
+    record = runner.run(grid(3, strides=(3,)), replace(FEW, check_samples=1))
     assert row_of(record, "honest").status == "measured"
 
 
@@ -224,7 +224,7 @@ def test_what_is_timed_was_never_seen_before(monkeypatch, state: L2State, is_sho
     monkeypatch.setattr(FakeDevice, "free_bytes", lambda self: 1 if is_short else None)
     turns = 8 if state == "warm" else 1  # a warm cache has one place a turn, an empty one another for each sample
     rules = replace(FEW, l2_states=(state,), budget=replace(FEW.budget, min_samples=8, max_samples=8, turns=turns))
-    assert row_of(runner.run(runner.BenchRun(grid(40), rules)), "witness").status == "measured"
+    assert row_of(runner.run(grid(40), rules), "witness").status == "measured"
     (first_place, checked, _), *later = shown
     assert len({place for place, _, _ in shown}) == (1 if is_short else 2)
     assert len({address for place, _, _ in shown for address in place}) == (2 if is_short else 4)

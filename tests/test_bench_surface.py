@@ -80,7 +80,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float
         devices=("cpu",), peers=(),
     )  # fmt: skip
     rules = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
-    return runner.run(runner.BenchRun(grid, rules))
+    return runner.run(grid, rules)
 
 
 def test_the_share_is_that_of_the_larger_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from edgeconv.io.reading import decode_image
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import check_workspace
 from edgeconv.methods.options import Options
-from edgeconv.options import BenchOutput, Failing, Ladder, Pairing, Sampling, Workers
+from edgeconv.options import BenchOutput, Failing, Ladder, Pairing, Sampling, Timing, Workers
 
 PNG = png(noisy(4, 6))
 
@@ -76,13 +76,13 @@ BOUNDS = (
     Bound("--jobs", lambda text: Workers(jobs=text).parsed_jobs(), ("1",), ("0", "-1")),
     *(
         Bound(f"--{entry.name}", entry.check, (entry.least,), (entry.least - 1, float("nan")))
-        for group in (Sampling, Workers, Failing, BenchOutput, Pairing)
+        for group in (Sampling, Workers, Failing, Timing, BenchOutput, Pairing)
         for entry in options_of(group)
         if entry.least is not None
     ),
     *(
         Bound(f"--{entry.name}", entry.check, (1e-9,), (0.0, float("nan")))
-        for group in (Sampling, Ladder, Pairing)
+        for group in (Sampling, Timing, Ladder, Pairing)
         for entry in options_of(group)
         if entry.above is not None
     ),

@@ -63,9 +63,10 @@ def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyP
     grid = CaseGrid("test", "made up", (GridPart((8, 16), (1,), devices=("cpu",)),))
     order: list[str] = []
     runner.run(
-        runner.BenchRun(grid, FEW),
-        lambda done, total, note: order.append(note),
-        lambda rows: order.append(case_line(rows)),
+        grid,
+        FEW,
+        progress=lambda done, total, note: order.append(note),
+        told=lambda rows: order.append(case_line(rows)),
     )
     told = "quick 2 ms, 4 × [4, 4] faster than rival, 50 % of copy speed (hasty wrong)"
     assert order == [f"{size} s1 float32 random mix on cpu{end}" for size in (8, 16) for end in ("", f": {told}")]

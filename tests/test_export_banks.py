@@ -30,7 +30,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
     monkeypatch.setattr(device, "roof", lambda: Roof(1e9, 1e9, "made up"))
     names = ("bank-c3-k2", "bank-c3-k1", "bank-c1-k1", "bank-c1-k2")
     banks = GridPart((SIDE,), filters=names, dtypes=("float32",), devices=("cpu",))
-    return runner.run(runner.BenchRun(CaseGrid("test", "made up", (banks,)), FEW))
+    return runner.run(CaseGrid("test", "made up", (banks,)), FEW)
 
 
 def test_limits_shares_and_leads_by_hand(record: BenchRecord) -> None:

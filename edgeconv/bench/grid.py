@@ -176,8 +176,6 @@ def _part(words: Mapping[str, Any]) -> GridPart:
 
 def parse_rules(timing: Timing, filtering: Filtering) -> TimingRules:
     """Rules from the options; of `filtering` the padding, the border and the output mode hold for every case."""
-    if timing.samples < 1 or not timing.time_limit > 0:
-        raise UsageError("--samples must be a whole number from 1, and --time-limit above 0.")
     filtering.request()
     return TimingRules(
         budget=replace(

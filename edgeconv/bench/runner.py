@@ -12,7 +12,6 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -49,47 +48,42 @@ Candidates = dict[DeviceName, list[BenchCandidate]]
 """What competes, by device."""
 
 
-@dataclass
-class BenchRun:
-    """What is to be measured, and where it is stored."""
-
-    grid: CaseGrid
-    rules: TimingRules = field(default_factory=TimingRules)
-    path: Path | None = None
-    """The record's file; None keeps it in memory."""
-    resume: bool = False
-    stop_after_seconds: float | None = None
-    """Begin no more cases after so long; what is missing is there for `resume`."""
-    command: tuple[str, ...] = ()
-
-
 def run(
-    plan: BenchRun,
+    grid: CaseGrid,
+    rules: TimingRules,
+    path: Path | None = None,
+    resume: bool = False,
+    stop_after_seconds: float | None = None,
+    command: Sequence[str] = (),
     progress: Callable[[int, int, str], None] = lambda done, total, note: None,
     told: Callable[[Sequence[BenchRow]], None] = lambda rows: None,
 ) -> BenchRecord:
-    """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
+    """Measure the grid and return the record, which is stored at `path`; raises EdgeconvError.
 
+    No case is begun after `stop_after_seconds`; what is missing is there for `resume`, with the same `path`.
     `progress` is called with the cases done and in all, and the case at hand; `told` with the rows of each case on
     each device as soon as they are measured. An interrupt (KeyboardInterrupt or SystemExit) saves what was measured
     and goes on upwards.
     """
-    todo = cases_of(plan.grid)
+    todo = cases_of(grid)
     for case, _ in todo:  # what cannot be asked for is refused before anything is measured
-        request_for(case, case.drawn or plan.rules)
-    record, here = _begin(plan)
+        request_for(case, case.drawn or rules)
+    record, here = _begin(grid, rules, command)
+    if resume and path is not None and path.exists():
+        _take_over(path, record)
+    record.roofs = record.roofs or {device: get_device(device).roof() for device in record.machine}
     todo = [(case, part) for case, part in todo if here[part]]
     done = {(row.case.named, row.device) for row in record.rows}
     watches = {device: Watch(device) for device in record.machine}
     earlier_seconds, started = record.wall_seconds, perf_counter()
-    until = math.inf if plan.stop_after_seconds is None else started + plan.stop_after_seconds
+    until = math.inf if stop_after_seconds is None else started + stop_after_seconds
     saved = started
 
     def keep() -> None:
         record.wall_seconds = earlier_seconds + perf_counter() - started
         record.warnings = _warnings(record.rows)
-        if plan.path is not None:
-            write_bytes_atomically(plan.path, to_json(record))
+        if path is not None:
+            write_bytes_atomically(path, to_json(record))
 
     try:
         for number, (case, part) in enumerate(todo):
@@ -100,7 +94,7 @@ def run(
                     continue
                 progress(number, len(todo), f"{case} on {device}")
                 roof, watch = record.roofs[device], watches[device]
-                rows = measure_case(case, candidates, plan.rules, roof, watch, record.seed)
+                rows = measure_case(case, candidates, rules, roof, watch, record.seed)
                 record.rows += rows
                 told(rows)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
@@ -117,11 +111,13 @@ def run(
     return record
 
 
-def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
-    """The record before the first case, or as an earlier run has left it, and what competes in each part."""
+def _begin(
+    grid: CaseGrid, rules: TimingRules, command: Sequence[str]
+) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
+    """The record before the first case, and what competes in each part."""
     versions = installed_versions()
     left_out: list[LeftOut] = []
-    here = {part: _candidates(plan, part, versions, left_out) for part in plan.grid.parts}
+    here = {part: _candidates(part, versions, left_out) for part in grid.parts}
     if not any(here.values()):
         reasons = sorted({f"{entry.name}: {entry.reason}" for entry in left_out})
         raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
@@ -129,11 +125,11 @@ def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
     record = BenchRecord(
         **header(),
         kind=KIND,
-        command=list(plan.command),
+        command=list(command),
         complete=False,
         wall_seconds=0.0,
-        grid=plan.grid,
-        rules=plan.rules,
+        grid=grid,
+        rules=rules,
         machine={name: DeviceFacts(**device.describe()) for name, device in devices.items()},
         versions=versions,
         roofs={},
@@ -143,13 +139,10 @@ def _begin(plan: BenchRun) -> tuple[BenchRecord, dict[GridPart, Candidates]]:
         rows=[],
         seed=secrets.randbits(SEED_BITS),
     )
-    if plan.resume:
-        _take_over(plan, record)
-    record.roofs = {name: record.roofs.get(name) or device.roof() for name, device in devices.items()}
     return record, here
 
 
-def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_out: list[LeftOut]) -> Candidates:
+def _candidates(part: GridPart, versions: dict[str, str], left_out: list[LeftOut]) -> Candidates:
     """What competes in a part; versions of its peers, and who is not there and why, are added to what is given."""
     found: Candidates = {}
     absent = []
@@ -168,17 +161,15 @@ def _candidates(plan: BenchRun, part: GridPart, versions: dict[str, str], left_o
     return found
 
 
-def _take_over(plan: BenchRun, record: BenchRecord) -> None:
+def _take_over(path: Path, record: BenchRecord) -> None:
     """Put the rows of an earlier record into a new one; raises UsageError where they do not belong there."""
-    if plan.path is None or not plan.path.exists():
-        return
-    earlier: BenchRecord = read_record(plan.path, {KIND: BenchRecord})
+    earlier: BenchRecord = read_record(path, {KIND: BenchRecord})
     there, here = _measured_with(earlier), _measured_with(record)
     for name in there | here:
         was, now = there.get(name), here.get(name)
         if was != now:
             both = "" if name in ASKED else f" ({was}, and here it is {now})"
-            raise UsageError(f"'{plan.path}' was measured with another {name}{both}: leave --resume out.")
+            raise UsageError(f"'{path}' was measured with another {name}{both}: leave --resume out.")
     for name in ("created_utc", "wall_seconds", "roofs", "rows", "seed"):
         setattr(record, name, getattr(earlier, name))
 

@@ -34,22 +34,15 @@ def grid(
     disqualified, and where none could be timed.
     """
     from edgeconv.bench.grid import chosen_grid, parse_rules
-    from edgeconv.bench.runner import BenchRun, run
+    from edgeconv.bench.runner import run
     from edgeconv.bench.synthetic import DRAWN_FILTERS, bench_filter
     from edgeconv.export import export, parse_formats
     from edgeconv.export.console_summary import case_line, summary_lines, summary_tables
 
     formats = parse_formats(target.formats)
     path = target.output / f"{target.name}.json"
-    plan = BenchRun(
-        grid=chosen_grid(axes),
-        rules=parse_rules(timing, filtering),
-        path=path,
-        resume=target.resume,
-        stop_after_seconds=target.stop_after,
-        command=tuple(sys.argv[1:]),
-    )
-    for name in {name for part in plan.grid.parts for name in part.filters} - set(DRAWN_FILTERS):
+    cases, rules = chosen_grid(axes), parse_rules(timing, filtering)
+    for name in {name for part in cases.parts for name in part.filters} - set(DRAWN_FILTERS):
         bench_filter(name, "mix")  # refuses a chain before anything is written
     _make_room(target.output, target.name, target.resume or target.overwrite)
 
@@ -58,7 +51,7 @@ def grid(
         say(case_line(rows))
 
     with Progress("cases") as line:
-        record = run(plan, line.update, told)
+        record = run(cases, rules, path, target.resume, target.stop_after, sys.argv[1:], line.update, told)
     say_lines("\n".join(["", *map(visible, summary_lines(record))]))
     for written in [path, *export([record], formats, target.output, target.name)]:
         say(written)
