@@ -12,7 +12,9 @@ from problems import random_image
 
 from edgeconv.batch import ledger
 from edgeconv.batch.engines import Engine
-from edgeconv.batch.ledger import LedgerRow
+from edgeconv.batch.ledger import LedgerRow, PreviousResults
+from edgeconv.batch.names import Names
+from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.run import open_batch
 from edgeconv.batch.settings import ALL, Settings
 from edgeconv.batch.summary import BatchSummary
@@ -51,6 +53,11 @@ def settings_for(output: Path | str, jobs: int | None = None, **settings: Any) -
     workers = Workers() if jobs is None else Workers(jobs=str(jobs))
     given = {"request": make_request(channels="each"), "method": "reference", "workers": workers} | settings
     return Settings(output=str(output), **given)
+
+
+def processor_for(settings: Settings, kind: type[PictureProcessor] = PictureProcessor) -> PictureProcessor:
+    """What processes the pictures of a batch into a new folder, with no batch around it."""
+    return kind(settings, Names(settings), frozenset(), PreviousResults([], settings))
 
 
 def run_here(

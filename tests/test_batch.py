@@ -22,7 +22,7 @@ from picture_files import noisy, png
 from problems import random_image
 
 import edgeconv as package
-from edgeconv.batch import codecs, ledger, tasks
+from edgeconv.batch import ledger, process, tasks
 from edgeconv.batch.names import Names
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
@@ -366,14 +366,14 @@ def test_a_name_that_grows_too_long_fails_alone(photos: Path, out: Path) -> None
 def test_whatever_goes_wrong_with_one_picture_fails_alone(
     photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decode = codecs.decode_image
+    decode = process.decode_image
 
-    def decode_or_fail(data: bytes, name: str, *rules: Any) -> Any:
+    def decode_or_fail(data: bytes, name: str, *rules: Any, **more: Any) -> Any:
         if name.endswith("a.png"):
             raise ZeroDivisionError("of a kind\nthat nobody thought of")
-        return decode(data, name, *rules)
+        return decode(data, name, *rules, **more)
 
-    monkeypatch.setattr(codecs, "decode_image", decode_or_fail)
+    monkeypatch.setattr(process, "decode_image", decode_or_fail)
     summary = run_here([photos], out)
     assert (summary.done, summary.failed) == (1, 1)
     (row,) = (row for row in ledger.read(out).rows if row.status == "failed")

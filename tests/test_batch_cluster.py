@@ -21,7 +21,7 @@ from unittest.mock import MagicMock
 
 import dask
 import pytest
-from batch_folders import ROW, RULES, contents, draw_photos, held_batch, run_here, settings_for
+from batch_folders import ROW, RULES, contents, draw_photos, held_batch, processor_for, run_here, settings_for
 from command import edgeconv
 from distributed import LocalCluster
 from distributed.security import Security
@@ -31,8 +31,6 @@ from problems import random_image
 from edgeconv.batch import engines, ledger
 from edgeconv.batch.engines import cluster
 from edgeconv.batch.engines.cluster import VISIBLE, local_cluster, parse_devices, seats_for
-from edgeconv.batch.ledger import PreviousResults
-from edgeconv.batch.names import Names
 from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.run import engine_for
 from edgeconv.batch.stores import Task
@@ -71,9 +69,7 @@ def work_of(kind: type[PictureProcessor], photos: Path, out: Path) -> tuple[Pict
     out.mkdir(exist_ok=True)
     settings = settings_for(out, device="cpu")
     tasks = find(Inputs([photos]), str(out)).tasks
-    identities = frozenset(task.identity for task in tasks)
-    previous = PreviousResults([], settings)
-    return kind(settings, Names(settings), identities, previous), tasks
+    return processor_for(settings, kind), tasks
 
 
 def group_lives(group: int) -> bool:

@@ -6,18 +6,20 @@ What a GPU makes of it is in test_gpu_jpeg.py.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import pytest
-from batch_folders import settings_for
+from batch_folders import processor_for, settings_for
 from picture_files import exif, png, saved, smooth_image
 
-from edgeconv.batch import codecs
+from edgeconv.batch import process, run
 from edgeconv.batch.engines.cluster_worker import Terms, check, maker_here
+from edgeconv.batch.process import PictureWork
 from edgeconv.batch.settings import Settings
-from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
+from edgeconv.batch.stores import Task
+from edgeconv.errors import ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
 from edgeconv.io.read_limits import ReadRules
@@ -66,8 +68,17 @@ class FakeGpu:
 
 @pytest.fixture
 def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
-    monkeypatch.setattr(codecs, "the_gpu", FakeGpu)
+    monkeypatch.setattr(process, "the_gpu", FakeGpu)
     return settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu")
+
+
+def decoded(data: bytes, settings: Settings) -> PictureWork:
+    """The work on a file, behind the stage that decodes it."""
+    by = processor_for(settings)
+    work = by.begin(Task("a.jpg", PurePosixPath(), ""))
+    work.data = data
+    by.decode([work])
+    return work
 
 
 @pytest.mark.parametrize(
@@ -86,34 +97,33 @@ def test_the_gpu_decodes_jpeg_and_the_host_the_rest(
 ) -> None:
     """What the GPU refuses is said. It decodes all JPEG to three channels; only --rgb leaves those of grey."""
     for settings in (by_gpu, replace(by_gpu, rules=ReadRules(rgb=True))):
-        picture, expected = codecs.decode(data, "a.jpg", settings), decode_image(data, "a.jpg", settings.rules)
+        picture, expected = decoded(data, settings).picture, decode_image(data, "a.jpg", settings.rules)
         pixels = np.full_like(expected.pixels, 7) if on_gpu else expected.pixels
         assert np.array_equal(picture.pixels, pixels)
         assert set(picture.notes) == {*expected.notes, *notes}
 
 
 def test_a_file_is_looked_through_before_the_gpu_gets_it(by_gpu: Settings) -> None:
-    with pytest.raises(ImageReadError, match="cut short"):
-        codecs.decode(saved(PIXELS, "JPEG")[:-40], "a.jpg", by_gpu)
+    assert "cut short" in str(decoded(saved(PIXELS, "JPEG")[:-40], by_gpu).row.error)
 
 
 def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: Settings) -> None:
-    assert codecs.encode(PIXELS, "a.jpg", by_gpu) == b"(40, 56, 3) at 50"
-    assert bytes(codecs.encode(PIXELS[..., :1], "a.jpg", by_gpu)).startswith(jpeg.SIGNATURE)
-    assert not codecs.encodes_on_gpu((70_000, 8, 3), np.dtype("uint8"), by_gpu)
-    assert not codecs.encodes_on_gpu((8, 8, 3), np.dtype("uint16"), by_gpu)
+    assert process.encode(PIXELS, "a.jpg", by_gpu) == b"(40, 56, 3) at 50"
+    assert bytes(process.encode(PIXELS[..., :1], "a.jpg", by_gpu)).startswith(jpeg.SIGNATURE)
+    assert not process.encodes_on_gpu((70_000, 8, 3), np.dtype("uint8"), by_gpu)
+    assert not process.encodes_on_gpu((8, 8, 3), np.dtype("uint16"), by_gpu)
     for others in ({"format": "png"}, {"format": None}, {"jpeg_codec": "host"}):
-        assert not codecs.encodes_on_gpu((8, 8, 3), np.dtype("uint8"), replace(by_gpu, **others))
+        assert not process.encodes_on_gpu((8, 8, 3), np.dtype("uint8"), replace(by_gpu, **others))
     with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded on the GPU \(no room\)"):
-        codecs.encode(np.zeros_like(PIXELS), "a.jpg", by_gpu)
+        process.encode(np.zeros_like(PIXELS), "a.jpg", by_gpu)
 
 
 def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = settings_for(tmp_path, jpeg_codec="gpu", device="cpu")
-    monkeypatch.setattr(codecs, "require_gpu_jpeg", lambda: None)
+    monkeypatch.setattr(run, "require_gpu_jpeg", lambda: None)
     with pytest.raises(UnavailableError, match="--device cuda, or --jpeg-codec host"):
-        codecs.require_jpeg_codec(settings, "auto", "for a test")
-    codecs.require_jpeg_codec(settings_for(tmp_path), "cpu", "")
+        run.require_jpeg_codec(settings, "auto", "for a test")
+    run.require_jpeg_codec(settings_for(tmp_path), "cpu", "")
 
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

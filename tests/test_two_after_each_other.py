@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch_folders import settings_for
+from batch_folders import processor_for, settings_for
 from problems import random_image
 
 import edgeconv
@@ -22,8 +22,6 @@ from edgeconv.api import convolve as door
 from edgeconv.api.auto import Choice
 from edgeconv.api.convolve import PLANS
 from edgeconv.batch.engines import cluster_worker
-from edgeconv.batch.ledger import PreviousResults
-from edgeconv.batch.names import Names
 from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task
@@ -165,11 +163,6 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def processor(tmp_path: Path, **settings: Any) -> PictureProcessor:
-    made = settings_for(tmp_path, **settings)
-    return PictureProcessor(made, Names(made), frozenset(), PreviousResults([], made))
-
-
 def filtered(by: PictureProcessor, pixels: np.ndarray) -> np.ndarray:
     """What two stages of a batch make of a file with these pixels."""
     work = by.begin(Task("a.npy", PurePosixPath(), ""))
@@ -183,7 +176,7 @@ def filtered(by: PictureProcessor, pixels: np.ndarray) -> np.ndarray:
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
     """Each pair of them, both ways round: 8 and 16 bits of one size too."""
     expected = [edgeconv.convolve(each, method="reference", channels="each", device="cpu") for each in PICTURES]
-    by = processor(tmp_path)
+    by = processor_for(settings_for(tmp_path))
     for first in range(len(PICTURES)):
         for second in range(len(PICTURES)):
             for which in (first, second):
@@ -208,7 +201,7 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     base = make_request(channels="luma" if name == "luma" else "each")
     requests = base, replace(base, **{name: OTHER_REQUEST[name]})
-    sent = [pickle.dumps(processor(tmp_path, request=request)) for request in requests]
+    sent = [pickle.dumps(processor_for(settings_for(tmp_path, request=request))) for request in requests]
     results = [filtered(cluster_worker._unpickled(sent[which]), PICTURE) for which in (0, 1, 0, 1)]
     assert np.array_equal(results[0], results[2])
     assert np.array_equal(results[1], results[3])

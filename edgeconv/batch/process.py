@@ -3,9 +3,9 @@
     read → decode → filter (host to device → convolve → device to host) → encode → put
 
 A stage that fails for one picture leaves the error with it, and later stages pass that picture over. Pixels that the
-GPU decodes or encodes (codecs.py) are not copied between host and device. Each thread has its own plan, buffers
-and CUDA stream. The engines give one picture at a time, so memory is bounded by the number of threads. The row of
-the ledger is created here and written by the one process that owns the ledger.
+GPU decodes or encodes (`--jpeg-codec gpu`) are not copied between host and device. Each thread has its own plan,
+buffers and CUDA stream. The engines give one picture at a time, so memory is bounded by the number of threads. The row
+of the ledger is created here and written by the one process that owns the ledger.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ import numpy as np
 
 from edgeconv.api.auto import Choice
 from edgeconv.api.prepared import PreparedFilter
-from edgeconv.batch import codecs
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
 from edgeconv.batch.names import Names
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, is_remote, join, store_of
 from edgeconv.batch.summary import PictureResult, Stage
 from edgeconv.core.choices import DeviceName
+from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
 from edgeconv.hardware.devices import get_device
 from edgeconv.io.atomic import NameTakenError
 from edgeconv.io.contained_paths import ForeignFileError
+from edgeconv.io.encoding import encode_image
 from edgeconv.io.files import as_compared, is_same_file
-from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.reading import Picture
+from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN, Format
+from edgeconv.io.gpu_jpeg import the_gpu
+from edgeconv.io.reading import Picture, decode_image
 
 MAX_TRIES = 8
 """To write an output whose file another process creates and removes again in between."""
@@ -147,7 +149,8 @@ class PictureProcessor:
         """Pixels, on the host or on the GPU that decoded them."""
         for work in _open(works):
             with work.stage("decode"):
-                work.picture = codecs.decode(work.data, work.task.source, self.settings)
+                decoder = None if self.settings.jpeg_codec == "host" else the_gpu().decode
+                work.picture = decode_image(work.data, work.task.source, self.settings.rules, decoder=decoder)
                 work.row.notes = work.picture.notes
 
     def filter(self, works: list[PictureWork]) -> None:
@@ -169,7 +172,7 @@ class PictureProcessor:
                 height, width = work.output.shape[:2]
                 suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
                 work.name = (work.task.folder / self._names.name(work.task, suffix, width, height)).as_posix()
-                work.encoded = codecs.encode(work.output, join(settings.output, work.name), settings)
+                work.encoded = encode(work.output, join(settings.output, work.name), settings)
 
     def put(self, works: list[PictureWork]) -> None:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
@@ -209,7 +212,7 @@ class PictureProcessor:
                 problem = request.picture_problem(pixels.shape, pixels.dtype)
                 plan = PreparedFilter(request, problem, choice, self.settings.options)
             finished_dtype = self.settings.request.output_dtype(pixels.dtype)
-            on_gpu = codecs.encodes_on_gpu(problem.output_shape, finished_dtype, self.settings)
+            on_gpu = encodes_on_gpu(problem.output_shape, finished_dtype, self.settings)
             self._thread.plan, self._thread.arrays = plan, plan.processor.array_module if on_gpu else np
             self._thread.result = self._thread.arrays.empty(problem.output_shape, problem.output_dtype)
             self._thread.key = key
@@ -243,6 +246,32 @@ class PictureProcessor:
         except ForeignFileError as error:
             raise ImageWriteError(f"{target}: {error}: remove it, or choose another folder with -o.") from None
         raise ImageWriteError(f"{target}: another process keeps creating and removing it: choose another folder.")
+
+
+def encodes_on_gpu(shape: tuple[int, ...], dtype: Any, settings: Settings) -> bool:
+    """Whether `encode` takes an output of this shape from GPU memory."""
+    entry: Format | None = WRITTEN.get(f".{settings.format}")
+    if settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
+        return False
+    return dtype.name in entry.writes and shape[2:] == (RGB_CHANNELS,) and max(shape[:2]) <= entry.max_side
+
+
+def encode(output: Any, target: str, settings: Settings) -> bytes | memoryview:
+    """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
+    if encodes_on_gpu(output.shape, output.dtype, settings):
+        try:
+            return the_gpu().encode(output, settings.quality)
+        except RuntimeError as error:
+            raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
+    chosen = settings.request.filter
+    return encode_image(
+        output,
+        target,
+        bank=chosen.filters if chosen.labels else 0,
+        threads=settings.options.threads,
+        quality=settings.quality,
+        png_level=settings.png_level,
+    )
 
 
 def held_bytes(device: DeviceName) -> dict[str, int | None]:

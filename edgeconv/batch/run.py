@@ -15,7 +15,6 @@ from pathlib import Path
 
 from edgeconv.api.auto import Choice
 from edgeconv.batch import tasks as finding
-from edgeconv.batch.codecs import require_jpeg_codec
 from edgeconv.batch.engines import Engine, Threads
 from edgeconv.batch.ledger import Ledger, LedgerRow, PreviousResults, ledger_folder, read
 from edgeconv.batch.names import Names
@@ -32,6 +31,7 @@ from edgeconv.hardware.cuda.probe import cuda_missing_reason
 from edgeconv.io.atomic import make_folder, remove_left_over_in
 from edgeconv.io.files import suffix_counts_text
 from edgeconv.io.folder_lock import one_batch_in
+from edgeconv.io.gpu_jpeg import require_gpu_jpeg
 from edgeconv.io.reading import decode_image
 from edgeconv.methods import require
 from edgeconv.options import Workers
@@ -220,6 +220,23 @@ def settle(settings: Settings, tasks: Iterable[Task], rows: list[LedgerRow], eng
         require_jpeg_codec(settled, settings.device, choice.why)
         require(choice.method, choice.device, settings.options)
     return settled, choice.why
+
+
+def require_jpeg_codec(settings: Settings, device: str, why: str) -> None:
+    """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec needs.
+
+    `device` is the value of --device as given; the settings have the device that was settled, and `why`.
+    """
+    if settings.jpeg_codec == "host":
+        return
+    if device == "cpu":
+        raise UsageError("--jpeg-codec gpu needs a GPU: leave --device cpu out, or use --jpeg-codec host.")
+    require_gpu_jpeg()
+    if settings.device != "cuda":
+        raise UnavailableError(
+            f"--jpeg-codec gpu needs pictures that are filtered on a GPU, and the device is {settings.device} "
+            f"({why}): use --device cuda, or --jpeg-codec host."
+        )
 
 
 def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | ChainProblem | None:

@@ -39,7 +39,7 @@ class Settings:
     png_level: int | None = None
     """0 to 9 for PNG; None is the encoder's own default."""
     jpeg_codec: JpegCodec = "host"
-    """Who decodes and encodes JPEG: see codecs.py."""
+    """Who decodes and encodes JPEG: OpenCV and png.py, or for JPEG nvImageCodec, whose output bytes differ."""
     share: tuple[int, int] = ALL
     """(i, N): only the i-th of N shares of the pictures, counted from 1."""
     overwrite: bool = False

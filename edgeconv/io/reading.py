@@ -52,6 +52,7 @@ PROFILE_NOTE = "colour profile dropped"
 DEPTH_NOTE = "kept at 16 bits per sample"
 SAID_NOTE = "decoder: "
 """Prefix of the warnings of a decoder that read the picture nevertheless (formats/messages.py)."""
+HOST_NOTE = "JPEG decoded by the host, not by the GPU"
 STRICT_REMEDY = "export or download it again, or leave --strict out"
 
 
@@ -176,6 +177,7 @@ def decode_image(
     size = f"for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded)"
     with _refusals(name, entry.name, size):
         pixels: Any = None if decoder is None else decoder(data, header)
+        refused = decoder is not None and pixels is None and header.gpu_jpeg
         if pixels is None:
             pixels, said = decode(data, entry, header)
         pixels = _with_channels(pixels, header, rules.rgb)
@@ -186,6 +188,7 @@ def decode_image(
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
+    notes += (HOST_NOTE,) if refused else ()
     return Picture(pixels, name, entry.name, notes, channel_axis=header.channel_axis or rules.rgb)
 
 
