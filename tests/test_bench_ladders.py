@@ -19,7 +19,6 @@ from edgeconv.bench.ladders import conv, gemm
 from edgeconv.bench.ladders.base import LadderRow
 from edgeconv.bench.ladders.conv import COPY
 from edgeconv.bench.ladders.gemm import VENDOR
-from edgeconv.bench.watch import Watch
 from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
 from edgeconv.export.markdown import as_text
@@ -62,7 +61,7 @@ def convolutions(monkeypatch, seconds, wrong: str = "", sizes=(16,), strides=(2,
         return SimpleNamespace(run=run)
 
     monkeypatch.setattr(conv, "prepare", prepare)
-    record = conv.LADDER.measure(sizes, strides, blocks, BUDGET, device, Watch("cpu"))
+    record = conv.LADDER.measure(sizes, strides, blocks, BUDGET, device)
     jsonschema.validate(plain(record), schema("ladder"))
     as_text(every_row(record))
     return record.rows
@@ -81,7 +80,7 @@ def products(monkeypatch, seconds, wrong: str = "", by: float = 0.0) -> dict[str
         return run
 
     monkeypatch.setattr(gemm, "prepare", prepare)
-    record = gemm.LADDER.measure((32,), ("float32",), "usual", BUDGET, device, Watch("cpu"))
+    record = gemm.LADDER.measure((32,), ("float32",), "usual", BUDGET, device)
     jsonschema.validate(plain(record), schema("ladder"))
     return {row.step: row for row in record.rows}
 

@@ -103,7 +103,6 @@ def measure_case(
     noise = noise_pixels(height, width, case.dtype, bench_channels(case.filter))
     bench = share(candidates[0].device, request_for(case, case.drawn or rules), noise)
     pictures = referee.draw(bench, np.random.default_rng([seed, crc32(str(case).encode())]))
-    watch.begin()
     outcomes, series = compete(candidates, pictures, rules, watch)
     return rows_of(outcomes, series, describe_case(case, bench), bench, roof, watch.report())
 

@@ -74,7 +74,6 @@ def run(
     record.roofs = record.roofs or {device: get_device(device).roof() for device in record.machine}
     todo = [(case, part) for case, part in todo if here[part]]
     done = {(row.case.named, row.device) for row in record.rows}
-    watches = {device: Watch(device) for device in record.machine}
     earlier_seconds, started = record.wall_seconds, perf_counter()
     until = math.inf if stop_after_seconds is None else started + stop_after_seconds
     saved = started
@@ -93,8 +92,7 @@ def run(
                 if (case, device) in done:
                     continue
                 progress(number, len(todo), f"{case} on {device}")
-                roof, watch = record.roofs[device], watches[device]
-                rows = measure_case(case, candidates, rules, roof, watch, record.seed)
+                rows = measure_case(case, candidates, rules, record.roofs[device], Watch(device), record.seed)
                 record.rows += rows
                 told(rows)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine

@@ -57,7 +57,7 @@ class Watched(Part):
 
 
 class Watch:
-    """Readings of one case on one device, from `begin` to `report`."""
+    """Readings of one case on one device, from now to `report`."""
 
     def __init__(
         self,
@@ -66,10 +66,6 @@ class Watch:
         read_cpu: Callable[[], CpuUse | None] = read_cpu_use,
     ) -> None:
         self.device, self._read_gpu, self._read_cpu = device, read_gpu or gpu_reader(device), read_cpu
-        self.begin()
-
-    def begin(self) -> None:
-        """Forget what was, and start."""
         self._readings: list[GpuReading] = []
         self._before = self._read_cpu()
 
@@ -80,7 +76,7 @@ class Watch:
             self._readings.append(reading)
 
     def report(self) -> Watched:
-        """What was seen since `begin`."""
+        """What was seen."""
         clocks = [reading.sm_clock_mhz for reading in self._readings if reading.sm_clock_mhz]
         slowdowns = sorted({words for reading in self._readings for words in reading.slowdowns})
         before, after, others = self._before, self._read_cpu(), None

@@ -156,7 +156,6 @@ def _chosen(flag: str, text: str, known: Iterable[Any]) -> list[Any]:
 
 def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any]) -> int:
     """Measure a ladder at all sizes, and each of some types or strides; write the record and show it."""
-    from edgeconv.bench.watch import Watch
     from edgeconv.core.records import to_json
     from edgeconv.core.timing import Budget
     from edgeconv.errors import UnavailableError
@@ -173,8 +172,7 @@ def _climb(table: LadderTable, ladder: GemmLadder | ConvLadder, others: list[Any
         if (reason := cuda_unavailable_reason()) is not None:
             raise UnavailableError(f"'edgeconv {table.kind}' needs an NVIDIA GPU: {reason}.")
         with Progress("cases") as line:
-            device, watch = get_device("cuda"), Watch("cuda")
-            record = table.measure(sizes, others, ladder.blocks, budget, device, watch, line.update)
+            record = table.measure(sizes, others, ladder.blocks, budget, get_device("cuda"), line.update)
         outputs.add(output, to_json(record))
         outputs.put()
     _say_table(every_row(record))

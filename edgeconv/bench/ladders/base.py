@@ -132,23 +132,19 @@ class LadderTable:
         blocks: Blocks,
         budget: Budget,
         device: Device,
-        watch: Watch,
         progress: Callable[[int, int, str], None] = lambda done, total, note: None,
     ) -> LadderRecord:
         """The record: a row per step, thread block, size, and each of `others`."""
         roof, rows, cases = device.roof(), list[LadderRow](), list(product(others, sizes))
         for done, (other, size) in enumerate(cases):
             progress(done, len(cases), f"{size}, {other}")
-            rows += self._time(size, other, blocks, budget, device, watch)
+            rows += self._time(size, other, blocks, budget, device)
         facts, versions = DeviceFacts(**device.describe()), installed_versions()
         return LadderRecord(**header(), kind=self.kind, machine=facts, versions=versions, roof=roof, rows=rows)
 
-    def _time(
-        self, size: int, other: Any, blocks: Blocks, budget: Budget, device: Device, watch: Watch
-    ) -> list[LadderRow]:
+    def _time(self, size: int, other: Any, blocks: Blocks, budget: Budget, device: Device) -> list[LadderRow]:
         """All are judged first, by what they make of a poisoned output; those that are right are timed by turns."""
-        case, rungs = self.make_case(size, other, device), []
-        watch.begin()
+        case, rungs, watch = self.make_case(size, other, device), [], Watch(device.name)
         for step in self.steps:
             for block in step.blocks_for(other)[: None if blocks == "all" else 1]:
                 run = case.prepare(step, block)
