@@ -122,6 +122,7 @@ def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> N
         ({"image": np.zeros((4, 5, 6), np.uint8)}, r"needs an axis for its channel: image\[\.\.\., None\]"),
         ({"image": np.zeros((4, 4, 3), np.int64)}, "int64"),
         ({"image": np.zeros((4, 4, 3), bool)}, "bool"),
+        ({"image": np.zeros((4, 4, 3), np.int16), "threshold": 5.0}, "int16 are not supported"),
         ({"image": np.ma.zeros((5, 6, 3))}, r"mask has no meaning.*filled\(value\)"),
         ({"border": 4}, "Border '4' is not one of .*is 'reflect101' here"),
         ({"border": "mirror"}, "'mirror' is not one of .*is 'reflect101' here"),

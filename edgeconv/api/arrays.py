@@ -41,7 +41,7 @@ class ArrayLibrary(ABC):
 
     def sample_type(self, array: Any) -> np.dtype[Any]:
         """NumPy's name for the type of its samples."""
-        kind: np.dtype[Any] = np.dtype(array.dtype)
+        kind: np.dtype[Any] = self.native(array).dtype
         return kind
 
     @abstractmethod
@@ -68,11 +68,6 @@ class ArrayLibrary(ABC):
 
 class NumpyArrays(ArrayLibrary):
     """NumPy, its subclasses too: `np.memmap` and most others are plain memory, and masked arrays are refused."""
-
-    def sample_type(self, array: Any) -> np.dtype[Any]:
-        self.native(array)  # which refuses masks
-        kind: np.dtype[Any] = array.dtype
-        return kind
 
     def gpu_of(self, array: Any) -> int | None:
         return None
@@ -178,10 +173,6 @@ class DlpackArrays(ArrayLibrary):
         name = type(array).__name__
         raise UsageError(f"A {name} on a device of another kind than CPU and CUDA cannot be read here.")
 
-    def sample_type(self, array: Any) -> np.dtype[Any]:
-        kind: np.dtype[Any] = self.native(array).dtype  # NumPy may not know the name of its own `dtype`
-        return kind
-
     def native(self, array: Any) -> Any:
         return np.from_dlpack(array) if self.gpu_of(array) is None else cupy_or_refuse().from_dlpack(array)
 
@@ -203,8 +194,6 @@ class JaxArrays(DlpackArrays):
             raise UsageError("A JAX array that is traced, or lies on several devices, cannot be read here.")
         return super().gpu_of(array)
 
-    sample_type = ArrayLibrary.sample_type
-
     def native(self, array: Any) -> Any:
         """See ArrayLibrary.native; waits until the array has been computed."""
         return np.asarray(array) if self.gpu_of(array) is None else super().native(array.block_until_ready())
@@ -220,10 +209,6 @@ class NumbaArrays(ArrayLibrary):
         from edgeconv.hardware.cuda.device import device_of
 
         return device_of(array)
-
-    def sample_type(self, array: Any) -> np.dtype[Any]:
-        kind: np.dtype[Any] = np.dtype(array.__cuda_array_interface__["typestr"])
-        return kind
 
     def native(self, array: Any) -> Any:
         return cupy_or_refuse().asarray(array)

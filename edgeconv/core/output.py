@@ -18,11 +18,13 @@ The functions take NumPy or CuPy arrays and return the same kind.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.geometry import bands
 from edgeconv.core.problem import StoredMode
 from edgeconv.errors import UsageError
 
@@ -99,15 +101,19 @@ def stretch(raw: Any, low: float, high: float, dtype: np.dtype[Any], xp: Any = n
     Strip by strip; a flat picture, whose range is one value, becomes zero.
     """
     out = xp.empty(raw.shape, dtype)
-    rows_per_strip = max(1, STRIP_SAMPLES // (raw.shape[1] * raw.shape[2]))
-    for start in range(0, raw.shape[0], rows_per_strip):
-        strip = raw[start : start + rows_per_strip].astype(xp.float64)
+    for start, stop in _strips(raw):
+        strip = raw[start:stop].astype(xp.float64)
         if high > low:
             strip = (strip - low) * (full_range(dtype) / (high - low))
         else:
             strip[xp.isfinite(strip)] = 0.0
-        out[start : start + rows_per_strip] = xp.rint(strip) if dtype.kind == "u" else strip
+        out[start:stop] = xp.rint(strip) if dtype.kind == "u" else strip
     return out
+
+
+def _strips(samples: Any) -> Iterator[tuple[int, int]]:
+    """Rows (start, stop) of a picture (HWC) that are worked on at once."""
+    return bands(samples.shape[0], max(1, STRIP_SAMPLES // (samples.shape[1] * samples.shape[2])))
 
 
 def threshold_text(threshold: float) -> str:
@@ -138,10 +144,8 @@ def mask(samples: Any, threshold: float, xp: Any = np) -> Any:
     dtype = samples.dtype
     least, full = least_sample(threshold, dtype), dtype.type(full_range(dtype))
     out = xp.empty(samples.shape, dtype)
-    rows_per_strip = max(1, STRIP_SAMPLES // (samples.shape[1] * samples.shape[2]))
-    for start in range(0, samples.shape[0], rows_per_strip):
-        strip = samples[start : start + rows_per_strip]
-        into = out[start : start + rows_per_strip]
+    for start, stop in _strips(samples):
+        strip, into = samples[start:stop], out[start:stop]
         into[...] = (strip if dtype.kind == "u" else xp.abs(strip)) >= least
         into *= full
     return out

@@ -116,36 +116,29 @@ class Request:
         return self if chain is None or chain.rule is None else replace(self, filter=chain.settled(picture, xp))
 
     def picture_problem(self, shape: tuple[int, ...], dtype: Any) -> Problem | ChainProblem:
-        """The problem of a filter or of a chain; see `problem`. Raises UsageError."""
-        chain = self.chain
-        if chain is None:
-            return self.problem(shape, dtype)
+        """What a method computes for pictures of a shape and type; `normalize` is raw values, and `finish` after it.
+
+        Raises UsageError, also for a threshold that means nothing for this type.
+        """
         mode = self.mode_for(dtype)
-        assert mode != "normalize"  # as make_request asks
-        problem = chain_problem(shape, dtype, chain, mode)
+        stored: StoredMode = "raw" if mode == "normalize" else mode
+        problem: Problem | ChainProblem
+        if isinstance(self.filter, Chain):
+            problem = chain_problem(shape, dtype, self.filter, stored)
+        else:
+            channels = shape[-1] if len(shape) == 3 else RGB_CHANNELS
+            weights = weight_set(self.filter, self.channels, self.luma, channels)
+            rules: dict[str, Any] = {"padding": self.padding, "border": self.border, "output_mode": stored}
+            problem = make_problem(shape, dtype, weights, stride=self.stride, **rules)
         if self.threshold is not None:
-            least_sample(self.threshold, problem.output_dtype)
+            least_sample(self.threshold, self.output_dtype(problem.dtype))
         return problem
 
     def problem(self, shape: tuple[int, ...], dtype: Any) -> Problem:
-        """The problem that a method computes; `normalize` computes raw values and is finished by `finish`.
-
-        Raises UsageError, also for a chain, and for a threshold that means nothing for this type.
-        """
-        chosen = self.single_filter
-        mode = self.mode_for(dtype)
-        if self.threshold is not None:
-            least_sample(self.threshold, self.output_dtype(dtype))
-        stored: StoredMode = "raw" if mode == "normalize" else mode
-        return make_problem(
-            shape,
-            dtype,
-            weight_set(chosen, self.channels, self.luma, shape[-1] if len(shape) == 3 else RGB_CHANNELS),
-            stride=self.stride,
-            padding=self.padding,
-            border=self.border,
-            output_mode=stored,
-        )
+        """The problem of a filter; raises UsageError for a chain too."""
+        problem = replace(self, filter=self.single_filter).picture_problem(shape, dtype)
+        assert isinstance(problem, Problem)
+        return problem
 
     @property
     def unfinished(self) -> Request:
