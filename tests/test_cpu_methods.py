@@ -77,7 +77,7 @@ PLACES = drawn_pairs(
     lambda shape, padding, *_: min(shape) + 2 * padding >= KERNEL_SIZE,
 )
 """Shape, padding, border, and how many samples past an aligned address the arrays start."""
-PARTS = 8
+PARTS = 12
 """Of the places, of which each row takes one."""
 LONG = (9, 700), 21, "reflect101", 0
 """Several tiles and strips, where what lies outside is longer than a block."""
