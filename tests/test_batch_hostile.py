@@ -81,7 +81,9 @@ def test_a_row_that_names_what_is_outside_is_reported_and_never_opened(out: Path
     assert {finding.state for finding in found[:2]} == {"same"}
     assert f"a{SUFFIX}.png" in opened
     assert not {"secret.png", "hostname", "zero"} & set(opened)
+    opened.clear()
     assert run_here([out.parent / "photos"], out, resume=True).skipped == 2
+    assert opened.count(ledger.LEDGER_NAME) == 2, "it is read once, and opened to be appended to"
 
 
 def test_verify_says_so_and_ends_with_1(out: Path) -> None:

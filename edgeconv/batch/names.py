@@ -27,17 +27,14 @@ LATE_FIELDS = ("width", "height")
 """Fields that are known only once a picture is decoded."""
 
 
-class _Late:
+class _Late(str):
     """Stands for a number that is not known yet, whatever its format."""
 
     def __format__(self, form: str) -> str:
-        return "*"
-
-    def __repr__(self) -> str:
-        return "*"
+        return self
 
 
-LATE = _Late()
+LATE = _Late("*")
 
 
 class Names:

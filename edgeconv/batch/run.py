@@ -70,7 +70,7 @@ class Batch:
                 on_progress(summary)
         self.ledger.refuse_if_moved()
         _remove_left_overs(folders)  # of workers that terminated meanwhile
-        summary.peak_bytes = self.engine.peak_bytes()
+        summary.peak_bytes = self.engine.peak_bytes(self.processor.device)
         return summary
 
     def _record(self, result: PictureResult) -> None:

@@ -42,7 +42,7 @@ class Engine(ABC):
         """The results as they arrive, each recorded once; no task is started once `stopped()`."""
 
     @abstractmethod
-    def peak_bytes(self) -> dict[str, int | None]:
+    def peak_bytes(self, device: DeviceName) -> dict[str, int | None]:
         """Most memory held at once, by device: of all processes that worked, and of the pools on their GPUs."""
 
 
@@ -56,13 +56,11 @@ class Threads(Engine):
     def __init__(self, jobs: int | None, pictures: int) -> None:
         self.workers = max(1, min(jobs or usable_threads(), pictures))
         self.threads_each = max(1, usable_threads() // self.workers)
-        self._device: DeviceName = "cpu"
 
     def run(
         self, processor: PictureProcessor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
     ) -> Generator[PictureResult]:
         """See Engine.run; a worker records its own results, so that not one more is begun after the last that may."""
-        self._device = processor.device
         leave_cores_to(self.threads_each)
 
         def one(task: Task) -> PictureResult | None:
@@ -86,5 +84,5 @@ class Threads(Engine):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def peak_bytes(self) -> dict[str, int | None]:
-        return held_bytes(self._device)
+    def peak_bytes(self, device: DeviceName) -> dict[str, int | None]:
+        return held_bytes(device)

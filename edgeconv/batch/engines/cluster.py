@@ -38,6 +38,7 @@ from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, from_the_root, join, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.optional import install
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError, UsageError, one_line
@@ -160,12 +161,12 @@ class Cluster(Engine):
                         record(result)
                         yield result
 
-    def peak_bytes(self) -> dict[str, int | None]:
+    def peak_bytes(self, device: DeviceName) -> dict[str, int | None]:
         """See Engine.peak_bytes: what the workers had, added up, as far as they tell."""
         total: dict[str, int | None] = {}
         for peaks in self._peaks.values():
-            for device, held in peaks.items():
-                total[device] = None if held is None else held + (total.get(device) or 0)
+            for each, held in peaks.items():
+                total[each] = None if held is None else held + (total.get(each) or 0)
         return total
 
     def _look(self, *arguments: Any) -> dict[str, Choice]:
