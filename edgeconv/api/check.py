@@ -199,21 +199,24 @@ def _filter_check(
     tolerance: float,
     blocks: list[tuple[int, int]],
 ) -> Check:
-    nonfinite = _Nonfinite(image, problem, arithmetic)
-    clean = nonfinite.clean
+    bad, infinite = _nonfinite(image, arithmetic)
+    clean = image if infinite is None else np.where(infinite, 0, image).astype(image.dtype)
+    used = problem.weights != 0
+    needed = used.all(axis=0) if problem.combine == "maximum" else used.any(axis=0)
+    multiplied = np.ones((problem.dense_weights() if arithmetic.multiplies_zeros else problem.weights).shape[1:])
     allowed_anywhere = 0.0
     if tolerance:  # a share of what is known only when all blocks have been computed
         values = (finite_range(expected) for _, expected, _ in oracle(clean, problem, arithmetic, blocks))
         allowed_anywhere = tolerance * magnitude(reduce(join_ranges, values))
-    compare = _integer_errors if problem.output_dtype.kind == "u" else _float_errors
     parts: list[Check] = []
     largest = largest_limit = 0.0
     for (start, stop), expected, bound in oracle(clean, problem, arithmetic, blocks):
         limit = np.maximum(bound, allowed_anywhere)
         got = out[start:stop].astype(np.float64)
-        error, beyond = compare(got, expected, problem, limit)
-        compared = ~nonfinite.may_reach(start, stop)
-        lost = nonfinite.must_reach(start, stop) & np.isfinite(got)
+        error, beyond = _errors(got, expected, problem, limit)
+        everywhere = infinite is not None and arithmetic.transforms  # a transform's tile is larger than a window
+        compared = ~(_reached(infinite, multiplied, problem, start, stop) | everywhere)
+        lost = _reached(bad, needed, problem, start, stop) & np.isfinite(got)
         error[~compared] = 0
         part = _part(got, expected, np.where(lost, np.inf, error), beyond & compared | lost, (start, 0))
         part.max_abs_error = finite(float(error.max()))
@@ -296,24 +299,19 @@ def oracle(
         yield (start, stop), np.abs(values) if problem.output_mode == "abs" else values, bound
 
 
-def _integer_errors(
+def _errors(
     got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Differences from the stored oracle in levels, and which samples the bounds do not explain."""
-    stored, low, high = (
-        store(value, "clip", problem.output_dtype).astype(np.float64)
-        for value in (expected, expected - limit, expected + limit)
-    )
-    return np.abs(got - stored), (got < low) | (got > high)
-
-
-def _float_errors(
-    got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Distances from the oracle, and which of them the bounds do not explain.
+    """Distances from the oracle, of integers from the stored one in levels, and which the bounds do not explain.
 
     An infinity is right where the value, as far as the bound lets it go, leaves the range of the type.
     """
+    if problem.output_dtype.kind == "u":
+        stored, low, high = (
+            store(value, "clip", problem.output_dtype).astype(np.float64)
+            for value in (expected, expected - limit, expected + limit)
+        )
+        return np.abs(got - stored), (got < low) | (got > high)
     with np.errstate(invalid="ignore"):
         error = np.abs(got - expected)
     error[np.isnan(error)] = np.inf
@@ -323,45 +321,27 @@ def _float_errors(
     return error, (error > limit) & ~np.isinf(limit)
 
 
-class _Nonfinite:
-    """Samples that are not finite: which outputs they may affect, and which they must."""
+def _nonfinite(image: NDArray[Any], arithmetic: Arithmetic) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    """1 where samples are not finite, and 1 where they are infinite as operands at the latest; None where none is."""
+    if image.dtype.kind != "f":
+        return None, None
+    bad = ~np.isfinite(image)
+    infinite = bad
+    if np.isfinite(arithmetic.operand_largest):
+        with np.errstate(invalid="ignore"):
+            infinite = bad | (np.abs(image) > image.dtype.type(arithmetic.operand_largest))
+    return (bad.astype(np.float32), infinite.astype(np.float32)) if infinite.any() else (None, None)
 
-    def __init__(self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic) -> None:
-        self._problem, self._arithmetic = problem, arithmetic
-        self._bad: NDArray[np.float32] | None = None
-        self._beyond: NDArray[np.float32] | None = None
-        self.clean = image
-        if image.dtype.kind != "f":
-            return
-        bad = ~np.isfinite(image)
-        beyond = bad
-        if np.isfinite(arithmetic.operand_largest):
-            with np.errstate(invalid="ignore"):
-                beyond = bad | (np.abs(image) > image.dtype.type(arithmetic.operand_largest))
-        if beyond.any():
-            self._bad, self._beyond = bad.astype(np.float32), beyond.astype(np.float32)
-            self.clean = np.where(beyond, 0, image).astype(image.dtype)
 
-    def may_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
-        """Output samples of these rows whose window holds such a sample, under any weight."""
-        if self._beyond is not None and self._arithmetic.transforms:
-            return np.ones((stop - start, self._problem.output_width, self._problem.output_channels), bool)
-        weights = self._problem.dense_weights() if self._arithmetic.multiplies_zeros else self._problem.weights
-        return self._reached(self._beyond, np.ones(weights.shape[1:]), start, stop)
-
-    def must_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
-        """Those whose every direction multiplies such a sample by a weight other than zero."""
-        used = self._problem.weights != 0
-        needed = used.all(axis=0) if self._problem.combine == "maximum" else used.any(axis=0)
-        return self._reached(self._bad, needed.astype(np.float64), start, stop)
-
-    def _reached(
-        self, places: NDArray[np.float32] | None, window: NDArray[np.float64], start: int, stop: int
-    ) -> NDArray[np.bool_]:
-        if places is None:
-            return np.zeros((stop - start, self._problem.output_width, self._problem.output_channels), bool)
-        touched: NDArray[np.bool_] = reference.responses(places, window[np.newaxis], self._problem, start, stop)[0] > 0
-        return touched
+def _reached(
+    places: NDArray[Any] | None, window: NDArray[Any], problem: Problem, start: int, stop: int
+) -> NDArray[np.bool_]:
+    """Output samples of these rows that have one of the places under a part (out, in, 3, 3) of the window."""
+    if places is None:
+        return np.zeros((stop - start, problem.output_width, problem.output_channels), bool)
+    weights = window[np.newaxis].astype(np.float64)
+    found: NDArray[np.bool_] = reference.responses(places, weights, problem, start, stop)[0] > 0
+    return found
 
 
 # --- chains --------------------------------------------------------------------------------------------------------
