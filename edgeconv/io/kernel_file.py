@@ -15,6 +15,13 @@ from edgeconv.io.files import SMALL_BYTES, parse_json, read_bytes, read_text, re
 from edgeconv.io.formats import npy
 from edgeconv.io.formats.base import BadPicture
 
+READERS: dict[str, Callable[[Path], Any]] = {
+    "json": lambda path: parse_json(read_text(path, SMALL_BYTES)),
+    "csv": lambda path: [row for row in csv.reader(io.StringIO(read_text(path, SMALL_BYTES))) if row],
+    "npy": lambda path: npy.read_numbers(read_bytes(path, SMALL_BYTES)),
+}
+"""By the suffix of the file."""
+
 
 def read_kernel(path: Path) -> Filter:
     """A kernel, or a bank, from a `.json` file (nested lists), a `.csv` file (three rows of three) or a `.npy` file.
@@ -30,19 +37,3 @@ def read_kernel(path: Path) -> Filter:
     except (ValueError, csv.Error, BadPicture) as error:
         raise UsageError(f"Kernel file '{path}' is not {kind.upper()} with numbers: {error}.") from None
     return replace(custom_filter(values, name=path.stem), file=path)
-
-
-def _from_json(path: Path) -> Any:
-    return parse_json(read_text(path, SMALL_BYTES))
-
-
-def _from_csv(path: Path) -> Any:
-    return [row for row in csv.reader(io.StringIO(read_text(path, SMALL_BYTES))) if row]
-
-
-def _from_npy(path: Path) -> Any:
-    return npy.read_numbers(read_bytes(path, SMALL_BYTES))
-
-
-READERS: dict[str, Callable[[Path], Any]] = {"json": _from_json, "csv": _from_csv, "npy": _from_npy}
-"""By the suffix of the file."""

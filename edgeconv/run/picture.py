@@ -16,20 +16,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
 
 from edgeconv.api import figures
 from edgeconv.api.auto import choose
 from edgeconv.api.measure import filter_picture, measure
 from edgeconv.core.records import fields_of, header, to_json
-from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.io.encoding import encode_image, pictures_of
 from edgeconv.io.files import STANDARD_STREAM, is_standard_stream
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.reading import STREAM_NAME, Picture, decode_image, read_header, read_picture_bytes
+from edgeconv.io.reading import STREAM_NAME, decode_image, read_header, read_picture_bytes
 from edgeconv.run import report
 from edgeconv.run.job import Job, sampling_seconds
 from edgeconv.run.naming import output_path, picture_paths
@@ -57,6 +53,7 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
         format = job.format or FORMAT_OF_DTYPE[request.output_dtype(stated.dtype).name]
         target = output_path(job, choice.method, format)
         paths = picture_paths(job, target, choice.method)
+        places, bank = paths or (Path(STANDARD_STREAM),), request.filter
     file_sha256 = hashlib.sha256(data).hexdigest()
     made = Made(figures.describe_problem(request, problem), problem.in_channels, choice.method, lambda: file_sha256)
     beside = report_path(target)
@@ -69,15 +66,24 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
                 hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, filtered.finished)
             ]
             with watch.phase("encode"):
-                encoded = _encode(job, request, picture, filtered.finished, target, paths, format)
+                finished = filtered.finished.reshape(request.output_shape(picture.shape, filtered.finished.shape))
+                pictures = [finished] if len(places) == 1 else pictures_of(finished, bank.filters)
+                together = bank.filters if bank.labels and len(places) == 1 else 0
+                unnamed = "npy" if bank.labels else format
+                encoded = [
+                    encode_image(
+                        pixels, place, format=None if place.suffix else unnamed, bank=together, quality=job.quality
+                    )
+                    for pixels, place in zip(pictures, places, strict=True)
+                ]
             input_pixels, output_pixels = (future.result() for future in described)
         limit_seconds = job.time_limit_seconds or sampling_seconds(sum(watch.phases_seconds.values()))
         found = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check)
         with watch.phase("encode"):
-            for path, content in zip(paths or (Path(STANDARD_STREAM),), encoded, strict=True):
+            for path, content in zip(places, encoded, strict=True):
                 outputs.add(path, content)
         digests = [hashlib.sha256(content).hexdigest() for content in encoded]
-        files = zip(request.filter.labels, paths, encoded, digests, strict=False)
+        files = zip(bank.labels, paths, encoded, digests, strict=False)
         record = report.RunReport(
             **header(),
             kind=report.KIND,
@@ -107,25 +113,3 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
             outputs.add(beside, to_json(record))
         outputs.put()
     return record
-
-
-def _encode(
-    job: Job,
-    request: Request,
-    picture: Picture,
-    finished: NDArray[Any],
-    target: Path | None,
-    paths: tuple[Path, ...],
-    format: str,
-) -> list[bytes | memoryview]:
-    """The files of the output, in the order of `paths`; one of a stream."""
-    finished = finished.reshape(request.output_shape(picture.shape, finished.shape))
-    bank = request.filter
-    if len(paths) > 1:
-        pictures = pictures_of(finished, bank.filters)
-        return [encode_image(each, path, quality=job.quality) for each, path in zip(pictures, paths, strict=True)]
-    place = target or STANDARD_STREAM
-    named = target is not None and bool(target.suffix)
-    default = None if named else "npy" if bank.labels else format
-    filters = bank.filters if bank.labels else 0
-    return [encode_image(finished, place, format=default, bank=filters, quality=job.quality)]

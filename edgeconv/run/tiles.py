@@ -40,7 +40,6 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import StopReason, Stopwatch, series_of
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.hardware.cpu.device import COPY_BYTES
-from edgeconv.hardware.device import Roof
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.atomic import pass_permissions_on, reporting_errors
@@ -173,7 +172,11 @@ def run_by_tiles(
         pool = resources.enter_context(ThreadPoolExecutor(threads))  # decodes chunks and compresses pieces
         readers: list[Reader] = []
         done = count(1)
+        if process_seconds is not None:
+            watch.phases_seconds["start"] = process_seconds
         set_up_seconds = time.perf_counter() - began - (process_seconds or 0.0)
+        # Stages overlap, so they add up to more than the time that passes.
+        watch.phases_seconds |= {"decode": 0.0, "set_up": set_up_seconds, "convolve": 0.0, "encode": 0.0}
 
         def each(what: str, handle: Handle) -> None:
             def handle_and_count(*found: Any) -> None:
@@ -202,7 +205,11 @@ def run_by_tiles(
         peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
         full = max(filter.samples, key=lambda shape: shape[0] * shape[1])
         plan = filter.plan(full)
-        roof = _measure_roof(job, plan, limit)
+        roof = None
+        if job.samples and (limit is None or resident_bytes() + 2 * COPY_BYTES <= limit):
+            plan.release_arrays()
+            with plan.guard():
+                roof = plan.processor.roof()
         input_identity = _identity(path, identity)
         if file_state(path) != state:  # tiles and hash may be of different states of the input
             raise ImageReadError(f"{path}: was changed while it was read: run this again.")
@@ -213,7 +220,7 @@ def run_by_tiles(
         told = describe(
             request,
             plan,
-            _phases(watch, process_seconds, set_up_seconds),
+            watch.phases_seconds,
             cold_seconds=next(iter(filter.samples.values()))[0][0],
             kernel=kernel,
             end_to_end=end_to_end,
@@ -266,13 +273,9 @@ def _refuse_impossible(job: Job) -> None:
             "picture with the other: leave --tile and --memory-limit out, or end the chain with thin."
         )
     for place in filter(None, (job.source, job.output)):
-        if is_standard_stream(place):
+        if is_standard_stream(place) or is_device(place):
             raise UsageError(
-                "Tiles are read and written in any order, so a standard stream cannot be used: name a file."
-            )
-        if is_device(place):
-            raise UsageError(
-                f"{place}: is a device or a pipe, and tiles are read and written in any order: name a file."
+                f"{place}: is a stream or a device, and tiles are read and written in any order: name a file."
             )
 
 
@@ -451,21 +454,3 @@ def _identity(path: Path, identity: Future[dict[str, Any]]) -> dict[str, Any]:
         return identity.result()
     except OSError as error:
         raise ImageReadError(f"{path}: cannot be read ({error.strerror}).") from None
-
-
-def _measure_roof(job: Job, plan: PreparedFilter, limit_bytes: int | None) -> Roof | None:
-    """The machine's roof, where samples were asked for and the limit leaves room for the measurement."""
-    if job.samples < 1 or (limit_bytes is not None and resident_bytes() + 2 * COPY_BYTES > limit_bytes):
-        return None
-    plan.release_arrays()
-    with plan.guard():
-        return plan.processor.roof()
-
-
-def _phases(watch: Stopwatch, process_seconds: float | None, set_up_seconds: float) -> dict[str, float]:
-    """Time by stage. Stages overlap, so they add up to more than the time that passed."""
-    found = {"decode": 0.0, "encode": 0.0, **watch.phases_seconds}
-    if process_seconds is not None:
-        found["start"] = process_seconds
-    found["set_up"] = found.get("set_up", 0.0) + set_up_seconds
-    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from mmap import mmap
 from typing import Any, Literal
 
 import numpy as np
@@ -97,7 +98,9 @@ def require(data: bytes, count: int) -> None:
         raise cut_short(f"{len(data):,} of {count:,} bytes are there")
 
 
-def unpack(data: bytes, format: str, position: int, missing: str = "its header is not complete") -> tuple[Any, ...]:
+def unpack(
+    data: bytes | mmap, format: str, position: int, missing: str = "its header is not complete"
+) -> tuple[Any, ...]:
     """The numbers at `position`, in a format of `struct`. Raises BadPicture where they are `missing`."""
     if position + struct.calcsize(format) > len(data):
         raise cut_short(missing)

@@ -12,18 +12,18 @@ megabyte: a file whose entries hold more bytes than it has is refused. Source: T
 
 from __future__ import annotations
 
-import io
-import os
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from functools import partial
+from mmap import mmap
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, too_many
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, too_many, unpack
 
 SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
@@ -68,6 +68,8 @@ CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
 BY_TILES = f"filter it by tiles (edgeconv run --tile 1024), or {CONVERT}"
 
 Numbers = NDArray[Any]
+Bytes = bytes | mmap
+"""Of a file: all of them, or as the system maps them."""
 
 
 class Field(NamedTuple):
@@ -82,8 +84,7 @@ class Field(NamedTuple):
 class Directory:
     """The entries of a directory; values are read when they are asked for."""
 
-    file: IO[bytes]
-    file_bytes: int
+    data: Bytes
     order: str
     """`<` or `>`."""
     big: bool
@@ -103,10 +104,9 @@ class Directory:
             return np.empty(0, np.uint64)
         kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
         size = min(entry.number, most) * kind.itemsize
-        if entry.place + size > self.file_bytes:
+        if entry.place + size > len(self.data):
             return np.empty(0, np.uint64)
-        self.file.seek(entry.place)
-        return np.frombuffer(self.file.read(size), kind)
+        return np.frombuffer(self.data[entry.place : entry.place + size], kind)
 
     def one(self, tag: int, default: int) -> int:
         """The first value of a tag."""
@@ -116,7 +116,7 @@ class Directory:
 
 def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
-    directory = picture_directory(io.BytesIO(data))
+    directory = picture_directory(data)
     one = directory.one
     width, height = one(WIDTH, 0), one(HEIGHT, 0)
     sides(width, height)
@@ -163,7 +163,7 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
 def orientation_of_exif(block: bytes) -> int:
     """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
     try:
-        return _orientation(_first_directory(io.BytesIO(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
+        return _orientation(_first_directory(block.removeprefix(EXIF_PREFIX), MOST_EXIF_ENTRIES))
     except BadPicture:
         return 1
 
@@ -174,7 +174,7 @@ def for_pillow(data: bytes) -> bytes:
     Pillow divides colours by premultiplied alpha, and knows straight alpha in every layout. `data` is one that
     `read_header` took.
     """
-    directory, changed = picture_directory(io.BytesIO(data)), bytearray(data)
+    directory, changed = picture_directory(data), bytearray(data)
     for tag, first in ((ORIENTATION, 1), (EXTRA_SAMPLES, STRAIGHT_ALPHA)):
         values = np.zeros_like(directory.numbers(tag, MOST_SAMPLES))
         if values.size:
@@ -192,7 +192,7 @@ def pages(data: bytes) -> Iterator[bytes]:
     page = data
     while True:
         yield page
-        directory = picture_directory(io.BytesIO(page))
+        directory = picture_directory(page)
         if not directory.following:
             return
         if directory.following in seen or len(seen) == MOST_PAGES:
@@ -209,38 +209,30 @@ def _orientation(directory: Directory) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-def picture_directory(file: IO[bytes]) -> Directory:
+def picture_directory(data: Bytes) -> Directory:
     """The first directory of a TIFF file, which decoders read in bounded memory and in one way. Raises BadPicture."""
-    directory = _first_directory(file, MOST_ENTRIES)
+    directory = _first_directory(data, MOST_ENTRIES)
     if directory.twice:
         raise BadPicture(f"its directory has field {min(directory.twice)} twice")
-    if directory.held_bytes > directory.file_bytes:
+    if directory.held_bytes > len(data):
         raise BadPicture(f"its tags hold {directory.held_bytes:,} bytes, more than the whole file")
     return directory
 
 
-def _first_directory(file: IO[bytes], most_entries: int) -> Directory:
-    file_bytes = file.seek(0, os.SEEK_END)
-
-    def unpack(format: str, position: int) -> tuple[Any, ...]:
-        size = struct.calcsize(format)
-        if position + size > file_bytes:
-            raise cut_short("its directory is not complete")
-        file.seek(position)
-        return struct.unpack(format, file.read(size))
-
-    (mark,) = unpack("2s", 0)
+def _first_directory(data: Bytes, most_entries: int) -> Directory:
+    read = partial(unpack, data, missing="its directory is not complete")
+    (mark,) = read("2s", 0)
     order = {b"II": "<", b"MM": ">"}.get(mark, "")
     if not order:
         raise BadPicture("it has no TIFF header")
-    big = unpack(order + "H", 2)[0] == BIG
+    big = read(order + "H", 2)[0] == BIG
     offset_code, count_code, room = ("Q", "Q", 8) if big else ("I", "H", 4)
-    (start,) = unpack(order + offset_code, 8 if big else 4)
-    (count,) = unpack(order + count_code, start)
+    (start,) = read(order + offset_code, 8 if big else 4)
+    (count,) = read(order + count_code, start)
     if count > most_entries:
         raise too_many("entries in its directory", most_entries)
     first, entry_bytes = start + struct.calcsize(order + count_code), 4 + 2 * room
-    table, following = unpack(f"{order}{entry_bytes * count}s{offset_code}", first)
+    table, following = read(f"{order}{entry_bytes * count}s{offset_code}", first)
     entries: dict[int, Field] = {}
     twice, held_bytes = set(), 0
     for position in range(0, len(table), entry_bytes):
@@ -250,7 +242,7 @@ def _first_directory(file: IO[bytes], most_entries: int) -> Directory:
             twice.add(tag)
         entries.setdefault(tag, Field(kind, number, place if size > room else first + position + entry_bytes - room))
         held_bytes += size
-    return Directory(file, file_bytes, order, big, entries, frozenset(twice), held_bytes, following)
+    return Directory(data, order, big, entries, frozenset(twice), held_bytes, following)
 
 
 def _check_strips(

@@ -10,6 +10,7 @@ A stranger's tags may name the same bytes thousands of times, and tifffile reads
 from __future__ import annotations
 
 import logging
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ class TiffSource(TileSource):
         import tifffile
 
         logging.getLogger("tifffile").addHandler(logging.NullHandler())  # our one line says what is wrong
-        with path.open("rb") as stream:
-            another = bool(picture_directory(stream).following)
+        with path.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as data:
+            another = bool(picture_directory(data).following)
         self._file = tifffile.TiffFile(path)
         try:
             self._read_directory(path, another, rules)
