@@ -205,8 +205,7 @@ def make_case(size: int, stride: int, device: Device) -> LadderCase:
     """Noise and random weights, and the oracle to judge by."""
     pixels = noise_pixels(size, size, DTYPE)
     problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
-    image, out = device.empty(problem.input_shape, DTYPE), device.empty(problem.output_shape, problem.output_dtype)
-    device.copy_in(pixels, image)
+    image, out = device.array_module.array(pixels), device.empty(problem.output_shape, problem.output_dtype)
     counts = count(problem)
 
     def judge(output: NDArray[Any]) -> tuple[bool, float, float]:

@@ -122,9 +122,7 @@ def make_case(size: int, dtype: Real, device: Device) -> LadderCase:
     rng = np.random.default_rng(SEED)
     host_a, host_b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
     expected = host_a[:CHECKED_ROWS].astype(np.float64) @ host_b.astype(np.float64)
-    a, b, c = (device.empty((size, size), dtype) for _ in range(3))
-    device.copy_in(host_a, a)
-    device.copy_in(host_b, b)
+    a, b, c = map(device.array_module.array, (host_a, host_b, np.empty_like(host_a)))
 
     def judge(output: NDArray[Any]) -> tuple[bool, float, float]:
         """Largest error of the checked rows over their root mean square; infinite where any is not a number."""
