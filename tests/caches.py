@@ -12,7 +12,7 @@ COMPILED = ("edgeconv.hardware.cpu.", "edgeconv.hardware.cuda.", "edgeconv.metho
 
 def clear_caches() -> None:
     """Nothing that one test file made known to the package is known to the next."""
-    PLANS.clear()
+    PLANS.plans.clear()
     for name, module in list(sys.modules.items()):
         if name.startswith("edgeconv.") and not name.startswith(COMPILED):
             for owner in list(vars(module).values()):

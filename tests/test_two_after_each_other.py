@@ -92,9 +92,9 @@ def in_turn(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[Any, ..
     """What each of two calls answers, also after the other; they must be the same."""
     fresh = []
     for words in (first, second):
-        PLANS.clear()
+        PLANS.plans.clear()
         fresh.append(answer_of(**words))
-    PLANS.clear()
+    PLANS.plans.clear()
     assert [answer_of(**words) for words in (first, second, first, second)] == [*fresh, *fresh], (first, second)
     return fresh
 
@@ -132,7 +132,7 @@ def test_a_plan_has_the_options_that_were_asked_for(name: str, monkeypatch: pyte
     asked: list[Options] = []
     whole = door._make_plan
     monkeypatch.setattr(door, "_make_plan", lambda *words: asked.append(words[-1]) or whole(*words[:-1], Options()))
-    PLANS.clear()
+    PLANS.plans.clear()
     other = Options(**{name: OTHER_OPTIONS[name]})
     for options in (Options(), other, Options(), other):
         edgeconv.convolve(PICTURE, "sobel", "reference", options=options)
@@ -148,13 +148,13 @@ def test_weights_that_were_changed_in_place_are_new_weights() -> None:
 
 
 def test_a_plan_that_could_not_be_made_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    PLANS.clear()
+    PLANS.plans.clear()
     with monkeypatch.context() as patch:
         patch.setattr(door, "choose", lambda *words: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             edgeconv.convolve(PICTURE, "sobel", "opencv")
     assert edgeconv.convolve(PICTURE, "sobel", "opencv").shape == PICTURE.shape
-    assert len(PLANS) == 1
+    assert len(PLANS.plans) == 1
 
 
 # --- batch, tiles, the window ----------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def _call(case: FuzzCase, image: np.ndarray) -> tuple[np.ndarray, Plan]:
     if after.astype(image.dtype).tobytes() != image.tobytes():
         raise FuzzFailure("input changed", "the picture was changed")
     computed = out.reshape(*out.shape[:2], -1)
-    return computed if xp is np else computed.get(), PLANS.plans()[-1].method_plan
+    return computed if xp is np else computed.get(), list(PLANS.plans.values())[-1].method_plan
 
 
 def _prepare(case: FuzzCase, problem: Problem) -> Plan:
