@@ -74,8 +74,7 @@ class CannyHysteresis:
         self.lanes = unit.shape.vector_bytes // WORD_BYTES
         self.weak = unit.strip_bits(CannyArgument.WEAK_ADDRESS, strip)
         self.strong = unit.strip_bits(CannyArgument.STRONG_ADDRESS, strip)
-        self.queue = unit.scratch.at(unit[CannyArgument.QUEUE_OFFSET]).of("int32")
-        self.queued = unit.scratch.at(unit[CannyArgument.QUEUED_OFFSET])
+        self.queue, self.queued = unit.queue()
         self.length = unit.variable(0)
 
     def place(self, row: Value) -> Value:

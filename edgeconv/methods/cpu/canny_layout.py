@@ -1,12 +1,13 @@
 """What the code of Canny and its plan agree on: arguments, scratch of a worker, bits of a strip, and their addresses.
 
-A strip is a unit of work: `STRIP_ROWS` rows of the picture. A worker's scratch holds the rows under way, each with a
-block of samples to spare at both ends:
+A strip is a unit of work: `STRIP_ROWS` rows of the picture. A worker's scratch holds the rows under way, each of
+`ROW_BYTES` with a register to spare at both ends: samples, or twice as long numbers of every other pixel. (Codes of
+squares are twice as long again, and take two rows.)
 
     raw      the last `blur` rows of the picture, a plane for each channel; only where the picture is smoothed
     sums     one row of vertical sums of the smoothing, even and odd pixels apart
     staged   the last three (smoothed) rows, a plane for each channel
-    ring     the codes (canny_rows.py) of the last three rows, even and odd pixels apart
+    codes    those (canny_rows.py) of the last three rows, even and odd pixels apart
     queue    places of words that hysteresis has to look at again, and a byte for each word: whether it is queued
 
 Edge pixels are bits, in words of 64 pixels of a row; the first pixel is the lowest bit. Bit rows lie strip by strip,
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 
 from llvmlite import ir
 
@@ -62,35 +64,25 @@ class CannyArgument(IntEnum):
     SCRATCH_ADDRESS = 9
     SCRATCH_BYTES = 10
     """Of one worker."""
-    SUMS_OFFSET = 11
-    """In bytes, from the worker's scratch, which begins with the raw rows; the other offsets alike."""
-    STAGED_OFFSET = 12
-    RING_OFFSET = 13
-    QUEUE_OFFSET = 14
-    QUEUED_OFFSET = 15
-    PLANE_BYTES = 16
-    """Of one row of samples of one channel."""
-    SUMS_BYTES = 17
-    """Of the vertical sums of every other pixel of a row."""
-    RING_BYTES = 18
-    """Of the codes of every other pixel of a row."""
-    SOURCE_ROWS_ADDRESS = 19
+    ROW_BYTES = 11
+    """Of one row of it."""
+    SOURCE_ROWS_ADDRESS = 12
     """int32 of every row of the padded picture: its source row. Only where the picture is smoothed."""
-    SOURCE_COLUMNS_ADDRESS = 20
+    SOURCE_COLUMNS_ADDRESS = 13
     """int32 of the columns left of the picture, then of those right of it: their source columns."""
-    WEAK_ADDRESS = 21
+    WEAK_ADDRESS = 14
     """Bits of all edge pixels, weak or strong."""
-    STRONG_ADDRESS = 22
+    STRONG_ADDRESS = 15
     """Bits of those that are strong, or are connected to one as far as is known."""
-    WORDS = 23
+    WORDS = 16
     """Words of a bit row, without those beside it."""
-    STRIP_WORDS = 24
+    STRIP_WORDS = 17
     """Words of all bit rows of a strip, and some to spare."""
-    STATES_ADDRESS = 25
+    STATES_ADDRESS = 18
     """Of every strip its `StripState`, a cache line each."""
-    RUN = 26
+    RUN = 19
     """The number of this run, never 0: strips that have it are ready."""
-    STREAMING = 27
+    STREAMING = 20
     """Not 0: the output goes past the caches."""
 
 
@@ -145,35 +137,31 @@ class CannyShape:
         """Columns left and right of the picture that are read when a row is staged."""
         return max(1, self.blur // 2)
 
+    @property
+    def code_rows(self) -> int:
+        """Rows of the scratch that the codes of every other pixel take."""
+        return SCALAR_BYTES[self.code] // SCALAR_BYTES[self.gradient]
+
+    @property
+    def first_rows(self) -> tuple[int, ...]:
+        """Rows of the scratch at which `sums`, `staged`, `codes` and `queue` begin."""
+        raw, sums = self.blur * self.channels, PARITIES if self.blur else 0
+        return tuple(accumulate((raw, sums, KERNEL_SIZE * self.channels, KERNEL_SIZE * PARITIES * self.code_rows)))
+
 
 def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> dict[CannyArgument, int]:
     """The lengths among the arguments, for a picture in strips of this many rows."""
-    blocked = -(-width // shape.block) * shape.block
-    words = -(-blocked // WORD_BITS)
-    plane = _lines((blocked + 3 * shape.block) * SCALAR_BYTES[shape.source])
-    every_other = blocked // PARITIES + 3 * shape.half
-    sums = _lines(every_other * SCALAR_BYTES[SUM_TYPE[shape.source]])
-    ring = _lines(every_other * SCALAR_BYTES[shape.code])
+    blocks = -(-width // shape.block)
+    words = -(-blocks * shape.block // WORD_BITS)
+    row_bytes = _lines((blocks + 3) * shape.vector_bytes)
     strip_words = (strip_rows + 2) * (words + 2) + SPARE_WORDS
-    sums_offset = plane * shape.channels * shape.blur
-    staged_offset = sums_offset + (sums * PARITIES if shape.blur else 0)
-    ring_offset = staged_offset + plane * shape.channels * KERNEL_SIZE
-    queue_offset = ring_offset + ring * PARITIES * KERNEL_SIZE
-    queued_offset = queue_offset + _lines(strip_words * INT32_BYTES)
     return {
         CannyArgument.STRIP_ROWS: strip_rows,
         CannyArgument.HEIGHT: height,
         CannyArgument.WIDTH: width,
-        CannyArgument.BLOCKED_WIDTH: blocked,
-        CannyArgument.SCRATCH_BYTES: queued_offset + _lines(strip_words),
-        CannyArgument.SUMS_OFFSET: sums_offset,
-        CannyArgument.STAGED_OFFSET: staged_offset,
-        CannyArgument.RING_OFFSET: ring_offset,
-        CannyArgument.QUEUE_OFFSET: queue_offset,
-        CannyArgument.QUEUED_OFFSET: queued_offset,
-        CannyArgument.PLANE_BYTES: plane,
-        CannyArgument.SUMS_BYTES: sums,
-        CannyArgument.RING_BYTES: ring,
+        CannyArgument.BLOCKED_WIDTH: blocks * shape.block,
+        CannyArgument.SCRATCH_BYTES: shape.first_rows[-1] * row_bytes + _lines(strip_words * (INT32_BYTES + 1)),
+        CannyArgument.ROW_BYTES: row_bytes,
         CannyArgument.WORDS: words,
         CannyArgument.STRIP_WORDS: strip_words,
     }
@@ -190,6 +178,7 @@ class CannyUnit(Unit):
     def __init__(self, module: ir.Module, name: str, shape: CannyShape, more: int) -> None:
         super().__init__(module, name, more)
         self.shape = shape
+        self._sums, self._staged, self._codes, self._queue = shape.first_rows
         # Read once at the start: no pass moves a load out of a loop.
         self._known = {argument: self.words[int(argument)] for argument in CannyArgument}
         scratch = self.worker * self[CannyArgument.SCRATCH_BYTES]
@@ -199,35 +188,35 @@ class CannyUnit(Unit):
         """The argument of that name."""
         return self._known[CannyArgument(name)]
 
-    # --- rows -----------------------------------------------------------------------------------------------------
+    # --- scratch --------------------------------------------------------------------------------------------------
+
+    def _row(self, number: Value | int, scalar: Scalar, rows: int = 1) -> Array:
+        """What a row holds from its first pixel on; the first of several `rows` where numbers are so long."""
+        start = self[CannyArgument.ROW_BYTES] * number + self.shape.vector_bytes * rows
+        return self.scratch.at(start).of(scalar)
 
     def raw_plane(self, slot: Value, channel: int) -> Array:
-        """A channel in a slot of `raw`, from pixel 0 on."""
-        return self._plane(self.int64(0), slot, channel)
+        """A channel in a slot of `raw`."""
+        return self._row(slot * self.shape.channels + channel, self.shape.source)
 
     def staged_plane(self, slot: Value, channel: int) -> Array:
-        """A channel in a slot of `staged`, from pixel 0 on."""
-        return self._plane(self[CannyArgument.STAGED_OFFSET], slot, channel)
-
-    def _plane(self, section: Value, slot: Value, channel: int) -> Array:
-        number = slot * self.shape.channels + channel
-        start = self.scratch.at(section + number * self[CannyArgument.PLANE_BYTES])
-        return start.at(self.shape.block * SCALAR_BYTES[self.shape.source]).of(self.shape.source)
+        """A channel in a slot of `staged`."""
+        return self._row(slot * self.shape.channels + (self._staged + channel), self.shape.source)
 
     def sums(self) -> list[Array]:
         """The vertical sums from pixel 0 on, and from pixel 1."""
-        kind = SUM_TYPE[self.shape.source]
-        start = self.scratch.at(self[CannyArgument.SUMS_OFFSET])
-        parts = [self[CannyArgument.SUMS_BYTES] * parity for parity in range(PARITIES)]
-        return [start.at(part).at(self.shape.half * SCALAR_BYTES[kind]).of(kind) for part in parts]
+        return [self._row(self._sums + parity, SUM_TYPE[self.shape.source]) for parity in range(PARITIES)]
 
     def codes(self, row: Value) -> list[Array]:
         """The codes of a row from pixel 0 on, and from pixel 1; -1 is the row above the picture."""
-        slot, kind = (row + KERNEL_SIZE) % KERNEL_SIZE, self.shape.code
-        start = self.scratch.at(self[CannyArgument.RING_OFFSET])
-        numbers = [slot * PARITIES + parity for parity in range(PARITIES)]
-        parts = [self[CannyArgument.RING_BYTES] * number for number in numbers]
-        return [start.at(part).at(self.shape.half * SCALAR_BYTES[kind]).of(kind) for part in parts]
+        rows = self.shape.code_rows
+        first = (row + KERNEL_SIZE) % KERNEL_SIZE * (PARITIES * rows) + self._codes
+        return [self._row(first + parity * rows, self.shape.code, rows) for parity in range(PARITIES)]
+
+    def queue(self) -> tuple[Array, Array]:
+        """The places in the queue, and a byte for each word."""
+        places = self.scratch.at(self[CannyArgument.ROW_BYTES] * self._queue).of("int32")
+        return places, places.at(self[CannyArgument.STRIP_WORDS]).of("uint8")
 
     # --- bits -----------------------------------------------------------------------------------------------------
 
