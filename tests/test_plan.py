@@ -301,7 +301,7 @@ def test_times_hold_both_copies_the_method_and_the_second_pass(monkeypatch: pyte
         return clock[0] - before
 
     plan = edgeconv.plan(IMAGE.shape, "uint8", method="sliding", output_mode="normalize", **RULES).prepared
-    plan.second_pass, device = takes(100, plan.second_pass), plan.processor
+    plan.finish, device = takes(100, plan.finish), plan.processor
     monkeypatch.setattr(device, "time_once", time_once)
     monkeypatch.setattr(plan.method_plan, "run", takes(10, plan.method_plan.run))
     assert measure.time_kernel(plan, IMAGE, FEW).samples_seconds == [110.0, 110.0]

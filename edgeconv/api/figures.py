@@ -19,7 +19,7 @@ from edgeconv.core.cost import Counts
 from edgeconv.core.filters import Combine, Filter
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive
-from edgeconv.core.request import Request
+from edgeconv.core.request import LastPasses, Request
 from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2State, Roof
 from edgeconv.methods.options import Options
@@ -29,7 +29,6 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order they happen; a phase that a device does not have is absent."""
 
 Dtype = Literal["uint8", "uint16", "float16", "float32", "float64"]
-LeftOut = Literal["normalize", "threshold", "normalize and threshold"]
 
 
 class ChainPart(Part):
@@ -127,7 +126,7 @@ class TimingPart(Part):
         Literal["CUDA events", "host"], Meta(description="cold and end-to-end times are the host's on every device")
     ]
     leaves_out: Annotated[
-        LeftOut | None,
+        LastPasses | None,
         Meta(
             description="passes that the check does not cover: threshold, which no times but its phase cover, and "
             "normalize, which by tiles kernel and end_to_end do not cover; no speed then"
@@ -222,14 +221,6 @@ def describe_problem(request: Request, problem: Problem | ChainProblem) -> Probl
         output_mode=request.mode_for(problem.dtype),
         threshold=request.threshold,
     )
-
-
-def left_out(request: Request, dtype: np.dtype[Any]) -> LeftOut | None:
-    """The passes behind the method for a picture of `dtype`."""
-    masks = request.threshold is not None
-    if request.mode_for(dtype) == "normalize":
-        return "normalize and threshold" if masks else "normalize"
-    return "threshold" if masks else None
 
 
 def share_of_limit(share: float | None) -> float | None:

@@ -196,7 +196,7 @@ def describe(
         whole_run_seconds=sum(phases.values()) if whole_run_seconds is None else whole_run_seconds,
         timing=figures.TimingPart(
             kernel_clock="CUDA events" if device.moves_data and whole is None else "host",
-            leaves_out=figures.left_out(request, problem.dtype),
+            leaves_out=request.last_passes(problem.dtype),
             l2_state=device.l2_state if whole is None else "warm",
             cold_seconds=cold_seconds,
             kernel=kernel,

@@ -139,8 +139,11 @@ class PreparedFilter:
             return out
 
     def finish(self, raw: Any, image: Any) -> Any:
-        """The second pass where there is one (`normalize`, a threshold), on arrays of the device."""
-        return raw if self.second_pass is None else self.second_pass(raw, image, self.processor.array_module)
+        """What comes after the method (`normalize`, a threshold), on arrays of the device."""
+        if self.second_pass is None:  # which is timed
+            return raw
+        request, arrays = self.request, self.processor.array_module
+        return request.mask(request.finish(raw, self.problem.dtype, arrays, image), arrays)
 
     def raw(self) -> NDArray[Any]:
         """The method's own result in the last run where there is a second pass, as a host array."""

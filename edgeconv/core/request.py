@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,9 +35,8 @@ from edgeconv.core.output import (
 from edgeconv.core.problem import Problem, StoredMode, make_problem, weights_type
 from edgeconv.errors import UsageError
 
-SecondPass = Callable[[Any, Any, Any], Any]
-"""Takes raw values, the picture and the module of their arrays (NumPy or CuPy), and gives the finished output."""
-
+LastPasses = Literal["normalize", "threshold", "normalize and threshold"]
+"""What comes after the method."""
 
 LEAST_RANGE_ON_GPU = 2.0**-90
 """CuPy's own kernels flush denormal numbers to zero, which affects pictures stretched from a range below this one; such
@@ -146,11 +144,12 @@ class Request:
         mode = "raw" if self.output_mode == "normalize" else self.output_mode
         return replace(self, output_mode=mode, threshold=None)
 
-    def last_passes(self, dtype: Any) -> SecondPass | None:
-        """`finish`, then `mask`, where one of them does something, for outputs that stay on their device."""
-        if self.mode_for(dtype) != "normalize" and self.threshold is None:
-            return None
-        return lambda raw, image, xp: self.mask(self.finish(raw, dtype, xp, image), xp)
+    def last_passes(self, dtype: Any) -> LastPasses | None:
+        """What comes after the method for a picture of `dtype`: `finish`, `mask`, both, or nothing."""
+        masks = self.threshold is not None
+        if self.mode_for(dtype) == "normalize":
+            return "normalize and threshold" if masks else "normalize"
+        return "threshold" if masks else None
 
     def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
         """Apply the second pass of `normalize`; every other mode is already complete. `mask` comes after it.
