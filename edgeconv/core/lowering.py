@@ -322,8 +322,8 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
         )
     responses = [tuple(_response(direction) for direction in result) for result in different] if bank is None else []
     taken = {
-        "channel sum": one is not None and one.is_plain_sum,
-        "weighted channel": one is not None and not one.is_plain_sum,
+        "channel sum": one is not None and not one.shares,
+        "weighted channel": one is not None and bool(one.shares),
         "equal outputs": bank is None and len(set(result_of_output)) < len(result_of_output),
         "opposite directions": by_size,
         "ring of three": any(not ring.of_differences for ring in rings),
@@ -335,7 +335,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
         stored=cast(SampleType, problem.output_dtype.name),
         sums=sums,
         planes=planes,
-        shares=() if one is None or one.is_plain_sum else one.shares,
+        shares=() if one is None else one.shares,
         flat=flat,
         results=(*rings, *responses),
         by_size=by_size,
@@ -426,16 +426,11 @@ class OneChannel:
     """One kernel for each direction and output, and what each input channel has of it."""
 
     shares: tuple[float, ...]
-    """1 for the channel of the largest weights, whose kernels are taken as they are; all 1 for a plain sum."""
+    """1 for the channel of the largest weights, whose kernels are taken as they are; empty for a plain sum."""
     kernels: Weights
     """(directions, out, 1, 3, 3)."""
     roundings: int
     """Of a term, before the kernel: of its share and of the sum of the channels."""
-
-    @property
-    def is_plain_sum(self) -> bool:
-        """`channel sum`; else `weighted channel`."""
-        return set(self.shares) == {1.0}
 
 
 def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False) -> OneChannel | None:
@@ -448,7 +443,7 @@ def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False)
     if problem.groups > 1 and channels > 1:
         return None
     if channels > 1 and (weights == weights[:, :, :1]).all():  # the condition of `channel sum`
-        return OneChannel((1.0,) * channels, weights[:, :, :1], 0 if whole_samples else channels - 1)
+        return OneChannel((), weights[:, :, :1], 0 if whole_samples else channels - 1)
     if is_whole(problem):
         return None
     return weighted_channel(weights.astype(sums_for(problem), copy=False), whole_samples or recomputes)

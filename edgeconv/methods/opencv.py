@@ -76,7 +76,7 @@ class OpenCVPlan(Plan):
         self._own_kernel = _kernel_of_every_channel(problem)
         weights = problem.dense_weights()
         one = one_channel(problem, weights) if problem.groups == 1 else None
-        self._channel_sum: tuple[float, ...] = () if one is None else one.shares
+        self._channel_sum: tuple[float, ...] = () if one is None else one.shares or (1.0,) * problem.in_channels
         """What of each input channel is summed before the filter; empty where channels are filtered apart."""
         self._kernels = weights if one is None else one.kernels
         self._first_alike = _first_alike(self._kernels)
