@@ -240,10 +240,10 @@ LARGE = 10
 
 
 def works_for_a_gpu() -> list[Work]:
-    """The works, the ladder's, and some of each maker on pictures that fill a GPU."""
-    found = [work for work in works() if work.maker != CUDNN]
+    """The works, the ladder's, and some of each maker on pictures that fill a GPU; one picture each."""
+    found = [replace(work, pictures=1) for work in works() if work.maker != CUDNN]
     large = [
-        replace(work, case=replace(work.case, shape=LARGE_ON_A_GPU), pictures=1)
+        replace(work, case=replace(work.case, shape=LARGE_ON_A_GPU))
         for maker in (SLIDING, IM2COL, IMPLICIT)
         for work in [work for work in found if work.maker == maker][:LARGE]
     ]
