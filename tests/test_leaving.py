@@ -181,7 +181,7 @@ def test_a_pipe_takes_the_picture_alone(folder: Path) -> None:
         ("run photo.png -o /proc/x/", "'/proc/x' cannot be made: No such file or directory"),
         ("run photo.png -o /dev/null/x/", "'/dev/null/x' cannot be made: Not a directory"),
         ("run photo.png -o other.png/", "'other.png' cannot be made: File exists"),
-        ("run photo.png --tile 16 -o /dev/null", "/dev/null: is a device or a pipe"),
+        ("run photo.png --tile 16 -o /dev/null", "/dev/null: is a stream or a device"),
         ("batch photo.png -o /proc/x", "'/proc/x' cannot be made: No such file or directory"),
         ("batch photo.png -o /dev/null", "'/dev/null' cannot be made: File exists"),
         ("resize photo.png -o /proc/x", "'/proc/x' cannot be made: No such file or directory"),
