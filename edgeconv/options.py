@@ -306,11 +306,6 @@ class Tiling:
     )
 
     @property
-    def asked(self) -> bool:
-        """Whether any of them is given."""
-        return self.tile is not None or self.memory_limit is not None
-
-    @property
     def limit_bytes(self) -> int | None:
         """`memory_limit` as a number."""
         return None if self.memory_limit is None else parse_bytes(self.memory_limit, "--memory-limit")

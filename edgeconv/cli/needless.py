@@ -18,7 +18,8 @@ Values = Mapping[str, Any]
 """The values of a command's parameters by their names."""
 
 
-def _by_tiles(values: Values) -> Any:
+def by_tiles(values: Values) -> bool:
+    """Whether a picture is filtered by tiles: where an option of tiles is given, and a Zarr always."""
     from edgeconv.io.files import is_zarr
 
     asked = values["tile"] is not None or values["memory_limit"] is not None
@@ -57,8 +58,8 @@ RULES: tuple[tuple[str, str, Callable[[Values], Any], str], ...] = (
         lambda v: v["samples"] == 0,
         "is for timed runs, and --samples 0 asks for none: leave it out",
     ),
-    ("samples", "run", lambda v: v["samples"] and _by_tiles(v), f"above 0 {BY_TILES}"),
-    ("time_limit max_bytes strict format quality", "run", _by_tiles, BY_TILES),
+    ("samples", "run", lambda v: v["samples"] and by_tiles(v), f"above 0 {BY_TILES}"),
+    ("time_limit max_bytes strict format quality", "run", by_tiles, BY_TILES),
     ("worker_timeout", "batch", _has_no_cluster, "is for --scheduler and --devices: leave it out"),
     ("png_level", "batch", _writes_no_png, "is for PNG, and no output is a PNG: leave it out, or add --format png"),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from edgeconv.cli.needless import by_tiles
 from edgeconv.cli.printing import say, say_lines, say_rows
 from edgeconv.core.option import Positional
 from edgeconv.options import (
@@ -41,7 +41,7 @@ def run(
     from edgeconv.core.records import to_json
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
     from edgeconv.hardware.system_files import seconds_since_process_start
-    from edgeconv.io.files import is_standard_stream, is_zarr
+    from edgeconv.io.files import is_standard_stream
     from edgeconv.run import report_text
     from edgeconv.run.job import Job
     from edgeconv.run.picture import run_picture
@@ -65,8 +65,8 @@ def run(
         tile=tiling.tile,
         limit_bytes=tiling.limit_bytes,
     )
-    by_tiles = tiling.asked or is_zarr(Path(picture))
-    record = _by_tiles(job, started) if by_tiles else run_picture(job, started)
+    start = _by_tiles if by_tiles({"picture": picture, **vars(tiling)}) else run_picture
+    record = start(job, started)
     aside = place.output is not None and is_standard_stream(place.output)  # which takes the picture then
     if place.json_only:
         say_lines(to_json(record).decode().rstrip(), err=aside)
