@@ -13,7 +13,7 @@ byte that of edgeconv/core/canny.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,34 +50,6 @@ SQUARE_UNIT = 2.0**-48
 LARGEST_LIMIT = 1 << 62
 """Above every magnitude of 16 bits, squared or not."""
 
-THIN_GEOMETRY = np.dtype(
-    [
-        ("picture_bytes", np.int64),
-        ("row_bytes", np.uint32),
-        *((name, np.int32) for name in ("height", "width", "pictures", "columns", "strips", "rows_per_strip")),
-        ("row_units", np.int32),
-        *((name, np.uint32) for name in ("low", "high")),
-    ],
-    align=True,
-)
-"""`struct ThinGeometry` of canny_thin.cu."""
-TILE_GEOMETRY = np.dtype(
-    [
-        *((name, np.int64) for name in ("row_bytes", "picture_bytes", "low", "high")),
-        *((name, np.int32) for name in ("height", "width", "pictures", "tiles_across", "tiles_down", "row_units")),
-    ],
-    align=True,
-)
-"""`struct TileGeometry` of canny_tile.cu."""
-MAP_GEOMETRY = np.dtype(
-    [
-        *((name, np.int32) for name in ("height", "width", "pictures", "tiles_across", "tiles_down", "late")),
-        *((name, np.int64) for name in ("out_row_bytes", "out_picture_bytes")),
-    ],
-    align=True,
-)
-"""`struct MapGeometry` of canny_hysteresis.cu."""
-
 
 def _resident_blocks(channels: int, chain: Chain, aligned: bool) -> int:
     """Blocks of canny_thin.cu that must fit a multiprocessor: as many as spill no registers on any architecture."""
@@ -101,11 +73,6 @@ def tile_variant(dtype: str, channels: int, chain: Chain) -> KernelVariant:
     """The first pass of any picture."""
     defines = (("SAMPLE", dtype), *_shared_defines(channels, chain))
     return KernelVariant("methods/cuda/canny_tile.cu", "canny_tile", defines)
-
-
-def hysteresis_variant(entry: str, aligned: bool) -> KernelVariant:
-    """A pass of the hysteresis; `aligned` where every row of the output starts on 16 bytes."""
-    return KernelVariant("methods/cuda/canny_hysteresis.cu", entry, (("ALIGNED", int(aligned)),))
 
 
 # --- plans ------------------------------------------------------------------------------------------------------
@@ -138,20 +105,17 @@ class CannyPlan(CudaPlan):
         self._map, self._borders, self._parents = (cupy.empty(shape, its_type) for shape, its_type in shapes)
         self._late = -width % THIN_PIXELS if by_strips else 0
         tiles_across, tiles_down = -(-width // SIDE), -(-height // SIDE)
-        geometry = np.zeros(1, MAP_GEOMETRY)
-        geometry[0] = (height, width, pictures, tiles_across, tiles_down, self._late, width, height * width)
+        geometry = np.array((height, width, pictures, tiles_across, tiles_down, self._late), np.int32)
         blocks, threads = -(-tiles_across * tiles_down * pictures // HYSTERESIS_WARPS), (HYSTERESIS_WARPS * WARP, 1)
+        label, join, expand = (
+            load(KernelVariant("methods/cuda/canny_hysteresis.cu", f"canny_{name}"))
+            for name in ("label", "join", "expand")
+        )
         parents = np.uint64(self._parents.data.ptr)
-        label, join = (load(hysteresis_variant(entry, True)) for entry in ("canny_label", "canny_join"))
         self._label = PackedLaunch(label, blocks, threads, parents, geometry)
         self._join = PackedLaunch(join, blocks, threads, geometry)
-        self._expand = Launches(
-            lambda aligned: PackedLaunch(
-                load(hysteresis_variant("canny_expand", aligned)), blocks, threads, parents, geometry
-            )
-        )
-        self._first = Launches(self._strips if by_strips else lambda aligned: self._by_tiles())
-        self._aligned_rows = by_strips and width % THIN_PIXELS == 0, width % 16 == 0
+        self._expand = PackedLaunch(expand, blocks, threads, parents, geometry)
+        self._first = cache(self._strips) if by_strips else cache(self._by_tiles)
         self._launches(0, 0)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
@@ -160,13 +124,13 @@ class CannyPlan(CudaPlan):
 
     def _launches(self, image_address: int, out_address: int) -> tuple[tuple[Any, int, int], ...]:
         """In their order: each with the addresses that it reads and writes."""
-        in_rows, out_rows = self._aligned_rows
         edges, borders = self._map.data.ptr, self._borders.data.ptr
+        aligned = self.problem.width % THIN_PIXELS == 0 and image_address % THIN_PIXELS == 0
         return (
-            (self._first[in_rows and image_address % THIN_PIXELS == 0], image_address, edges),
+            (self._first(aligned), image_address, edges),
             (self._label, edges, borders),
             (self._join, borders, self._parents.data.ptr),
-            (self._expand[out_rows and out_address % 16 == 0], edges, out_address),
+            (self._expand, edges, out_address),
         )
 
     def _strips(self, aligned: bool) -> Any:
@@ -178,37 +142,20 @@ class CannyPlan(CudaPlan):
         at_once = resident_blocks(kernel, THIN_THREADS) * THIN_THREADS
         rows = strip_rows(height, columns * self.pictures, at_once, self.problem.chain.blur)
         strips = -(-height // rows)
-        row_bytes, row_units = width * channels, self._map.shape[2]
-        sizes = (height, width, self.pictures, columns, strips, rows, row_units, *limits_of_pairs(self.problem.chain))
-        geometry = np.zeros(1, THIN_GEOMETRY)
-        geometry[0] = (height * row_bytes, row_bytes, *sizes)
+        sizes = (height, width, self.pictures, columns, strips, rows, self._map.shape[2])
+        geometry = np.array((*sizes, *limits_of_pairs(self.problem.chain)), np.uint32)
         blocks = -(-columns * strips * self.pictures // THIN_THREADS)
         return PackedLaunch(kernel, blocks, (THIN_THREADS, 1), geometry)
 
-    def _by_tiles(self) -> Any:
+    def _by_tiles(self, aligned: bool) -> Any:
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
         height, width, channels = self.problem.input_shape
         kernel = load(tile_variant(self.problem.dtype.name, channels, self.problem.chain))
         across, down = -(-width // TILE_WIDTH), -(-height // TILE_HEIGHT)
-        low, high = (min(limit, LARGEST_LIMIT) for limit in self.problem.chain.limits)
-        row_bytes = width * channels * self.problem.dtype.itemsize
-        sizes = (height, width, self.pictures, across, down, self._map.shape[2])
-        geometry = np.zeros(1, TILE_GEOMETRY)
-        geometry[0] = (row_bytes, height * row_bytes, low, high, *sizes)
-        return PackedLaunch(kernel, across * down * self.pictures, (TILE_THREADS, 1), geometry)
-
-
-class Launches(dict[bool, Any]):
-    """A launch for arrays whose rows start on whole words of the kernel, and one for others, made when first needed."""
-
-    def __init__(self, make: Callable[[bool], Any]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, aligned: bool) -> Any:
-        launch = self[aligned] = self._make(aligned)
-        return launch
+        low, high = (np.int64(min(limit, LARGEST_LIMIT)) for limit in self.problem.chain.limits)
+        geometry = np.array((height, width, self.pictures, across, down, self._map.shape[2]), np.int32)
+        return PackedLaunch(kernel, across * down * self.pictures, (TILE_THREADS, 1), geometry, low, high)
 
 
 def _workspace(height: int, width: int, pictures: int) -> tuple[tuple[tuple[int, ...], type[np.generic]], ...]:

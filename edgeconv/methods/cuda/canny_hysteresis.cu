@@ -13,7 +13,7 @@
 // of passes over a tile grows with the logarithm of its nodes, and a path that winds through all tiles costs no more passes
 // over the picture than a dot.
 //
-// Layouts: canny_map.cuh. Macro that says how the output lies: ALIGNED 0 1 (1 where all rows of it start on 16 bytes).
+// Layouts: canny_map.cuh.
 #include "canny_map.cuh"
 
 typedef unsigned long long Bits;  // of a row of a tile; pixel x is bit x
@@ -28,7 +28,6 @@ struct MapGeometry {
     int height, width, pictures;
     int tiles_across, tiles_down;
     int late;  // pixels of the last unit of a row that belong to the one before (canny_thin.cu)
-    long long out_row_bytes, out_picture_bytes;
 };
 
 // Two rows of a tile: 2·lane and 2·lane + 1.
@@ -362,25 +361,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncwarp();
 
     const int height = min(SIDE, size.height - down * SIDE), width = min(SIDE, size.width - across * SIDE);
-    uint8 *const tile_out = out + picture * size.out_picture_bytes + down * SIDE * size.out_row_bytes + across * SIDE;
-#if ALIGNED
+    uint8 *const tile_out =
+        out + (static_cast<long long>(picture) * size.height + down * SIDE) * size.width + across * SIDE;
     constexpr int CHUNK = 16, CHUNKS = SIDE / CHUNK;
-    for (int i = lane; i < height * CHUNKS; i += WARP) {
+    const bool aligned = size.width % CHUNK == 0 && reinterpret_cast<unsigned long long>(out) % CHUNK == 0;
+    for (int i = lane; aligned && i < height * CHUNKS; i += WARP) {
         const int x = i % CHUNKS * CHUNK;
         const unsigned bits = static_cast<unsigned>(rows[i / CHUNKS] >> x) & 0xFFFF;
-        uint8 *const to = tile_out + i / CHUNKS * size.out_row_bytes + x;
-        if (x + CHUNK <= width) {
-            __stcs(reinterpret_cast<uint4 *>(to),
+        if (x < width)
+            __stcs(reinterpret_cast<uint4 *>(tile_out + static_cast<long long>(i / CHUNKS) * size.width + x),
                    make_uint4(as_bytes(bits), as_bytes(bits >> 4), as_bytes(bits >> 8), as_bytes(bits >> 12)));
-        } else {
-            for (int k = 0; x + k < width; ++k) to[k] = bits >> k & 1 ? 255 : 0;
-        }
     }
-#else
+    if (aligned) return;
     // Whole words of the output where they lie; a row starts up to three bytes into the first.
     constexpr int WORD = 4, WORDS_OF_ROW = SIDE / WORD + 1;
     for (int i = lane; i < height * WORDS_OF_ROW; i += WARP) {
-        uint8 *const row = tile_out + i / WORDS_OF_ROW * size.out_row_bytes;
+        uint8 *const row = tile_out + static_cast<long long>(i / WORDS_OF_ROW) * size.width;
         const Bits bits = rows[i / WORDS_OF_ROW];
         const int x = i % WORDS_OF_ROW * WORD - static_cast<int>(reinterpret_cast<unsigned long long>(row) % WORD);
         if (x >= 0 && x + WORD <= width) {
@@ -389,5 +385,4 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int k = max(x, 0); k < min(x + WORD, width); ++k) row[k] = bits >> k & 1 ? 255 : 0;
         }
     }
-#endif
 }

@@ -46,8 +46,6 @@ static_assert(REACH >= 2 + RADIUS, "smoothing, gradient and thinning look that f
 
 // Sizes in pixels; strips and their threads lie one behind another, whatever the blocks. canny.py fills it.
 struct ThinGeometry {
-    long long picture_bytes;  // from one picture to the next
-    unsigned row_bytes;       // from one row to the next: 32 bits, which a multiplication takes at once
     int height, width, pictures;
     int columns, strips, rows_per_strip;  // threads side by side; strips of a picture
     int row_units;  // 16 bits each: the map from one row to the next
@@ -374,7 +372,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int first_y = static_cast<int>(index % size.strips) * size.rows_per_strip;
     const int picture = static_cast<int>(index / size.strips);
     if (picture >= size.pictures) return;
-    image += picture * size.picture_bytes;
+    const unsigned row_bytes = size.width * CHANNELS;  // 32 bits, which a multiplication takes at once
+    image += static_cast<long long>(picture) * size.height * row_bytes;
 
     Place place;
     place.x = min(static_cast<int>(column) * PIXELS, size.width - PIXELS);
@@ -390,14 +389,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const auto start_of = [&](int step) {
         const int y = first_y - 2 - RADIUS + step;
         const unsigned source = BLUR ? reflected(y, size.height) : max(min(y, size.height - 1), 0);
-        return image + static_cast<unsigned long long>(source) * size.row_bytes;
+        return image + static_cast<unsigned long long>(source) * row_bytes;
     };
-    const uint8 *const end =
-        image + static_cast<long long>(size.row_bytes) * (size.height - 1) + static_cast<long long>(size.width) * CHANNELS;
+    const uint8 *const end = image + static_cast<long long>(row_bytes) * size.height;
     const auto start_row = [&](unsigned *raw, const uint8 *row) {
         // Rows may start anywhere in a word, so the skew is that of the row.
         if (!ALIGNED) place.skew = static_cast<unsigned>(reinterpret_cast<unsigned long long>(row + place.x * CHANNELS)) % WORD;
-        const bool is_last = row + static_cast<long long>(size.width) * CHANNELS == end;
+        const bool is_last = row + row_bytes == end;
         if (!ALIGNED && is_last)
             read_row(raw, row, place, end);
         else

@@ -26,8 +26,6 @@ typedef long long Size;
 enum Sector { FLAT, STEEP, FALLING, RISING };
 
 struct TileGeometry {
-    long long row_bytes, picture_bytes;  // from one row, and from one picture, to the next
-    long long low, high;  // thresholds
     int height, width, pictures;
     int tiles_across, tiles_down;
     int row_units;  // 16 bits each: the map from one row to the next
@@ -47,7 +45,8 @@ __device__ __forceinline__ constexpr unsigned weight(int step) {
 __device__ __forceinline__ int clamped(int position, int size) { return min(max(position, 0), size - 1); }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    canny_tile(const unsigned char *__restrict__ image, uint16 *__restrict__ map, const __grid_constant__ TileGeometry size) {
+    canny_tile(const SAMPLE *__restrict__ image, uint16 *__restrict__ map, const __grid_constant__ TileGeometry size,
+               long long low, long long high) {
     __shared__ SAMPLE samples[SAMPLE_ROWS][SAMPLE_COLUMNS][CHANNELS];
     __shared__ SAMPLE smooth[SMOOTH_ROWS][SMOOTH_COLUMNS][CHANNELS];
     __shared__ Size sizes[SIZE_ROWS][SIZE_COLUMNS];
@@ -57,13 +56,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     index /= size.tiles_across;
     const int first_y = index % size.tiles_down * TILE_HEIGHT;
     const int picture = index / size.tiles_down;
-    image += picture * size.picture_bytes;
+    const long long row_samples = static_cast<long long>(size.width) * CHANNELS;
+    image += picture * size.height * row_samples;
     const int thread = threadIdx.x;
 
     for (int i = thread; i < SAMPLE_ROWS * SAMPLE_COLUMNS; i += THREADS) {
         const int row = i / SAMPLE_COLUMNS, column = i % SAMPLE_COLUMNS;
         const int y = reflected(first_y - REACH + row, size.height), x = reflected(first_x - REACH + column, size.width);
-        const SAMPLE *const from = reinterpret_cast<const SAMPLE *>(image + y * size.row_bytes) + static_cast<long long>(x) * CHANNELS;
+        const SAMPLE *const from = image + y * row_samples + static_cast<long long>(x) * CHANNELS;
         for (int c = 0; c < CHANNELS; ++c) samples[row][column][c] = from[c];
     }
     __syncthreads();
@@ -118,8 +118,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                           : sector == STEEP   ? own > at(-1, 0) && own >= at(1, 0)
                           : sector == FALLING ? own > at(-1, 1) && own > at(1, -1)
                                               : own > at(-1, -1) && own > at(1, 1);
-        const bool edge = kept && own > size.low && x < size.width;
-        const unsigned edges = __ballot_sync(EVERY_LANE, edge), strong = __ballot_sync(EVERY_LANE, edge && own > size.high);
+        const bool edge = kept && own > low && x < size.width;
+        const unsigned edges = __ballot_sync(EVERY_LANE, edge), strong = __ballot_sync(EVERY_LANE, edge && own > high);
         const int unit = first_x / UNIT_PIXELS + lane;
         if (lane >= TILE_WIDTH / UNIT_PIXELS || y >= size.height || unit >= size.row_units) continue;
         const unsigned eight = edges >> lane * UNIT_PIXELS, eight_strong = strong >> lane * UNIT_PIXELS;
