@@ -249,21 +249,25 @@ class FlatTile:
     """Blocks that must fit a multiprocessor: caps the registers. 0: as the compiler thinks best."""
 
 
-SMALL_TILES = {1: FlatTile(8, 3, 1, 64, 0), 2: FlatTile(16, 3, 1, 64, 0), 4: FlatTile(16, 4, 1, 64, 10)}
-LARGE_TILES = {1: FlatTile(16, 4, 1, 64, 0), 2: FlatTile(16, 6, 1, 64, 0), 4: FlatTile(16, 4, 1, 64, 10)}
-"""By the bytes of a sample."""
-LARGE_TILE_OF_RING_OF_BYTES = FlatTile(16, 2, 2, 64, 0)
+TILES = {
+    "uint8": (FlatTile(8, 3, 1, 64, 0), FlatTile(16, 5, 1, 64, 0)),
+    "uint16": (FlatTile(16, 3, 1, 64, 0), FlatTile(16, 6, 1, 64, 0)),
+    "float16": (FlatTile(16, 3, 1, 64, 0), FlatTile(16, 6, 1, 64, 0)),
+    "float32": (FlatTile(16, 4, 1, 64, 10), FlatTile(16, 4, 1, 64, 10)),
+    "ring of uint8": (FlatTile(8, 3, 1, 64, 0), FlatTile(16, 2, 2, 64, 0)),
+    "ring of uint16": (FlatTile(16, 3, 1, 64, 0), FlatTile(16, 2, 2, 64, 0)),
+    "ring of float16": (FlatTile(8, 3, 1, 64, 10), FlatTile(16, 2, 2, 64, 8)),
+}
+"""Of small pictures and of large ones."""
 SMALL_PIXELS = 8192
 """A picture of no more pixels for each multiprocessor is small: it takes as long as a few loads one after the other."""
 
 
 def tile_of(problem: Problem, filter_: FlatFilter, pictures: int, multiprocessors: int) -> FlatTile:
     """The tile for a problem, measured on one H200 and one H100: of the GPU only the multiprocessors count."""
-    if pictures * problem.height * problem.width <= SMALL_PIXELS * multiprocessors:
-        return SMALL_TILES[problem.dtype.itemsize]
-    if problem.dtype == np.uint8 and filter_.form != "lines":
-        return LARGE_TILE_OF_RING_OF_BYTES
-    return LARGE_TILES[problem.dtype.itemsize]
+    ring = f"ring of {problem.dtype.name}"
+    small, large = TILES[ring if filter_.form != "lines" and ring in TILES else problem.dtype.name]
+    return small if pictures * problem.height * problem.width <= SMALL_PIXELS * multiprocessors else large
 
 
 def needs_mending(problem: Problem, filter_: FlatFilter) -> bool:

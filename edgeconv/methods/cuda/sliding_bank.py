@@ -116,7 +116,7 @@ def cut_for(problem: Problem, reads: int) -> BankCut:
     if problem.in_channels == problem.groups:
         return BankCut(2, 2, 10, 1) if reads > 4 and problem.stride == 1 else BankCut(3, 4, 4, 3)
     if problem.stride == KERNEL_SIZE:
-        return BankCut(3, 2, 5, 4)
+        return BankCut(3, 2, 5 if reads > 4 else 4, 4)
     return BankCut(3, 2, 6, 6 if reads <= 16 else 4)
 
 
