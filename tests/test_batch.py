@@ -23,7 +23,7 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, process, tasks
-from edgeconv.batch.names import Names
+from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.core.request import make_request
@@ -411,3 +411,15 @@ def test_a_pipe_with_a_pictures_name_fails_and_is_not_waited_for(photos: Path, o
     summary = json.loads(done.text)
     assert (done.code, summary["done"], summary["failed"]) == (1, 2, 2)
     assert all("is a pipe" in failure["error"] for failure in summary["failures"])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [("NUL.png", True), ("com1.a.png", True), ("Con", True), ("CON_x.png", False), ("COM10.png", False), ("a", False)],
+)
+def test_an_output_is_not_named_like_a_device_of_windows(name: str, is_refused: bool) -> None:
+    if not is_refused:
+        refuse_device_name(name)
+        return
+    with pytest.raises(ImageWriteError, match="reserves that name"):
+        refuse_device_name(name)

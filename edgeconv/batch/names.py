@@ -10,6 +10,7 @@ output is written; what another process has written by then is not replaced.
 
 from __future__ import annotations
 
+import re
 import string
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -25,6 +26,17 @@ from edgeconv.run.naming import filter_word, rules_word
 NAME_FIELDS = ("stem", "source_ext", "filter", "rules", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
 """Fields that are known only once a picture is decoded."""
+DEVICE_NAME = re.compile(r"(CON|PRN|AUX|NUL|(COM|LPT)[0-9])(\.|$)", re.IGNORECASE)
+"""Names of devices on Windows, with any suffix. Source: Microsoft, Naming Files, Paths, and Namespaces."""
+
+
+def refuse_device_name(name: str) -> None:
+    """Raise ImageWriteError for a name that no file can have on Windows, as outputs travel."""
+    if DEVICE_NAME.match(name):
+        raise ImageWriteError(
+            f"Output '{name}' cannot be made: Windows reserves that name for a device, with any suffix. Rename the "
+            "input, or put more than {stem} into --name."
+        )
 
 
 class _Late(str):

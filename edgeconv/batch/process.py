@@ -23,7 +23,7 @@ import numpy as np
 from edgeconv.api.auto import Choice
 from edgeconv.api.prepared import PreparedFilter
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
-from edgeconv.batch.names import Names
+from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task, is_remote, join, store_of
 from edgeconv.batch.summary import PictureResult, Stage
@@ -171,7 +171,9 @@ class PictureProcessor:
             with work.stage("encode"):
                 height, width = work.output.shape[:2]
                 suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
-                work.name = (work.task.folder / self._names.name(work.task, suffix, width, height)).as_posix()
+                name = self._names.name(work.task, suffix, width, height)
+                refuse_device_name(name)
+                work.name = (work.task.folder / name).as_posix()
                 work.encoded = encode(work.output, join(settings.output, work.name), settings)
 
     def put(self, works: list[PictureWork]) -> None:
