@@ -31,7 +31,7 @@ class Bomb:
     need_bytes: int = 0
     """What decoding the picture itself takes, as its header says."""
     size: int = 0
-    """Zeros follow up to so many bytes, which take no place on a disk."""
+    """Zeros follow up to a length, and take no place on a disk."""
 
     def write(self, folder: Path) -> Path:
         """The file, by the name of what it is."""

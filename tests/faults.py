@@ -40,7 +40,7 @@ class Faults:
         self._full = False
         """After a short write: the next one fails."""
         self.struck = ""
-        """The call that was hit; empty where there were not so many."""
+        """The call that was hit; empty where there were fewer."""
         self._lock = threading.Lock()
         self._descriptors: set[int] = set()
         self._real = {name: getattr(os, name) for name in (*CHANGES, *OF_DESCRIPTORS, "open", "close", "write")}

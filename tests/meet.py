@@ -117,7 +117,7 @@ class Child:
         self.process, self._reports, self._gate = process, reports, gate
 
     def arrived(self, threads: int = 1) -> None:
-        """Return once so many of its threads are at the point."""
+        """Return once that number of its threads is at the point."""
         for _ in range(threads):
             if not os.read(self._reports, 1):
                 code = self.process.wait()

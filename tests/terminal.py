@@ -20,7 +20,7 @@ FOREIGN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "CI")
 
 
 def on_terminal(*arguments: object, cwd: Path, columns: int = 80, **environment: str) -> Finished:
-    """`edgeconv ARGUMENTS` with standard output and standard error on one terminal of so many columns; all in `out`."""
+    """`edgeconv ARGUMENTS` with standard output and standard error on one terminal, `columns` wide; all in `out`."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     parts: list[bytes] = []

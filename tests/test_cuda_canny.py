@@ -153,7 +153,7 @@ def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> N
 
 
 def placed_on_gpu(array: Any, offset_samples: int) -> Any:
-    """A copy on the GPU, so many samples past an aligned address."""
+    """A copy on the GPU, some samples past an aligned address."""
     import cupy
 
     copy = cupy.empty(array.size + offset_samples, array.dtype)[offset_samples:].reshape(array.shape)

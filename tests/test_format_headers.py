@@ -51,7 +51,7 @@ def test_an_old_bmp_has_sides_of_16_bits() -> None:
 
 
 def png_of(width: int, height: int, colour_type: int, stored: int, bits: int = 8, extra: bytes = b"") -> bytes:
-    """A PNG with so many bytes of pixel data, which no header reader unpacks."""
+    """A PNG with a number of bytes of pixel data, which no header reader unpacks."""
     pixels = png_chunk(b"IDAT", bytes(stored))
     return png_head(width, height, bits, colour_type) + extra + pixels + png_chunk(b"IEND", b"")
 

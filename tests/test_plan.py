@@ -209,7 +209,7 @@ def test_a_tensor_that_wants_gradients_is_refused() -> None:
 def test_whichever_allocation_of_a_call_fails_the_memory_is_said_to_be_out(
     kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pool that is empty after so many arrays."""
+    """A pool that is empty after a number of arrays."""
     left = [0]
 
     def of_pool(make: Any) -> Any:

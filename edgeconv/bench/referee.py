@@ -32,7 +32,7 @@ from edgeconv.core.timing import Budget, Series, percentile
 PATCH_ROWS, PATCH_COLUMNS = 4, 16
 """Of the output: some dozens of samples, which the oracle computes in a fraction of a millisecond."""
 MEMORY_SHARE = 4
-"""A second pair of arrays is made where free memory has room for so many."""
+"""A second pair of arrays is made where free memory has room for this multiple of them."""
 POISON, OTHER = 0xA5, 0x5A
 """For whole-number outputs; what is a result by chance is not one under both. Floats get NaN."""
 TRANSFORM_TOLERANCE = 2.0**-10

@@ -60,7 +60,7 @@ class Arithmetic:
     whole_bits: int
     """Sums of whole numbers up to two to the power of this are exact."""
     operand_bits: int | None = None
-    """Samples and weights are rounded to so many bits before they are multiplied; None: they are not."""
+    """Samples and weights are rounded to this number of bits before they are multiplied; None: they are not."""
     operand_tiny: float = 0.0
     """Absolute error of that rounding near zero."""
     operand_largest: float = float("inf")
@@ -225,7 +225,7 @@ def stored_bound(values: NDArray[np.float64], errors: NDArray[np.float64], dtype
 
 
 def _rounded(values: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
-    """Values rounded to so many significant bits."""
+    """Values rounded to `bits` significant bits."""
     mantissa, exponent = np.frexp(values)
     rounded: NDArray[np.float64] = np.ldexp(np.rint(mantissa * 2.0**bits) * 2.0**-bits, exponent)
     return rounded

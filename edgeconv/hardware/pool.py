@@ -42,7 +42,7 @@ class _Ended:
         self._signs.put(None)
 
     def wait_for(self, jobs: int) -> list[BaseException]:
-        """Return when so many have ended, and what signal handlers raised meanwhile.
+        """Return when `jobs` of them have ended, and what signal handlers raised meanwhile.
 
         Nobody leaves earlier: the jobs write to the caller's arrays. An exception may come at any step, so what counts
         is how many have ended; a sign only says that there are more, and may be lost.

@@ -105,7 +105,7 @@ class Halo:
         return range(first * self.stride, stop), range(wanted.start - first, wanted.stop - first)
 
     def longest(self, size: int, outputs: int) -> int:
-        """Pixels of the longest window for so many outputs in a row."""
+        """Pixels of the longest window for `outputs` in a row."""
         return min(size, outputs * self.stride + 2 * (self.padding + self.stride) + self.taps)
 
 
@@ -222,7 +222,7 @@ def spans(size: int, step: int) -> list[range]:
 
 
 def piece_of(rows: int) -> int:
-    """The side of the pieces for rectangles of so many rows: their largest fair divisor, or all of them."""
+    """The side of the pieces for rectangles of `rows` rows: their largest fair divisor, or all of them."""
     fair = (side for side in range(LARGEST_PIECE, SMALLEST_PIECE - 1, -TILE_STEP) if rows % side == 0)
     return next(fair, -(-rows // TILE_STEP) * TILE_STEP)
 

@@ -34,7 +34,7 @@ TABLE_BYTES = 16 * 2**10
 
 RIGHT, REFUSED = "right", "refused"
 CHECKED_EVERY = 8
-"""Cases that are put to the package's own check, and run twice: one of so many."""
+"""Cases that are put to the package's own check, and run twice: one of this number."""
 
 
 class FuzzFailure(Exception):

@@ -121,7 +121,7 @@ extern "C" __global__ __launch_bounds__(ACROSS *DOWN) void shared(const float *i
 #endif
 
 // --- a thread walks down a strip ----------------------------------------------------------------------------------------
-// Sums of output rows that are under way at once: a row of the picture belongs to so many windows, one above the other.
+// Sums of output rows that are under way at once: a row of the picture belongs to that many windows, one above the other.
 constexpr int OPEN = (KERNEL + STRIDE - 1) / STRIDE;
 
 // Walk down one strip with PIXELS output pixels beside each other. read(row, samples) brings a row of the picture, zeros

@@ -300,7 +300,7 @@ class Array:
         return Array(self._e, self._e.gep(self.address, LLVM_TYPE[self.scalar], index), self.scalar)
 
     def bytes_on(self, offset_bytes: Value | int) -> Array:
-        """The same pointer, so many bytes further on."""
+        """The same pointer, `offset_bytes` further on."""
         return Array(self._e, self._e.gep(self.address, LLVM_TYPE["uint8"], offset_bytes), self.scalar)
 
     @property

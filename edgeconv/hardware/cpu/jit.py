@@ -94,7 +94,7 @@ class Compiled:
         return found
 
     def function(self, name: str, arguments: int) -> NativeFunction:
-        """A function of the module, to be called with so many addresses and numbers."""
+        """A function of the module, to be called with that number of addresses and numbers."""
         return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.address(name))
 
 

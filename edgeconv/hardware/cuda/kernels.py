@@ -76,7 +76,7 @@ def loaded_kernels() -> int:
 
 
 def resident_blocks(kernel: Any, threads: int) -> int:
-    """Blocks of so many threads that run at once on the current GPU, without dynamic shared memory.
+    """Blocks of that number of threads that run at once on the current GPU, without dynamic shared memory.
 
     A thread that never called the CUDA runtime has no context, which the driver's own functions need.
     """

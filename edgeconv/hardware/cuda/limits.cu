@@ -1,4 +1,4 @@
-// limits.cu: what this GPU can do at most. Two kernels read so many 16-byte words and write so many others, and nothing
+// limits.cu: what this GPU can do at most. Two kernels read some number of 16-byte words and write another, and nothing
 // beside: what a convolution's bytes cost. The third does multiply-adds of float32, for the roofline.
 //
 // read_and_write   word w of the target is the OR of words w, w + writes, w + 2 * writes, ... of the source, so that

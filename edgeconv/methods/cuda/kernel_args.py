@@ -120,14 +120,14 @@ class BankPart:
 
 
 def outputs_within(problem: Problem, most_responses: int | None = None) -> int:
-    """Outputs whose weights fit a kernel's arguments and whose responses are at most so many."""
+    """Outputs whose weights fit a kernel's arguments and whose responses do not exceed a limit."""
     by_arguments = MOST_WEIGHT_BYTES // problem.weights[:, 0].nbytes
     by_registers = by_arguments if most_responses is None else most_responses // problem.directions
     return max(1, min(by_arguments, by_registers))
 
 
 def parts_of(problem: Problem, most_outputs: int) -> tuple[BankPart, ...]:
-    """The launches for a problem where one can compute so many outputs; the problem itself where that is enough.
+    """The launches for a problem where one computes a limited number of outputs; itself where one is enough.
 
     Channels that are filtered separately share a launch where each has one filter, as an RGB picture has under `each`.
     """

@@ -67,7 +67,7 @@ READ_BYTES = 16
 LANES = (2, 4, 8)
 """With fewer than 2, a store of 16 bytes would fill a sector by half."""
 READS_OF_LANES = {4: {2: 2, 4: 8}, 2: {2: 1, 4: 4}}
-"""By the weights of a read: weights of a tap, in reads, up to which so many lanes measured faster than more."""
+"""By the weights of a read: weights of a tap, in reads, up to which this number of lanes measured faster than more."""
 MOST_READS = 32
 """Weights of a tap in a pass, in reads: those of 128 filters in float32. They lie in shared memory, beside patches."""
 COLUMN_ROWS = 4
@@ -121,7 +121,7 @@ def cut_for(problem: Problem, reads: int) -> BankCut:
 
 
 def shape_of(problem: Problem, lanes: int, cut: BankCut) -> BankShape:
-    """A shape with so many groups that the passes of a bank are as few as can be, and no larger than they must."""
+    """A shape whose groups make the passes of a bank as few as can be, and no larger than they must."""
     groups = -(-reads_of(problem) // lanes)
     passes = -(-groups * lanes // MOST_READS)
     return BankShape(

@@ -66,7 +66,7 @@ LARGEST_STRIP_STRIDE = 6
 """Beyond it the gaps between windows, which strips read too, cost more than they save: one thread per output pixel."""
 
 MOST_STRIP_OUTPUTS = 8
-"""Outputs whose sums of all rows under way a thread can hold; a bank of more, and some of so many, are for
+"""Outputs whose sums of all rows under way a thread can hold; a bank of more, and some of as many, are for
 sliding_bank.cu."""
 
 LEAST_WEIGHT = 2.0**-30
@@ -77,12 +77,12 @@ MOST_KERNELS = 8
 """Of a filter without a ring: compass directions."""
 
 DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
-"""Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
-stride 2."""
+"""Up to this number of output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64
+at stride 2."""
 DIRECT_BANK = {1: 2**21, 3: 2**23}
-"""By the channels that an output sums: up to so many output pixels times the square of their outputs, of all channels
-together. One thread per pixel computes the outputs one after the other, in several launches where they are many. Fitted
-to float32 banks of 3 to 256 filters at strides 1 to 3."""
+"""By the channels that an output sums: a limit of output pixels times the square of their outputs, of all channels
+together. Up to it one thread per pixel computes the outputs in turn, in several launches where they are many. Fitted to
+float32 banks of 3 to 256 filters at strides 1 to 3."""
 
 
 @dataclass(frozen=True, eq=False)

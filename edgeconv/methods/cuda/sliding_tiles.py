@@ -65,7 +65,7 @@ are shifted."""
 QUAD_ROWS = 12
 """Rows of such a strip by dp4a, which has the least to compute."""
 GREY_PIXELS = 2
-"""A lane has so many times as many pixels of one channel."""
+"""A lane has this multiple of the pixels where there is one channel."""
 MOST_RESPONSES = 72
 """Registers for the responses of the output rows that a lane sums at a time."""
 MOST_DIRECTIONS = 12
@@ -101,7 +101,7 @@ def tile_for(strips: Strips, aligned: bool = True) -> StripTile:
 
 
 def strip_height(problem: Problem, tile: StripTile, strips_at_once: int, pictures: int = 1) -> int:
-    """Output rows of a strip where so many strips are worked on at a time: all of them get the same number in turn.
+    """Output rows of a strip where `strips_at_once` are worked on at a time: all of them get the same number in turn.
 
     But no fewer than pay for the rows that strips share, which count twice where samples are wide. The steps of a
     strip are whole ones, those counted that only bring the rows above its first output. Strips of a batch are worked
