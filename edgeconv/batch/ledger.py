@@ -128,7 +128,7 @@ def read(folder: Path | str) -> Contents:
         number, begins = 1, True
         try:
             with open_regular(file) as stream:
-                while part := stream.readline(MAX_LINE_BYTES):  # a line, if it is no longer than that
+                while part := stream.readline(MAX_LINE_BYTES):  # a whole line, or a part of a longer one
                     ends, empty = part.endswith(b"\n"), begins and part == b"\n"
                     if (row := _parsed(part)) is not None:
                         rows.append(row)
