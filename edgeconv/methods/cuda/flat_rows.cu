@@ -1,10 +1,9 @@
 // flat_rows: channels that are filtered by themselves, at stride 1; a row of pixels is one row of samples.
 //
 // A row of W pixels is a row of W·C samples whose neighbours lie C apart; which channel a sample belongs to plays no
-// part. A thread has a vector of samples of a row and goes down: it starts the loads of all rows of a step before it
-// computes anything, and those of the next step before it computes this one. Samples are taken out of words by bit
-// operations, and what a row contributes to the output rows above, in and below it is made once. No shared memory, no
-// barrier.
+// part. A thread has a vector of samples in a few rows, and starts the loads of all of them before it computes anything.
+// Samples are taken out of words by bit operations, and what a row contributes to the output rows above, in and below it
+// is made once. No shared memory, no barrier.
 // For rows that start on 16 bytes, in the picture and in the output, of the same type, with a padding of 1.
 //
 // FORM (flat_rows.py decides) says what the three picture rows of an output contribute:
@@ -22,19 +21,21 @@
 //     LINES, LINE_KINDS, LINE_TAPS    how many lines, and of each its kind and a mask of the samples that it takes
 //     LINE_OF_ROW                     of each direction the line of each row of the kernel
 //     ROWS_KINDS, ROWS_TAPS           of each direction how the lines of three rows are joined
-//     VECTOR_BYTES                    a thread's part of a row: 8 or 16
-//     STEP_ROWS, STEPS, THREADS       rows of a step, steps of a thread, threads of a block
-//     MIN_BLOCKS                      blocks that must fit a multiprocessor
+//     VECTOR_BYTES, ROWS              a thread's part of a row, 8 or 16, and its output rows
+//     THREADS                         threads of a block
 #include "sums.cuh"
 #ifdef MENDS
 #include "mend.cuh"
+constexpr int MIN_BLOCKS = sizeof(INPUT) == 4 ? 10 : 8;  // caps the registers: by itself the compiler keeps too few
+#else
+constexpr int MIN_BLOCKS = 0;
 #endif
 
 enum class Form { lines, ring_of_three, ring_of_differences };
 enum class Kind { any, sum, difference, beside };  // flat_rows.py says how each joins three numbers
 constexpr Form form = Form::FORM;
 
-constexpr int WORD = 4, SAMPLE_BYTES = sizeof(INPUT), ROWS = STEP_ROWS * STEPS;  // output rows of a thread
+constexpr int WORD = 4, SAMPLE_BYTES = sizeof(INPUT);
 constexpr int SAMPLES = VECTOR_BYTES / SAMPLE_BYTES, WORDS = VECTOR_BYTES / WORD;
 constexpr int NEIGHBOURS = CHANNELS * SAMPLE_BYTES;  // bytes beside a vector that its outputs need
 constexpr int HALO_BYTES = NEIGHBOURS <= 4 ? 4 : NEIGHBOURS <= 8 ? 8 : 16, HALO_WORDS = HALO_BYTES / WORD;
@@ -94,38 +95,39 @@ struct Vector {
     int height;
     bool at_left, at_right;  // its neighbours there lie outside
 
-    // The row of the picture that stands for row y. Below the row behind the last one no output is stored.
-    __device__ __forceinline__ int source_row(int y) const {
-        constexpr int FROM_END = border == Border::reflect101;
-        if (border == Border::zero) return y;
-        return y < 0 ? min(FROM_END, height - 1) : y < height ? y : max(height - 1 - FROM_END, 0);
-    }
-
-    // Row y, with zeros for what is outside. No branch: the compiler would put it, and what is computed of the first
-    // rows, between the loads.
+    // Row y, or the row that stands for it outside the picture, with zeros beside the picture. No branch: the compiler
+    // would put it, and what is computed of the first rows, between the loads.
     __device__ __forceinline__ void load_row(Window &row, int y) const {
-        const bool is_read = border != Border::zero || static_cast<unsigned>(y) < static_cast<unsigned>(height);
-        const unsigned char *const at = image + static_cast<long long>(source_row(y)) * pitch;
-        load<HALO_BYTES>(row.word, at - HALO_BYTES, is_read && !at_left);
-        load<VECTOR_BYTES>(row.word + HALO_WORDS, at, is_read);
-        load<HALO_BYTES>(row.word + HALO_WORDS + WORDS, at + VECTOR_BYTES, is_read && !at_right);
+        constexpr int FROM_END = border == Border::reflect101;
+        const int source = y < 0 ? min(FROM_END, height - 1) : y < height ? y : max(height - 1 - FROM_END, 0);
+        const unsigned char *const at = image + static_cast<long long>(source) * pitch;
+        load<HALO_BYTES>(row.word, at - HALO_BYTES, !at_left);
+        load<VECTOR_BYTES>(row.word + HALO_WORDS, at, true);
+        load<HALO_BYTES>(row.word + HALO_WORDS + WORDS, at + VECTOR_BYTES, !at_right);
     }
 
-    // Neighbours outside, where they are not 0: the pixel at the end, or the one beside it.
-    __device__ __forceinline__ void patch(Window &row) const {
+    // What is outside: zeros in the rows there; beside the picture the pixel at the end, or the one next to it.
+    template <int ROW_COUNT>
+    __device__ __forceinline__ void patch(Window (&rows)[ROW_COUNT], int first_row) const {
+        const bool has_rows_outside = first_row < 0 || first_row + ROW_COUNT > height;
+        if (border == Border::zero ? !has_rows_outside : !at_left && !at_right) return;
+        stay_a_branch();
+#pragma unroll
+        for (int i = 0; i < ROW_COUNT; ++i) {
+            const bool is_outside = static_cast<unsigned>(first_row + i) >= static_cast<unsigned>(height);
+            if (border != Border::zero) patch_ends(rows[i]);
+            else if (is_outside) rows[i] = Window();
+        }
+    }
+
+private:
+    __device__ __forceinline__ void patch_ends(Window &row) const {
         constexpr int FROM_END = border == Border::reflect101 ? 2 * CHANNELS : CHANNELS;
 #pragma unroll
         for (int c = 0; c < CHANNELS; ++c) {
             if (at_left) row.put(c - CHANNELS, row.bits(c - CHANNELS + FROM_END));
             if (at_right) row.put(SAMPLES + c, row.bits(SAMPLES + c - FROM_END));
         }
-    }
-    template <int ROW_COUNT>
-    __device__ __forceinline__ void patch(Window (&rows)[ROW_COUNT]) const {
-        if (border == Border::zero || !at_left && !at_right) return;
-        stay_a_branch();
-#pragma unroll
-        for (int i = 0; i < ROW_COUNT; ++i) patch(rows[i]);
     }
 };
 
@@ -343,6 +345,20 @@ __device__ __forceinline__ void store_words(unsigned char *to, const Words &word
     else *reinterpret_cast<uint2 *>(to) = make_uint2(word[0], word[1]);
 }
 
+// What a thread computes.
+struct Part {
+    int first_row, start;  // the output row, and the sample in it, that it begins with
+    bool at_left, at_right;
+
+    __device__ __forceinline__ Part(int block, const FlatGeometry &size) {
+        const unsigned thread = block * THREADS + threadIdx.x;
+        unsigned group = __umulhi(thread, size.reciprocal), place = thread - group * size.across;
+        if (place >= size.across) ++group, place -= size.across;  // the reciprocal is at most one group short
+        first_row = static_cast<int>(group) * ROWS, start = static_cast<int>(place) * SAMPLES;
+        at_left = place == 0, at_right = place == size.across - 1;
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     flat_rows(const unsigned char *__restrict__ image, unsigned char *__restrict__ out,
               const __grid_constant__ FlatGeometry size, const __grid_constant__ FlatWeights weights
@@ -354,50 +370,38 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     image += picture_offset(size.height, size.width, CHANNELS) * SAMPLE_BYTES;
     out += picture_offset(size.out_height, size.out_width, CHANNELS) * SAMPLE_BYTES;
 #endif
-    const unsigned thread = blockIdx.x * THREADS + threadIdx.x;
-    unsigned group = __umulhi(thread, size.reciprocal), place = thread - group * size.across;
-    if (place >= size.across) ++group, place -= size.across;  // the reciprocal is at most one group short
-    const int first_row = static_cast<int>(group) * ROWS, start = static_cast<int>(place) * SAMPLES;
-
+    const Part part(blockIdx.x, size);
     const int pitch = static_cast<int>(size.across) * VECTOR_BYTES;
-    const unsigned char *column = image + start * SAMPLE_BYTES;
+    const unsigned char *column = image + part.start * SAMPLE_BYTES;
     hide_origin(column);  // else the compiler adds up three numbers to the address of each row
-    const Vector vector{column, pitch, size.height, place == 0, place == size.across - 1};
-    unsigned char *const to = out + static_cast<long long>(first_row) * pitch + start * SAMPLE_BYTES;
+    const Vector vector{column, pitch, size.height, part.at_left, part.at_right};
+    unsigned char *to = out + static_cast<long long>(part.first_row) * pitch + part.start * SAMPLE_BYTES;
 
-    Window loaded[2 + STEP_ROWS];
+    Window loaded[2 + ROWS];
 #pragma unroll
-    for (int i = 0; i < 2 + STEP_ROWS; ++i) vector.load_row(loaded[i], first_row - 1 + i);
+    for (int i = 0; i < 2 + ROWS; ++i) vector.load_row(loaded[i], part.first_row - 1 + i);
     // Here, not above: the compiler orders instructions between branches, and would put sums of the first rows between
     // the loads of the others.
-    if (first_row >= size.height) return;
-    vector.patch(loaded);
+    if (part.first_row >= size.height) return;
+    vector.patch(loaded, part.first_row - 1);
     Row rows[KERNEL_SIZE];
 #pragma unroll
     for (int i = 0; i < 2; ++i) rows[i].take(loaded[i], weights);
     unsigned mark = 0;
 #pragma unroll
-    for (int step = 0; step < STEPS; ++step) {
-        Window next[STEP_ROWS];
-        if (step + 1 < STEPS)
-#pragma unroll
-            for (int i = 0; i < STEP_ROWS; ++i) vector.load_row(next[i], first_row + 1 + (step + 1) * STEP_ROWS + i);
-#pragma unroll
-        for (int i = 0; i < STEP_ROWS; ++i) {
-            const int y = step * STEP_ROWS + i;
-            rows[(y + 2) % 3].take(loaded[2 + i], weights);
-            const Words words = outputs_of({rows[y % 3], rows[(y + 1) % 3], rows[(y + 2) % 3], weights}, mark);
-            if (first_row + y < size.height) store_words(to + static_cast<long long>(y) * pitch, words);
-        }
-        if (step + 1 < STEPS) {
-            vector.patch(next);
-#pragma unroll
-            for (int i = 0; i < STEP_ROWS; ++i) loaded[2 + i] = next[i];
-        }
+    for (int y = 0; y < ROWS; ++y) {
+        rows[(y + 2) % 3].take(loaded[2 + y], weights);
+        const Words words = outputs_of({rows[y % 3], rows[(y + 1) % 3], rows[(y + 2) % 3], weights}, mark);
+        // Where registers are capped an address that moves takes fewer; elsewhere it takes more.
+        if (part.first_row + y < size.height)
+            store_words(to + (MIN_BLOCKS > 0 ? 0 : static_cast<long long>(y) * pitch), words);
+        if (MIN_BLOCKS > 0) to += pitch;
     }
 #ifdef MENDS
-    if (is_marked(mark))
+    if (is_marked(mark)) {
+        const Part anew(block_index_anew(), size);  // it would need registers until here
         mend_samples(reinterpret_cast<const INPUT *>(image), reinterpret_cast<OUTPUT *>(out), plain_weights, size,
-                     first_row, ROWS, start, start + SAMPLES);
+                     anew.first_row, ROWS, anew.start, anew.start + SAMPLES);
+    }
 #endif
 }

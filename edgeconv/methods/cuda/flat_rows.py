@@ -242,25 +242,21 @@ class FlatTile:
     """How rows are shared out: the macros of flat_rows.cu that change speed and nothing else."""
 
     vector_bytes: int
-    step_rows: int
-    steps: int
-    threads: int
-    min_blocks: int
-    """Blocks that must fit a multiprocessor: caps the registers. 0: as the compiler thinks best."""
+    rows: int
 
 
 TILES = {
-    "uint8": (FlatTile(8, 3, 1, 64, 0), FlatTile(16, 5, 1, 64, 0)),
-    "uint16": (FlatTile(16, 3, 1, 64, 0), FlatTile(16, 6, 1, 64, 0)),
-    "float16": (FlatTile(16, 3, 1, 64, 0), FlatTile(16, 6, 1, 64, 0)),
-    "float32": (FlatTile(16, 4, 1, 64, 10), FlatTile(16, 4, 1, 64, 10)),
-    "ring of uint8": (FlatTile(8, 3, 1, 64, 0), FlatTile(16, 2, 2, 64, 0)),
-    "ring of uint16": (FlatTile(16, 3, 1, 64, 0), FlatTile(16, 2, 2, 64, 0)),
-    "ring of float16": (FlatTile(8, 3, 1, 64, 10), FlatTile(16, 2, 2, 64, 8)),
+    "uint8": (FlatTile(8, 3), FlatTile(16, 5)),
+    "uint16": (FlatTile(16, 3), FlatTile(16, 6)),
+    "float16": (FlatTile(16, 3), FlatTile(16, 6)),
+    "ring of float16": (FlatTile(16, 3), FlatTile(16, 5)),
+    "float32": (FlatTile(16, 4), FlatTile(16, 4)),
 }
 """Of small pictures and of large ones."""
 SMALL_PIXELS = 8192
 """A picture of no more pixels for each multiprocessor is small: it takes as long as a few loads one after the other."""
+THREADS = 64
+"""Of a block."""
 
 
 def tile_of(problem: Problem, filter_: FlatFilter, pictures: int, multiprocessors: int) -> FlatTile:
@@ -284,7 +280,7 @@ def needs_mending(problem: Problem, filter_: FlatFilter) -> bool:
 
 def flat_variant(problem: Problem, filter_: FlatFilter, tile: FlatTile, batch: bool = False) -> KernelVariant:
     """The kernel of a problem."""
-    tile_macros = [(name.upper(), value) for name, value in asdict(tile).items()]
+    tile_macros = [("THREADS", THREADS), *((name.upper(), value) for name, value in asdict(tile).items())]
     mends = (("MENDS", 1),) if needs_mending(problem, filter_) else ()
     defines = (*problem_defines(problem), *filter_.macros, *tile_macros, *mends, *batch_defines(batch))
     return KernelVariant("methods/cuda/flat_rows.cu", "flat_rows", defines)
@@ -312,11 +308,11 @@ class FlatPlan(CudaPlan):
             self.workspace_bytes = int(self._plain_weights.nbytes)
             pointers.append(np.uint64(self._plain_weights.data.ptr))
         across = problem.width * problem.in_channels * problem.dtype.itemsize // tile.vector_bytes
-        groups = -(-problem.height // (tile.step_rows * tile.steps))
+        groups = -(-problem.height // tile.rows)
         kernel = load(flat_variant(problem, self.filter, tile, self.pictures > 1))
         arguments = (picture_geometry(problem, 1, across, RECIPROCAL_OF // across), self.filter.packed(), *pointers)
-        blocks = -(-groups * across // tile.threads)
-        self._launch = launch_of(problem, self.pictures, kernel, blocks, (tile.threads, 1), *arguments)
+        blocks = -(-groups * across // THREADS)
+        self._launch = launch_of(problem, self.pictures, kernel, blocks, (THREADS, 1), *arguments)
         self._other: AddressPlan | None = None
         self.launches = self._launch.launches
         self.arithmetic = WHOLE if self.filter.has_pairs else own_arithmetic(problem)
