@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,27 +78,17 @@ def by_tiles(
 def pixels_of(path: Path, rules: ReadRules = DEFAULT_RULES) -> tuple[np.ndarray, tuple[str, ...]]:
     """The picture in a file through its chunks, and its notes."""
     source = open_source(path, rules)
-    down, across = (
-        range(0, size, step) for size, step in zip((source.height, source.width), source.chunk, strict=True)
-    )
+    out = np.zeros((source.height, source.width, source.channels), source.dtype)
+    rows, columns = source.chunk
     try:
-        return np.concatenate(
-            [
-                np.concatenate(
-                    [
-                        source.load(
-                            range(y, min(y + source.chunk[0], source.height)),
-                            range(x, min(x + source.chunk[1], source.width)),
-                        )
-                        for x in across
-                    ],
-                    axis=1,
-                )
-                for y in down
-            ]
-        ), source.notes
+        for y, x in product(range(0, source.height, rows), range(0, source.width, columns)):
+            place = out[y : y + rows, x : x + columns]
+            part = source.load(range(y, y + place.shape[0]), range(x, x + place.shape[1]))
+            assert (part.shape, part.dtype) == (place.shape, out.dtype)
+            place[...] = part
     finally:
         source.close()
+    return out, source.notes
 
 
 def assert_same(got: np.ndarray, expected: np.ndarray) -> None:

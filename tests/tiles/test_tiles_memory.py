@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tifffile
 import zarr
-from command import PROJECT, edgeconv_process
+from command import PROJECT, edgeconv_process, unmeasured
 from picture_files import smooth_image
 from pieces import ArraySource
 from selection import drawn_pairs, few_then_slow
@@ -47,8 +47,7 @@ def demand_for(
     return replace(demand, **changes)
 
 
-def suggested(error: pytest.ExceptionInfo[MemoryLimitError]) -> int:
-    return int(str(error.value).split("--memory-limit ")[1].removesuffix("MiB.")) * MEBIBYTE
+LARGE = demand_for(60_000, 60_000, (512, 512))
 
 
 @pytest.mark.parametrize(
@@ -117,32 +116,34 @@ def test_more_memory_never_means_a_refusal_and_a_plan_is_never_above_the_limit(d
     assert fitted
 
 
-def test_a_limit_below_the_program_itself_is_refused_with_one_that_would_do() -> None:
-    demand = demand_for(60_000, 60_000, (512, 512))
-    with pytest.raises(MemoryLimitError, match=r"the limit is 100 MiB \(150 MiB are the program itself\)") as error:
-        cut(demand, None, 100 * MEBIBYTE)
+STRIP = demand_for(10_000, 10_000, (10_000, 10_000), threads=64)
+"""Of its 300 MB four copies are counted, once, however many threads there are."""
+
+
+@pytest.mark.parametrize(
+    ("demand", "tile", "limit", "says"),
+    [
+        (LARGE, None, 100, r"the limit is 100 MiB \(150 MiB are the program itself\)"),
+        (STRIP, None, 512, "as a piece of 10,000×10,000 pixels is decoded at once"),
+        (LARGE, 8192, 512, r"Tiles of 8192×8192 pixels need about .*leave --tile out"),
+    ],
+)
+def test_a_limit_that_is_too_low_is_refused_with_one_that_would_do(
+    demand: Demand, tile: int | None, limit: int, says: str
+) -> None:
+    with pytest.raises(MemoryLimitError, match=says) as error:
+        cut(demand, tile, limit * MEBIBYTE)
     assert error.value.exit_code == 5
-    assert cut(demand, None, suggested(error)).planned_bytes <= suggested(error)
+    enough = int(str(error.value).split("--memory-limit ")[1].removesuffix("MiB.")) * MEBIBYTE
+    assert cut(demand, tile, enough).planned_bytes <= enough
+    assert demand is not STRIP or 4 * 3 * 10**8 < enough < 5.5 * 3 * 10**8
 
 
-def test_a_chunk_that_is_larger_than_the_limit_is_the_reason() -> None:
-    """Of a strip of 300 MB four copies are counted, once, however many threads there are."""
-    demand = demand_for(10_000, 10_000, (10_000, 10_000), threads=64)
-    with pytest.raises(MemoryLimitError, match="as a piece of 10,000×10,000 pixels is decoded at once") as error:
-        cut(demand, None, 512 * MEBIBYTE)
-    assert 4 * 3 * 10**8 < suggested(error) < 5.5 * 3 * 10**8
-    assert cut(demand, None, suggested(error)).planned_bytes <= suggested(error)
-
-
-def test_a_tile_that_is_set_is_taken_or_refused() -> None:
-    demand = demand_for(60_000, 60_000, (512, 512))
-    made = cut(demand, 4096, 2048 * MEBIBYTE)
+def test_a_tile_that_is_set_is_taken() -> None:
+    made = cut(LARGE, 4096, 2048 * MEBIBYTE)
     assert (made.rows, made.columns, made.piece) == (4096, 4096, 512)
-    assert [cut(demand, side, None).piece for side in (16, 64, 208, 320, 1008)] == [16, 64, 208, 320, 336]
-    assert cut(demand, 4096, None).kept_bytes <= KEPT_BYTES
-    with pytest.raises(MemoryLimitError, match=r"Tiles of 8192×8192 pixels need about .*leave --tile out") as error:
-        cut(demand, 8192, 512 * MEBIBYTE)
-    assert cut(demand, 8192, suggested(error)).planned_bytes <= suggested(error)
+    assert [cut(LARGE, side, None).piece for side in (16, 64, 208, 320, 1008)] == [16, 64, 208, 320, 336]
+    assert cut(LARGE, 4096, None).kept_bytes <= KEPT_BYTES
 
 
 def test_what_neighbours_share_is_whole_chunks() -> None:
@@ -203,11 +204,12 @@ def draw(path: Path, side: int) -> None:
         writer.write(tiles(), shape=(side, side, 3), dtype=np.uint8, **options)
 
 
-def run_under(limit: int, *words: object) -> dict[str, Any]:
+def run_under(limit: int, folder: Path, *words: object) -> dict[str, Any]:
     """`edgeconv run WORDS` under a limit in MiB, in a process of its own, whose high-water mark is below it."""
     options = ("--memory-limit", f"{limit}MiB", "--device", "cpu", "--samples", 0, "--json")
+    environment = unmeasured() | {"PYTHONPATH": str(PROJECT)}
     command = [sys.executable, "-c", MARKED, "run", *map(str, (*words, *options))]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     mark, record = int(done.stderr.split()[-1]), json.loads(done.stdout)
     assert mark <= record["tiles"]["planned_bytes"] <= limit * MEBIBYTE, f"{mark / MEBIBYTE:.0f} MiB"
@@ -215,49 +217,45 @@ def run_under(limit: int, *words: object) -> dict[str, Any]:
     return record
 
 
-@measured
-@pytest.mark.parametrize(("side", "limit"), [(6000, 290), pytest.param(12_000, 400, marks=pytest.mark.slow)])
-def test_a_picture_larger_than_the_limit_is_filtered_under_it(tmp_path: Path, side: int, limit: int) -> None:
-    """In and out 206 MiB, with the program more than the limit; or 824 MiB. Each chunk is decoded once."""
-    draw(tmp_path / "large.tif", side)
-    record = run_under(limit, tmp_path / "large.tif", "-o", tmp_path / "edges.tif")
-    assert record["tiles"]["chunks_decoded"] == record["tiles"]["chunks"] == (-(-side // 512)) ** 2
-    with tifffile.TiffFile(tmp_path / "edges.tif") as file:
-        assert file.pages.first.shape == (side, side, 3)
+def tiled(count: int) -> np.ndarray:
+    return np.tile(smooth_image(500, 500), (count, count, 1))
+
+
+MADE: dict[str, Callable[[Path], object]] = {
+    "6000.tif": lambda path: draw(path, 6000),
+    "12000.tif": lambda path: draw(path, 12_000),
+    "4000.tif": lambda path: draw(path, 4000),
+    "large.png": lambda path: write_image(tiled(12), path),
+    "strip.tif": lambda path: tifffile.imwrite(path, tiled(10), photometric="rgb"),
+    "large.zarr": lambda path: zarr.create_array(str(path), data=tiled(10), chunks=(512, 512, 3)),
+}
+"""In and out these are 206 MiB, with the program more than the limit; 824 MiB. libvips keeps a PNG's in a file."""
+UNDER_A_LIMIT = [
+    ("6000.tif", 290, "-o edges.tif"),
+    ("12000.tif", 400, "-o edges.tif"),
+    *(("4000.tif", 400, f"-o edges.tif {words}") for words in (
+        "--filter sobel --stride 2 --output-mode normalize", "--output-mode raw --border reflect",
+        "--method im2col --check full --stride 3", "--method reference --stride 3 --channels luma",
+        "--chain gaussian,sobel,thin",
+    )),
+    ("large.png", 400, "-o edges.tif"),
+    ("strip.tif", 400, "-o edges.tif --output-mode raw"),
+    ("large.zarr", 400, "-o edges.zarr --output-mode raw"),
+]  # fmt: skip
 
 
 @measured
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
-        ("--output-mode", "raw", "--border", "reflect"),
-        ("--method", "im2col", "--check", "full", "--stride", "3"),
-        ("--method", "reference", "--stride", "3", "--channels", "luma"),
-        ("--chain", "gaussian,sobel,thin"),
-    ],
-)
-def test_the_limit_is_kept_by_other_modes_and_methods(tmp_path: Path, words: tuple[str, ...]) -> None:
-    draw(tmp_path / "large.tif", 4000)
-    run_under(400, tmp_path / "large.tif", "-o", tmp_path / "edges.tif", *words)
-
-
-@measured
-@pytest.mark.slow
-def test_the_limit_is_kept_from_zarr_to_zarr_and_of_strips(tmp_path: Path) -> None:
-    pixels = np.tile(smooth_image(500, 500), (10, 10, 1))
-    zarr.create_array(str(tmp_path / "large.zarr"), data=pixels, chunks=(512, 512, 3))
-    tifffile.imwrite(tmp_path / "strip.tif", pixels, photometric="rgb")
-    for source, target in (("large.zarr", "edges.zarr"), ("strip.tif", "of_a_strip.tif")):
-        run_under(400, tmp_path / source, "-o", tmp_path / target, "--output-mode", "raw")
-
-
-@measured
-def test_a_png_larger_than_the_limit_is_filtered_under_it(tmp_path: Path) -> None:
-    """6,000 × 6,000 are 103 MiB: libvips keeps them in a file of its own."""
-    write_image(np.tile(smooth_image(600, 600), (10, 10, 1)), tmp_path / "large.png")
-    run_under(400, tmp_path / "large.png", "-o", tmp_path / "edges.tif")
+@pytest.mark.parametrize("case", few_then_slow(UNDER_A_LIMIT), ids=str)
+def test_a_picture_larger_than_the_limit_is_filtered_under_it(tmp_path: Path, case: tuple[str, int, str]) -> None:
+    """Each chunk is decoded once where it is a tile of 512 and nothing comes behind."""
+    name, limit, words = case
+    MADE[name](tmp_path / name)
+    record = run_under(limit, tmp_path, name, *words.split())
+    if words == "-o edges.tif" and name.endswith(".tif"):
+        side = int(name.removesuffix(".tif"))
+        assert record["tiles"]["chunks_decoded"] == record["tiles"]["chunks"] == (-(-side // 512)) ** 2
+        with tifffile.TiffFile(tmp_path / "edges.tif") as file:
+            assert file.pages.first.shape == (side, side, 3)
 
 
 @measured
@@ -265,7 +263,7 @@ def test_a_png_larger_than_the_limit_is_filtered_under_it(tmp_path: Path) -> Non
 def test_a_limit_that_a_wide_jpeg_does_not_keep_to_is_refused_with_one_that_it_keeps_to(tmp_path: Path) -> None:
     """Under 300 MiB its tiles would be narrow: libvips looks at whole rows for each, and 343 MiB were measured."""
     write_image(np.tile(smooth_image(600, 600), (3, 20, 1)), tmp_path / "wide.jpg")
-    words = (tmp_path / "wide.jpg", "-o", tmp_path / "edges.tif")
-    refused = edgeconv_process("run", *words, "--memory-limit", "250MiB")
+    words = ("wide.jpg", "-o", "edges.tif")
+    refused = edgeconv_process("run", *words, "--memory-limit", "250MiB", cwd=tmp_path)
     assert refused.code == 5
-    run_under(int(refused.err.split("--memory-limit ")[1].split("MiB")[0]), *words)
+    run_under(int(refused.err.split("--memory-limit ")[1].split("MiB")[0]), tmp_path, *words)
