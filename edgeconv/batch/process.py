@@ -25,7 +25,7 @@ from edgeconv.api.prepared import PreparedFilter
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
 from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.stores import Task, is_remote, join, store_of
+from edgeconv.batch.stores import Task, join, store_of
 from edgeconv.batch.summary import PictureResult, Stage
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.filters import RGB_CHANNELS
@@ -36,7 +36,7 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.io.atomic import NameTakenError
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.encoding import encode_image
-from edgeconv.io.files import as_compared, is_same_file
+from edgeconv.io.files import as_compared
 from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN, Format
 from edgeconv.io.gpu_jpeg import the_gpu
 from edgeconv.io.reading import Picture, decode_image
@@ -95,7 +95,8 @@ class PictureProcessor:
 
     def __init__(self, settings: Settings, names: Names, inputs: frozenset[str], previous: PreviousResults) -> None:
         """`inputs` are the identities of all input files of all shares, which no output may ever replace."""
-        self.settings, self._names, self._inputs, self._previous = settings, names, inputs, previous
+        self.settings, self._names, self._previous = settings, names, previous
+        self._inputs = frozenset(map(as_compared, inputs))
         self._parameters = settings.parameters_sha256()
         self.device: DeviceName = "cuda" if settings.device == "cuda" else "cpu"
         self._on = get_device(self.device)
@@ -225,8 +226,6 @@ class PictureProcessor:
         """A file that appears between the check and the writing is checked again."""
         task, name, folder = work.task, work.name, self.settings.output
         target = join(folder, name)
-        if not is_remote(task.source) and not is_remote(target) and is_same_file(task.source, target):
-            raise ImageWriteError(f"{target}: is the input itself: choose another folder with -o.")
         first = self._names_taken.setdefault(as_compared(name), task)
         if first != task:
             raise ImageWriteError(
@@ -238,7 +237,7 @@ class PictureProcessor:
                 if present == digest:
                     return
                 if present is not None:
-                    if self._store.identity(target) in self._inputs:
+                    if as_compared(self._store.identity(target)) in self._inputs:
                         raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
                     if not self.settings.overwrite:
                         self._previous.refuse_to_replace(name, present, task)

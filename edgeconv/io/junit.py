@@ -6,6 +6,7 @@ Characters that XML does not allow, or that a terminal would interpret, are esca
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -31,11 +32,8 @@ class JUnitCase:
 def to_xml(suite: str, cases: Iterable[JUnitCase]) -> bytes:
     """The report as UTF-8 XML."""
     listed = list(cases)
-    counts = {
-        "tests": str(len(listed)),
-        "failures": str(sum(case.outcome == "failure" for case in listed)),
-        "errors": str(sum(case.outcome == "error" for case in listed)),
-    }
+    of = Counter(case.outcome for case in listed)
+    counts = {"tests": str(len(listed)), "failures": str(of["failure"]), "errors": str(of["error"])}
     root = ElementTree.Element("testsuites", counts)
     group = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
     for case in listed:
