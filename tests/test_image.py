@@ -61,24 +61,18 @@ def assert_same(picture: Picture, expected: np.ndarray) -> None:
 def test_what_is_written_is_read_back_to_the_bit(
     tmp_path: Path, suffix: str, dtype: str, shape: tuple[int, int]
 ) -> None:
+    """Whatever the byte order of the array."""
     pixels = random_image(*shape, dtype)
-    write_image(pixels, tmp_path / f"picture{suffix}")
-    assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
-
-
-@pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_the_byte_order_of_an_array_is_of_no_account(tmp_path: Path, suffix: str, dtype: str, order: str) -> None:
-    pixels = random_image(HEIGHT, WIDTH, dtype)
-    write_image(pixels.astype(pixels.dtype.newbyteorder(order)), tmp_path / f"picture{suffix}")
-    assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
+    for order in "<>":
+        write_image(pixels.astype(pixels.dtype.newbyteorder(order)), tmp_path / f"picture{suffix}")
+        assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
 
 
 @pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
 def test_one_channel_is_written_as_grey_and_read_as_one(tmp_path: Path, suffix: str, dtype: str) -> None:
     """Or as three equal ones, where that is asked for and said."""
     grey = random_image(HEIGHT, WIDTH, dtype)[:, :, :1]
-    path = tmp_path / f"grey{suffix}"
+    path = tmp_path / f"Übung – 辺 – край{suffix}"
     write_image(grey, path)
     assert_same(read_image(path), np.ascontiguousarray(grey))
     spread = read_image(path, ReadRules(rgb=True))
@@ -248,12 +242,6 @@ def test_every_sort_of_8_bit_tiff(tmp_path: Path, mode: str, compression: str) -
     assert_same(picture, np.asarray(image.convert(stored)).reshape(HEIGHT, WIDTH, -1))
 
 
-def test_a_cmyk_jpeg_becomes_rgb_and_is_said(tmp_path: Path) -> None:
-    picture = read(tmp_path, "print.jpg", saved(smooth_image(24, 40), "JPEG", mode="CMYK", quality=98))
-    assert np.abs(picture.pixels.astype(int) - smooth_image(24, 40)).max() <= 12
-    assert picture.notes == ("CMYK converted to RGB",)
-
-
 @pytest.mark.parametrize("progressive", [False, True])
 @pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0"])
 @pytest.mark.parametrize("shape", [(1, 1), (8, 16), (17, 16), (16, 17), (37, 61)])
@@ -298,12 +286,6 @@ def test_npy_of_other_layouts(tmp_path: Path) -> None:
     picture = read_image(tmp_path / "double.npy")
     assert_same(picture, rgba[:, :, :3].astype(np.float64))
     assert picture.notes == ()
-
-
-def test_names_of_any_script(tmp_path: Path) -> None:
-    path = tmp_path / "Übung – 辺 – край.png"
-    write_image(noisy(), path)
-    assert_same(read_image(path), noisy())
 
 
 def test_standard_input_and_output(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 from command import edgeconv
-from selection import covering
+from selection import covering, pairs_then_slow
 
 import edgeconv as package
 from edgeconv.errors import UsageError
@@ -31,48 +31,45 @@ class Way:
 
     name: str
     words: dict[str, Any]
-    command: str
     of_flat: Shape | None
     of_one: Shape | None
     of_rgb: Shape
     pages: int = 1
     """Pictures that come out: several of a bank with several filters."""
+    written: str = ""
+    """The filter as a command has it, where it is no word."""
 
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def command(self) -> list[str]:
+        filter, *rules = self.words.items()
+        named = self.written or (
+            f"--filter {filter[1]}" if isinstance(filter[1], str) else f"--filters {','.join(filter[1])}"
+        )
+        return [
+            *named.split(),
+            *(part for name, value in rules for part in (f"--{name.replace('_', '-')}", str(value))),
+        ]
 
+
+LUMA: dict[str, Any] = {"filter": "sobel", "channels": "luma"}
 WAYS = [
-    Way("one filter", {"filter": "sobel"}, "--filter sobel", FLAT, ONE, RGB),
-    Way("each", {"filter": "sobel", "channels": "each"}, "--filter sobel --channels each", FLAT, ONE, RGB),
-    Way("luma", {"filter": "sobel", "channels": "luma"}, "--filter sobel --channels luma", FLAT, ONE, FLAT),
-    Way(
-        "luma, fewer",
-        {"filter": "sobel", "channels": "luma", "stride": 2, "padding": "valid"},
-        "--filter sobel --channels luma --stride 2 --padding valid",
-        (9, 4),
-        (9, 4, 1),
-        (9, 4),
-    ),
-    Way(
-        "luma, normalized",
-        {"filter": "sobel", "channels": "luma", "output_mode": "normalize"},
-        "--filter sobel --channels luma --output-mode normalize",
-        FLAT,
-        ONE,
-        FLAT,
-    ),
-    Way("bank of three", {"filter": ["sobel", "scharr", "prewitt"]}, "--filters sobel,scharr,prewitt", *[RGB] * 3, 3),
-    Way("bank of one", {"filter": ["sobel"]}, "--filters sobel", ONE, ONE, ONE),
-    Way("bank of one, luma", {"filter": ["sobel"], "channels": "luma"}, "--filters sobel --channels luma", *[ONE] * 3),
-    Way(
-        "bank of one, each", {"filter": ["sobel"], "channels": "each"}, "--filters sobel --channels each", ONE, ONE, RGB
-    ),
-    Way("weights 1×1×3×3", {"filter": WEIGHTS[1]}, "--kernel-file weights1.npy", ONE, ONE, ONE),
-    Way("weights 1×3×3×3", {"filter": WEIGHTS[3]}, "--kernel-file weights3.npy", None, None, ONE),
-    Way("canny", {"filter": CANNY}, "--filter canny --thresholds 60,120", FLAT, ONE, FLAT),
-    Way("magnitude", {"filter": package.chain("sobel")}, "--chain sobel", FLAT, ONE, FLAT),
-    Way("smoothing", {"filter": package.chain("gaussian")}, "--chain gaussian", FLAT, ONE, RGB),
+    Way("one filter", {"filter": "sobel"}, FLAT, ONE, RGB),
+    Way("each", {"filter": "sobel", "channels": "each"}, FLAT, ONE, RGB),
+    Way("luma", LUMA, FLAT, ONE, FLAT),
+    Way("luma, fewer", LUMA | {"stride": 2, "padding": "valid"}, (9, 4), (9, 4, 1), (9, 4)),
+    Way("luma, normalized", LUMA | {"output_mode": "normalize"}, FLAT, ONE, FLAT),
+    Way("bank of three", {"filter": ["sobel", "scharr", "prewitt"]}, *[RGB] * 3, pages=3),
+    Way("bank of one", {"filter": ["sobel"]}, ONE, ONE, ONE),
+    Way("bank of one, luma", LUMA | {"filter": ["sobel"]}, ONE, ONE, ONE),
+    Way("bank of one, each", {"filter": ["sobel"], "channels": "each"}, ONE, ONE, RGB),
+    Way("weights 1×1×3×3", {"filter": WEIGHTS[1]}, ONE, ONE, ONE, written="--kernel-file weights1.npy"),
+    Way("weights 1×3×3×3", {"filter": WEIGHTS[3]}, None, None, ONE, written="--kernel-file weights3.npy"),
+    Way("canny", {"filter": CANNY}, FLAT, ONE, FLAT, written="--filter canny --thresholds 60,120"),
+    Way("magnitude", {"filter": package.chain("sobel")}, FLAT, ONE, FLAT, written="--chain sobel"),
+    Way("smoothing", {"filter": package.chain("gaussian")}, FLAT, ONE, RGB, written="--chain gaussian"),
 ]
 PICTURES: list[tuple[Way, Shape, Shape]] = [
     (way, given, output)
@@ -159,51 +156,45 @@ def test_arrays_of_other_libraries(library: str, way: Way, given: Shape, output:
     assert tuple(found.shape) == output
 
 
-@pytest.mark.parametrize(("way", "given", "output"), PICTURES, ids=str)
+@pytest.mark.parametrize(
+    ("way", "given", "output"),
+    pairs_then_slow(PICTURES, lambda row: (row[0].name, row[1]), several=True, together=1),
+    ids=str,
+)
 def test_files_in_and_out(
     way: Way, given: Shape, output: Shape, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An NPY has the shape of the array; other formats have no axis for one channel. A grey PNG is (H, W, 1)."""
+    """An NPY has the shape of the array; other formats have no axis for one channel. A grey TIFF is (H, W, 1)."""
     monkeypatch.chdir(tmp_path)
     image = picture_of(given)
     expected = package.convolve(image, device="cpu", **way.words)
-    np.save("in.npy", image)
     for channels, weights in WEIGHTS.items():
         np.save(f"weights{channels}.npy", weights)
-    sources = ["in.npy"]
-    if len(given) == 3:
-        write_image(image, "in.png")
-        sources.append("in.png")
-    words = (*way.command.split(), "--device", "cpu")
-    for source in sources:
-        for name in ("out.npy", "out.tiff", *(["out.png"] if way.pages == 1 else [])):
-            done = edgeconv("run", source, *words, "--samples", 0, "--check", "none", "--overwrite", "-o", name)
+    words = (*way.command, "--device", "cpu")
+    page = output[:2] if way.pages > 1 or output[-1] == 1 else output
+    for source in ("in.npy", "in.tiff") if len(given) == 3 else ("in.npy",):
+        write_image(image, source)
+        by_tiles = source == "in.tiff" and way.name != "canny"
+        for name in (
+            "out.npy",
+            "out.tiff",
+            *(["out.png"] if way.pages == 1 else []),
+            *(["tiles.tiff"] if by_tiles else []),
+        ):
+            more = ("--tile", 16) if name == "tiles.tiff" else ()
+            done = edgeconv("run", source, *words, *more, "--samples", 0, "--check", "none", "--overwrite", "-o", name)
             assert done.code == 0, done.err
             if name == "out.npy":
                 assert np.load(name).shape == output
                 assert np.array_equal(np.load(name), expected)
             else:
                 _, pages = cv2.imreadmulti(name, flags=cv2.IMREAD_UNCHANGED)
-                page = output[:2] if way.pages > 1 or output[-1] == 1 else output
                 assert [found.shape for found in pages] == [page] * way.pages
         done = edgeconv(
             "batch", source, *words, "--format", "npy", "--name", "{stem}.npy", "-o", source.replace(".", "-")
         )
         assert done.code == 0, done.err
         assert np.array_equal(np.load(f"{source.replace('.', '-')}/in.npy"), expected)
-
-
-@pytest.mark.parametrize("way", [way for way in WAYS if way.name != "canny"], ids=str)
-def test_a_tiff_by_tiles(way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tifffile = pytest.importorskip("tifffile")
-    monkeypatch.chdir(tmp_path)
-    write_image(picture_of(RGB), "in.tiff")
-    for channels, weights in WEIGHTS.items():
-        np.save(f"weights{channels}.npy", weights)
-    done = edgeconv("run", "in.tiff", *way.command.split(), "--device", "cpu", "--tile", 16, "-o", "out.tiff")
-    assert done.code == 0, done.err
-    page = way.of_rgb[:2] if way.pages > 1 or way.of_rgb[-1] == 1 else way.of_rgb
-    assert [found.shape for found in tifffile.TiffFile("out.tiff").pages] == [page] * way.pages
 
 
 def test_rgb_makes_three_channels_of_an_array_without_an_axis(tmp_path: Path) -> None:

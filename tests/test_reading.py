@@ -42,15 +42,20 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import SAID_NOTE, STEP_BYTES, decode_image, read_image
 from edgeconv.options import GridAxes
 
-NPY = io.BytesIO()
-np.save(NPY, noisy())
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
 WHOLE = {
     "PNG": PNG,
     "JPEG": JPEG,
     "TIFF": TIFF,
     "WebP": WEBP,
     "BMP": BMP,
-    "NPY": NPY.getvalue(),
+    "NPY": npy(noisy()),
     "GIF": GIF,
     "PNM": pnm(noisy()),
     "JPEG 2000": JPEG_2000,
@@ -264,7 +269,7 @@ def test_cmyk_becomes_rgb_by_the_formula_and_as_pillow_does_it() -> None:
     np.testing.assert_array_equal(read.pixels, np.asarray(stored.convert("RGB")))
     c_m_y, k = np.asarray(stored).astype(np.float64)[:, :, :3], np.asarray(stored).astype(np.float64)[:, :, 3:]
     np.testing.assert_array_equal(read.pixels, np.rint(255 * (1 - c_m_y / 255) * (1 - k / 255)).astype(np.uint8))
-    assert "CMYK converted to RGB" in read.notes
+    assert read.notes == ("CMYK converted to RGB",)
     upright, turned = (
         decode_image(saved(noisy(16, 24), "JPEG", mode="CMYK", exif=exif(n)), "a").pixels for n in (1, 6)
     )
@@ -374,6 +379,14 @@ KERNELS = {
     "large.json": (" " * (SMALL_BYTES + 1), "has more than 1,048,576 bytes"),
     "wide.csv": ('"' + "1" * 200_000 + '"', "is not CSV"),
     "null.csv": ("1,2\0,3", "Kernel"),
+    "letter.npy": ("X", "NPY header is damaged"),
+    "text.npy": (npy(np.ones((2, 1, 3, 3), "U1")), "not one of numbers"),
+    "objects.npy": (npy(np.array([[{}]], object)), "not one of numbers"),
+    "complex.npy": (npy(np.ones((2, 1, 3, 3), "c8")), "not one of numbers"),
+    "two.npy": (npy(np.ones((2, 2, 3, 3))), "it must be 3×3, or K×C×3×3"),
+    "nan.npy": (npy(np.full((2, 1, 3, 3), np.nan)), "not a finite"),
+    "sum.npy": (npy(np.ones((2, 1, 3, 3))).replace(b"(2, 1, 3, 3)", b"(1<<50, 9, )"), "NPY"),
+    "short.npy": (npy(np.ones((2, 1, 3, 3))).replace(b"(2, 1, 3, 3), }    ", b"(9999999999999, 9)}"), "cut short"),
 }
 
 
@@ -398,10 +411,11 @@ GRIDS = {
 def test_an_odd_kernel_file_or_grid_is_refused_by_name(name: str, tmp_path: Path) -> None:
     text, says = (KERNELS | GRIDS)[name]
     path = tmp_path / (name if name in KERNELS else "odd.toml")
-    path.write_text(text)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises((UsageError, ImageReadError), match=says) as raised:
         read_kernel(path) if name in KERNELS else chosen_grid(GridAxes(str(path)))
     assert path.stem in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("read", [read_kernel, read_toml])

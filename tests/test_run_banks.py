@@ -14,9 +14,8 @@ from problems import random_image
 from edgeconv.api.convolve import convolve
 from edgeconv.core import cost
 from edgeconv.core.request import make_request
-from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.errors import ImageWriteError
 from edgeconv.io.encoding import encode_image, write_image
-from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.reading import read_image
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
@@ -163,40 +162,6 @@ def test_a_kernel_of_256_filters_says_its_largest_bound(folder: Path) -> None:
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"X", "NPY header is damaged"),
-        (b"text", "NPY header is damaged"),
-        (lambda: np.ones((2, 1, 3, 3), "U1"), "not one of numbers"),
-        (lambda: np.array([[{}]], object), "not one of numbers"),
-        (lambda: np.ones((2, 1, 3, 3), "c8"), "not one of numbers"),
-        (lambda: np.ones((2, 2, 3, 3)), "it must be 3×3, or K×C×3×3"),
-        (lambda: np.full((2, 1, 3, 3), np.nan), "not a finite"),
-    ],
-)
-def test_a_kernel_file_that_is_none_is_one_line(folder: Path, content: Any, says: str) -> None:
-    path = folder / "k.npy"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        np.save(path, content(), allow_pickle=True)
-    with pytest.raises(UsageError, match=says) as refused:
-        read_kernel(path)
-    assert "\n" not in str(refused.value)
-
-
-def test_an_npy_that_says_more_than_it_has_is_refused_before_memory_is_taken(folder: Path) -> None:
-    np.save("k.npy", np.ones((2, 1, 3, 3)))
-    data = Path("k.npy").read_bytes()
-    Path("k.npy").write_bytes(data.replace(b"(2, 1, 3, 3)", b"(1<<50, 9, )"[:12]))
-    with pytest.raises(UsageError, match="NPY"):
-        read_kernel(Path("k.npy"))
-    Path("k.npy").write_bytes(data.replace(b"(2, 1, 3, 3), }    ", b"(9999999999999, 9)}"))
-    with pytest.raises(UsageError, match="cut short"):
-        read_kernel(Path("k.npy"))
 
 
 def test_a_format_of_one_picture_does_not_take_a_bank() -> None:
