@@ -55,8 +55,6 @@ class FaultJob:
     """What earlier runs left, beside the pictures."""
     check: Callable[[Path], None] = lambda folder: None
     """What must hold whatever happened."""
-    needs: str | None = None
-    """A module without which it cannot run."""
     all_or_nothing: bool = False
     """Where a call fails, it leaves all of its files or none; else each of them by itself."""
 
@@ -169,15 +167,11 @@ JOBS = {
         FaultJob("batch again", batch, change_inputs, ledger_is_sound),
         FaultJob("run", run, check=pictures_have_reports, all_or_nothing=True),
         FaultJob("run a bank", run_a_bank, check=pictures_have_reports, all_or_nothing=True),
-        FaultJob(
-            "run by tiles to TIFF",
-            by_tiles_to("tiff"),
-            check=pictures_have_reports,
-            needs="tifffile",
-            all_or_nothing=True,
-        ),
-        FaultJob(
-            "run by tiles to Zarr", by_tiles_to("zarr"), check=pictures_have_reports, needs="zarr", all_or_nothing=True
+        *(
+            FaultJob(
+                f"run by tiles to {name}", by_tiles_to(name.lower()), check=pictures_have_reports, all_or_nothing=True
+            )
+            for name in ("TIFF", "Zarr")
         ),
         FaultJob("resize", resize),
         FaultJob("diff page", diff_page, draw_another),

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
@@ -37,15 +36,9 @@ def name_of(each: FaultJob) -> str:
 each_job = pytest.mark.parametrize("each", JOBS.values(), ids=name_of)
 
 
-def skip_without(module: str | None) -> None:
-    if module is not None and find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
-
-
 @each_job
 @pytest.mark.parametrize("kind", few_then_slow(["fails", "short"]))
 def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str, tmp_path: Path) -> None:
-    skip_without(each.needs)
     before, after = expected_of(each, tmp_path / "expected")
     for at in count(1):
         with fresh(each, tmp_path / str(at)) as folder:
@@ -63,7 +56,6 @@ def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str
 )
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 def test_a_process_that_ends_at_a_call_leaves_nothing_half_written(each: FaultJob, tmp_path: Path) -> None:
-    skip_without(each.needs)
     words = [sys.executable, str(PROJECT / "tests" / "fault_jobs.py"), each.name, str(tmp_path / "jobs")]
     done = subprocess.run(words, env=unmeasured(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,6 @@ from edgeconv.batch.engines import cluster_worker
 from edgeconv.batch.process import PictureProcessor
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task
-from edgeconv.core.filters import named_filter
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
 from edgeconv.errors import EdgeconvError
@@ -52,17 +51,19 @@ OTHER_OPTIONS: dict[str, Any] = {
 
 
 CALL: dict[str, Any] = {"image": PICTURE, "filter": "sobel", "method": "im2col", "device": "cpu", "output_mode": "raw"}
-OTHER_CALL: dict[str, Any] = {
-    "image": PICTURE[:, ::-1].astype(np.uint16),
+OTHER_RULES: dict[str, Any] = {
     "filter": "scharr",
-    "method": "opencv",
+    "channels": "each",
+    "luma": "bt709",
     "stride": 2,
     "padding": "valid",
-    "border": "reflect101",
-    "channels": "each",
-    "luma": None,
-    "output_mode": "abs",
-    "threshold": 0.5,
+    "border": "reflect",
+    "output_mode": "clip",
+    "threshold": 40.0,
+}
+OTHER_CALL: dict[str, Any] = OTHER_RULES | {
+    "image": PICTURE[:, ::-1].astype(np.uint16),
+    "method": "opencv",
     "device": "auto",
     "options": Options(workspace_limit_bytes=0),
     "out": np.zeros(PICTURE.shape, np.float32),
@@ -80,10 +81,8 @@ def answer_of(**words: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", inspect.signature(edgeconv.convolve).parameters)
 def test_convolve_answers_what_was_asked_last(name: str) -> None:
-    base, other = CALL, CALL | {name: OTHER_CALL[name]}
-    if name == "luma":
-        base, other = ({**CALL, "channels": "luma", "luma": luma} for luma in ("bt601", "bt709"))
-    fresh = in_turn(base, other)
+    base = CALL | ({"channels": "luma"} if name == "luma" else {})
+    fresh = in_turn(base, base | {name: OTHER_CALL[name]})
     if name not in ("method", "device", "out"):  # which are right in the same way
         assert fresh[0] != fresh[1]
 
@@ -185,22 +184,10 @@ def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path
                 assert np.array_equal(out, expected[which])
 
 
-OTHER_REQUEST: dict[str, Any] = {
-    "filter": named_filter("scharr"),
-    "channels": "mix",
-    "luma": "bt709",
-    "stride": 2,
-    "padding": 0,
-    "border": "reflect",
-    "output_mode": "raw",
-    "threshold": 40.0,
-}
-
-
 @pytest.mark.parametrize("name", [field.name for field in fields(Request)])
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
-    base = make_request(channels="luma" if name == "luma" else "each")
-    requests = base, replace(base, **{name: OTHER_REQUEST[name]})
+    base = {"channels": "luma" if name == "luma" else "mix"}
+    requests = make_request(**base), make_request(**base | {name: OTHER_RULES[name]})
     sent = [pickle.dumps(processor_for(settings_for(tmp_path, request=request))) for request in requests]
     results = [filtered(cluster_worker._unpickled(sent[which]), PICTURE) for which in (0, 1, 0, 1)]
     assert np.array_equal(results[0], results[2])
@@ -234,10 +221,10 @@ def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_t
     in_the_row = {"method", "device"}
     known = {*OTHER_SETTINGS, *OF_NO_CONSEQUENCE, *in_the_row, "request", "options", "rules"}
     assert {field.name for field in fields(Settings)} == known
-    assert {field.name for field in fields(Request)} == set(OTHER_REQUEST)
-    base = settings_for(tmp_path)
+    assert {field.name for field in fields(Request)} == set(OTHER_RULES)
+    base = settings_for(tmp_path, request=make_request())
     others = [replace(base, **{name: value}) for name, value in OTHER_SETTINGS.items()]
-    others += [replace(base, request=replace(base.request, **{name: each})) for name, each in OTHER_REQUEST.items()]
+    others += [replace(base, request=make_request(**{name: each})) for name, each in OTHER_RULES.items()]
     by_option = {name: replace(base, options=Options(**{name: value})) for name, value in OTHER_OPTIONS.items()}
     others += [settings for name, settings in by_option.items() if name not in OPTIONS_OF_NO_CONSEQUENCE]
     others.append(replace(base, rules=ReadRules(rgb=True)))
@@ -258,29 +245,22 @@ def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:
 
 
 SHOWN = Parameters(device="cpu", method="im2col", filter="sobel", output_mode="raw")
-OTHER_SHOWN: dict[str, Any] = {
-    "filter": "scharr",
-    "kernel": "1,2,3;4,5,6;7,8,9",
-    "channels": "each",
-    "luma": "bt709",
-    "stride": 2,
-    "padding": "valid",
-    "border": "reflect",
-    "output_mode": "clip",
-    "threshold": 300.0,
-    "chain": "gaussian,sobel",
-    "thresholds": "900,1000",
-    "gradient": "l2",
-    "blur": 3,
-    "method": "opencv",
-    "device": "cuda",
-    "threads": 1,
-    "workspace_limit": "1",
-    "math": "tf32",
-    "gemm": "cublas",
-    "cudnn_find": True,
-    "block": 8,
-}
+OTHER_SHOWN: dict[str, Any] = (
+    OTHER_RULES
+    | OTHER_OPTIONS
+    | {
+        "kernel": "1,2,3;4,5,6;7,8,9",
+        "threshold": 300.0,
+        "chain": "gaussian,sobel",
+        "thresholds": "900,1000",
+        "gradient": "l2",
+        "blur": 3,
+        "method": "opencv",
+        "device": "cuda",
+        "threads": 1,
+        "workspace_limit": "1",
+    }
+)
 
 
 def layer_of(service: Any, path: Path, parameters: Parameters) -> Any:

@@ -7,15 +7,16 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tifffile
 import zarr
-from canny_pictures import picture_of
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from meet import held, run_program
@@ -92,10 +93,9 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", pairs_then_slow([(each,) for each in CASES], together=1))
+@pytest.mark.parametrize("words", pairs_then_slow(CASES, lambda each: (each[:-1], each[-1]), several=False, together=1))
 def test_every_mode_type_and_chain_is_that_of_the_whole_picture(folder: Path, words: tuple) -> None:
     """Both commands, file to file: so what pixels go through is compared."""
-    (words,) = words
     common = ("run", *words, "--check", "full")
     method = ("--method", "im2col", "--device", "cpu", "--border", "reflect") if "--chain" not in words else ()
     whole = edgeconv(*common, *method, "-o", "whole.tif", "--samples", 0, cwd=folder)
@@ -196,6 +196,7 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("thin.tif", "--tile", 64, "--max-pixels", 4 * WIDTH), 0, ""),  # strips are read in groups
         (("field.tif", "--tile", 64, "--method", "opencv"), 2, "use --method sliding"),
         (("none.tif", "--tile", 64), 2, "there is no such file"),
+        (("photo.tif", "--tile", 64, "--filter", "canny"), 2, "'canny' is not filtered by tiles"),
         (("photo.bmp", "--tile", 64), 2, "convert it to TIFF, or leave the tile options out"),
         ((".", "--tile", 64), 2, "is not a picture that can be read by tiles"),
         (("photo.tif", "--tile", 64, "--overwrite", "-o", "photos.zarr"), 2, "photos.zarr' is a folder"),
@@ -284,16 +285,25 @@ def job_of(folder: Path, source: str = "photo.tif") -> Job:
     return Job(str(folder / source), make_request(), method="sliding", device="cpu", output=output, tile=64)
 
 
-@pytest.mark.parametrize("there", ["o.tif", "o.json"])
-def test_what_another_run_wrote_meanwhile_is_not_replaced(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, there: str
-) -> None:
-    class BesideAnotherRun(WindowFilter):
-        def run(self, window: np.ndarray) -> np.ndarray:
-            (folder / there).write_bytes(b"of another run")
-            return super().run(window)
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[np.ndarray], object]], None]:
+    """Have something done with the output of every window."""
 
-    monkeypatch.setattr(tiles, "WindowFilter", BesideAnotherRun)
+    def install(happen: Callable[[np.ndarray], object]) -> None:
+        class Beside(WindowFilter):
+            def run(self, window: np.ndarray) -> np.ndarray:
+                out = super().run(window).copy()
+                happen(out)
+                return out
+
+        monkeypatch.setattr(tiles, "WindowFilter", Beside)
+
+    return install
+
+
+@pytest.mark.parametrize("there", ["o.tif", "o.json"])
+def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, beside: Any, there: str) -> None:
+    beside(lambda _: (folder / there).write_bytes(b"of another run"))
     with pytest.raises(ImageWriteError, match="--overwrite"):
         tiles.run_by_tiles(job_of(folder))
     assert (folder / there).read_bytes() == b"of another run"
@@ -301,35 +311,27 @@ def test_what_another_run_wrote_meanwhile_is_not_replaced(
 
 
 @pytest.mark.parametrize("source", ["photo.tif", "in.zarr"])
-def test_an_input_that_changes_while_it_is_read_is_noticed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
+def test_an_input_that_changes_while_it_is_read_is_noticed(folder: Path, beside: Any, source: str) -> None:
     zarr.create_array(str(folder / "in.zarr"), data=random_image(90, 80, "uint8"))
-    touched = folder / source if source.endswith("tif") else folder / "in.zarr/c/0/0/0"
     before = names(folder)
-
-    class BesideAnEditor(WindowFilter):
-        def run(self, window: np.ndarray) -> np.ndarray:
-            os.utime(touched)
-            return super().run(window)
-
-    monkeypatch.setattr(tiles, "WindowFilter", BesideAnEditor)
+    beside(lambda _: os.utime(folder / source if source.endswith("tif") else folder / "in.zarr/c/0/0/0"))
     with pytest.raises(ImageReadError, match="was changed while it was read"):
         tiles.run_by_tiles(job_of(folder, source))
     assert names(folder) == before
 
 
+def spoil(out: np.ndarray) -> None:
+    """One sample: the last of all, or one of a tile whose output begins inside that of its window."""
+    if out.shape[:2] == (66, 66):
+        out[1 + 4, 1 + 7, 1] ^= 16
+    if out.shape[0] > 66:
+        out[-1, -1, 2] ^= 16
+
+
 @pytest.mark.parametrize("words", [(), ("--chain", "gaussian"), ("--stride", 2, "--padding", 3, "--border", "reflect")])
-def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple) -> None:
+def test_the_check_finds_one_wrong_sample(folder: Path, beside: Any, words: tuple) -> None:
     """In the last tile, at the last place that is checked."""
-
-    class Wrong(WindowFilter):
-        def run(self, window: np.ndarray) -> np.ndarray:
-            out = super().run(window).copy()
-            out[-1, -1, 2] ^= 16
-            return out
-
-    monkeypatch.setattr(tiles, "WindowFilter", Wrong)
+    beside(spoil)
     done = edgeconv("run", "photo.tif", *words, "--tile", 512, "--check", "full", "-o", "o.tif", cwd=folder)
     assert done.code == 1, done.err
     record = json.loads((folder / "o.json").read_text())
@@ -339,28 +341,11 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("check", ["sample", "full"])
-def test_a_wrong_sample_is_placed_in_the_whole_picture(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, check: str
-) -> None:
-    """Of a tile whose output begins inside that of its window."""
-
-    class Wrong(WindowFilter):
-        def run(self, window: np.ndarray) -> np.ndarray:
-            out = super().run(window).copy()
-            if out.shape[:2] == (66, 66):
-                out[1 + 4, 1 + 7, 1] ^= 16
-            return out
-
-    monkeypatch.setattr(tiles, "WindowFilter", Wrong)
+def test_a_wrong_sample_is_placed_in_the_whole_picture(folder: Path, beside: Any, check: str) -> None:
+    beside(spoil)
     found = tiles.run_by_tiles(replace(job_of(folder), check=check, tile=64)).check
     assert not found.passed
     assert (found.worst.y, found.worst.x, found.worst.channel) == (64 + 4, 64 + 7, 1)
-
-
-def test_hysteresis_by_tiles_is_refused(tmp_path: Path) -> None:
-    tifffile.imwrite(tmp_path / "p.tif", picture_of("smooth", (40, 50, 3), 7), photometric="rgb")
-    done = edgeconv("run", "p.tif", "--filter", "canny", "--tile", 16, cwd=tmp_path)
-    assert (done.code, "'canny' is not filtered by tiles" in done.err) == (2, True)
 
 
 def test_tiles_cost_nothing_where_they_are_not_asked_for() -> None:
