@@ -97,9 +97,6 @@ def test_the_share_is_that_of_the_larger_limit(monkeypatch: pytest.MonkeyPatch) 
     assert (everything[:2], everything[-3:]) == (("cpu", "5"), ("2.5 [2.5, 2.5]", "5", "0"))
     low, quarter, half = map(float, everything[2:5])
     assert low <= quarter <= half
-
-
-def test_cases_at_which_a_peer_was_faster_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     record = made_up(monkeypatch, seconds=2e-3, peer_seconds=1e-3)
     assert tables_of(record)[0].rows[0][-1] == "5", "the peer was faster"
 

@@ -29,7 +29,7 @@ def by_opencv(picture: NDArray[Any], chosen: Chain) -> NDArray[Any]:
 SETTINGS = st.tuples(st.floats(0, 1600), st.floats(0, 1600), st.booleans(), st.sampled_from(BLURS))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(KINDS),
     st.integers(1, 40),
@@ -41,7 +41,7 @@ SETTINGS = st.tuples(st.floats(0, 1600), st.floats(0, 1600), st.booleans(), st.s
 def test_every_picture_and_setting_is_as_by_opencv(
     kind: str, height: int, width: int, rgb: bool, seed: int, chosen: list[tuple[float, float, bool, int]]
 ) -> None:
-    """2,000 pictures, four of each size and kind."""
+    """800 pictures, four of each size and kind."""
     for number, each in enumerate(chosen):
         picture = picture_of(kind, (height, width, 3) if rgb else (height, width), seed + number)
         wanted = canny_chain(*each)
@@ -232,8 +232,6 @@ def test_other_types_are_refused(dtype: Any) -> None:
 def test_the_median_is_that_of_numpy(shape: tuple[int, ...], kind: str, dtype: Any) -> None:
     picture = picture_of(kind, shape, 11, dtype)
     median = float(np.median(picture))
-    expected = (float(int(0.67 * median)), float(min(int(1.33 * median), np.iinfo(dtype).max)))
-    assert automatic_thresholds("median", picture) == pytest.approx(expected, abs=1)
     low, high = automatic_thresholds("median", picture)
     assert low == int((1 - 0.33) * median)
     assert high == min(int((1 + 0.33) * median), np.iinfo(dtype).max)

@@ -98,13 +98,6 @@ def test_a_sum_of_channels_that_two_outputs_need_is_made_once() -> None:
     assert useful_flops_per_pixel(weights, 1) == 1 + 2 * (2 * 9 + 2 * 9)
 
 
-def bank_flops(filters: list[str], channels: Channels, in_channels: int) -> tuple[int, int]:
-    """Nominal and useful FLOPs of a pixel."""
-    weights = weight_set(filter_bank(filters), channels, in_channels=in_channels)
-    counts = count(make_problem((8, 8, in_channels), "float32", weights))
-    return counts.nominal_flops // 64, counts.useful_flops // 64
-
-
 @pytest.mark.parametrize(
     ("filters", "channels", "in_channels", "nominal", "useful"),
     [
@@ -120,7 +113,9 @@ def bank_flops(filters: list[str], channels: Channels, in_channels: int) -> tupl
 def test_flops_of_banks_and_grey_pictures(
     filters: list[str], channels: Channels, in_channels: int, nominal: int, useful: int
 ) -> None:
-    assert bank_flops(filters, channels, in_channels) == (nominal, useful)
+    weights = weight_set(filter_bank(filters), channels, in_channels=in_channels)
+    counts = count(make_problem((8, 8, in_channels), "float32", weights))
+    assert (counts.nominal_flops // 64, counts.useful_flops // 64) == (nominal, useful)
 
 
 @pytest.mark.parametrize(("dtype", "sample_bytes"), [("uint8", 1), ("float64", 8)])

@@ -1,4 +1,4 @@
-"""The crew at work: forks, signals, exits, cores that are taken away, and many callers at once."""
+"""The crew at work: forks (of the pool too), signals, exits, cores that are taken away, and many callers at once."""
 
 from __future__ import annotations
 
@@ -129,6 +129,7 @@ sys.path.insert(0, {TESTS!r})
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
 from crew_units import Counted, units
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.pool import run_pieces
 
 def beside(run):  # again and again in another thread, until the sign that is returned
     ending = threading.Event()
@@ -171,13 +172,15 @@ print(counted.tally == [before + 1] * 20)
 """
 FORK = """
 def runs():
-    mine = Counted(20, asked=3, max_threads=3)
+    mine, pieces = Counted(20, asked=3, max_threads=3), []
     for _ in range(50):
         mine.work.run()
         counted.work.run()
-    return mine.tally == [50] * 20 and len(set(counted.tally)) == 1
+        run_pieces(lambda piece, worker: pieces.append(piece), 9, 3)
+    return sorted(pieces) == sorted(50 * [*range(9)]) and mine.tally == [50] * 20 and len(set(counted.tally)) == 1
 
 counted.work.run()
+run_pieces(lambda piece, worker: None, 9, 3)
 ending = beside(other.work.run)
 fork_often(runs, counted.work.run)
 ending.set()
@@ -204,7 +207,9 @@ beside(other.work.run)
     "program",
     [
         pytest.param(INTERRUPTED, id="an exception of a signal handler comes when the run has ended"),  # as of Ctrl-C
-        pytest.param(FORK, id="a forked child makes a crew of its own"),  # at any moment of its parent's threads
+        pytest.param(
+            FORK, id="a forked child makes a crew and a pool of its own"
+        ),  # at any moment of its parent's threads
         pytest.param(FORK_WHILE_COMPILING, id="a child that is forked while others compile can compile"),
         pytest.param(EXIT, id="the interpreter ends cleanly beside a thread that is still at it"),
     ],

@@ -53,12 +53,19 @@ def test_a_system_that_gives_fewer_threads_has_every_piece_done(given, monkeypat
     pool.run(lambda worker: together.wait(), 4)  # the threads that are needed are started later
 
 
-TWO_MORE = """
+START = """
 import signal, threading, time
 from edgeconv.hardware.pool import POOL
 
 main, ended, interruptions = threading.get_ident(), [], []
 
+def interrupt(*_):
+    interruptions.append(None)
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+"""
+TWO_MORE = """
 def come(count):
     while len(interruptions) < count:
         time.sleep(0.001)
@@ -73,34 +80,18 @@ def job(worker):
     come(3)
     ended.append(worker)
 
-def interrupt(*_):
-    interruptions.append(None)
-    raise KeyboardInterrupt
-
-signal.signal(signal.SIGALRM, interrupt)
 try:
     POOL.run(job, 3)
 except KeyboardInterrupt:
     print(sorted(ended), len(interruptions))
 """
 AT_ANY_MOMENT = """
-import signal, threading
-from edgeconv.hardware.pool import POOL
-
-interruptions = []
-main = threading.get_ident()
-
-def interrupt(*_):
-    interruptions.append(None)
-    raise KeyboardInterrupt
-
 def work(worker):
     sum(range(100 * worker))
     if worker == 2:
         sum(range(50 * (turn % 60)))
         signal.pthread_kill(main, signal.SIGALRM)
 
-signal.signal(signal.SIGALRM, interrupt)
 for turn in range(300):
     try:
         POOL.run(work, 3)
@@ -112,33 +103,20 @@ together = threading.Barrier(3)
 POOL.run(lambda worker: together.wait(), 3)
 print(len(interruptions))
 """
-FORK = """
-import os, signal, warnings
-from edgeconv.hardware.pool import run_pieces
-warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
-run_pieces(lambda piece, worker: None, 10, 3)
-child = os.fork()
-if child == 0:
-    signal.alarm(60)
-    run_pieces(lambda piece, worker: None, 10, 3)
-    os._exit(0)
-print(os.waitpid(child, 0)[1])
-"""
 
 
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        pytest.param(TWO_MORE, "[1, 2] 3", id="who is interrupted leaves only after all have ended"),
-        pytest.param(AT_ANY_MOMENT, "300", id="who is interrupted leaves a pool that works"),
-        pytest.param(FORK, "0", id="a forked child starts threads of its own"),  # its parent's stay there
+        pytest.param(TWO_MORE, "[1, 2] 3", id="leaves only after all have ended"),
+        pytest.param(AT_ANY_MOMENT, "300", id="leaves a pool that works"),
     ],
 )
-def test_of_a_process(program: str, said: str) -> None:
+def test_who_is_interrupted(program: str, said: str) -> None:
     """Workers write to arrays that the caller may free; an interruption may also come between what one reports and what
-    the caller makes of it.
+    the caller makes of it. Forks: test_crew.py.
     """
-    ended = run_program(program)
+    ended = run_program(START + program)
     assert (ended.returncode, ended.stdout.strip()) == (0, said), ended.stderr
 
 

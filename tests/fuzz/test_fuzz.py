@@ -43,7 +43,7 @@ def assert_nothing(found: Fuzzed) -> None:
     assert not lines, f"{len(lines)} of {sum(found.outcomes.values())} cases fail:\n" + "\n".join(lines[:10])
 
 
-@pytest.mark.parametrize("seed", few_then_slow(CPU_SEEDS, 2))
+@pytest.mark.parametrize("seed", few_then_slow(CPU_SEEDS))
 def test_a_seed_finds_nothing_on_the_cpu(seed: int) -> None:
     assert_nothing(fuzz_seed("cpu", seed))
 
