@@ -1,8 +1,8 @@
-"""Processing of pictures, in a thread or in the process of a cluster: five stages, each a function of a list.
+"""Processing of pictures, in a thread or in the process of a cluster: five stages, one picture after the other.
 
     read → decode → filter (host to device → convolve → device to host) → encode → put
 
-A stage that fails for one picture leaves the error with it, and later stages pass that picture over. Pixels that the
+A stage that fails for a picture leaves the error with it, and later stages pass that picture over. Pixels that the
 GPU decodes or encodes (`--jpeg-codec gpu`) are not copied between host and device. Each thread has its own plan,
 buffers and CUDA stream. The engines give one picture at a time, so memory is bounded by the number of threads. The row
 of the ledger is created here and written by the one process that owns the ledger.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -57,7 +57,7 @@ class PictureWork:
     data: bytes = b""
     picture: Picture | None = None
     output: Any = None
-    """The filtered pixels, HWC or HW, a NumPy or CuPy array; of one picture alone, valid until this thread's next."""
+    """The filtered pixels, HWC or HW, a NumPy or CuPy array, valid until this thread's next picture."""
     name: str = ""
     """Of the output, relative to the output folder."""
     encoded: bytes | memoryview = b""
@@ -85,11 +85,6 @@ class PictureWork:
         return PictureResult(self.row, self.new, self.watch.phases_seconds)
 
 
-def _open(works: list[PictureWork]) -> list[PictureWork]:
-    """Those for which there is something left to do."""
-    return [work for work in works if work.new and work.row.error is None]
-
-
 class PictureProcessor:
     """Processes pictures, in any number of threads at once. Another process gets a copy by pickling."""
 
@@ -97,6 +92,13 @@ class PictureProcessor:
         """`inputs` are the identities of all input files of all shares, which no output may ever replace."""
         self.settings, self._names, self._previous = settings, names, previous
         self._inputs = frozenset(map(as_compared, inputs))
+        self._stages: tuple[tuple[Stage | None, Callable[[PictureWork], None]], ...] = (
+            ("read", self.read),
+            ("decode", self.decode),
+            (None, self.filter),
+            ("encode", self.encode),
+            ("write", self.put),
+        )
         self._parameters = settings.parameters_sha256()
         self.device: DeviceName = "cuda" if settings.device == "cuda" else "cpu"
         self._on = get_device(self.device)
@@ -112,13 +114,12 @@ class PictureProcessor:
     def process(self, tasks: list[Task]) -> list[PictureResult]:
         """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
         works = [self.begin(task) for task in tasks]
-        self.read(works)
-        if _open(works):
-            with self._on.own_stream(self.settings.options.threads):
-                self.decode(works)
-                self.filter(works)
-                self.encode(works)
-            self.put(works)
+        with self._on.own_stream(self.settings.options.threads):
+            for work in works:
+                for name, stage in self._stages:
+                    if work.new and work.row.error is None:
+                        with work.stage(name):
+                            stage(work)
         return [work.result() for work in works]
 
     def begin(self, task: Task) -> PictureWork:
@@ -134,56 +135,42 @@ class PictureProcessor:
 
     # --- the stages -----------------------------------------------------------------------------------------------
 
-    def read(self, works: list[PictureWork]) -> None:
+    def read(self, work: PictureWork) -> None:
         """Bytes and hash; where an earlier result of these bytes still holds, that is the result."""
-        for work in works:
-            with work.stage("read"):
-                if work.task.problem is not None:
-                    raise ImageReadError(work.task.problem)
-                work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
-                work.row.input_bytes, work.row.input_sha256 = len(work.data), sha256_of(work.data)
-                earlier = self._previous.still_holding(work.task, work.row.input_sha256)
-                if earlier is not None:
-                    work.row, work.new = earlier, False
+        if work.task.problem is not None:
+            raise ImageReadError(work.task.problem)
+        work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
+        work.row.input_bytes, work.row.input_sha256 = len(work.data), sha256_of(work.data)
+        earlier = self._previous.still_holding(work.task, work.row.input_sha256)
+        if earlier is not None:
+            work.row, work.new = earlier, False
 
-    def decode(self, works: list[PictureWork]) -> None:
+    def decode(self, work: PictureWork) -> None:
         """Pixels, on the host or on the GPU that decoded them."""
-        for work in _open(works):
-            with work.stage("decode"):
-                decoder = None if self.settings.jpeg_codec == "host" else the_gpu().decode
-                work.picture = decode_image(work.data, work.task.source, self.settings.rules, decoder=decoder)
-                work.row.notes = work.picture.notes
+        decoder = None if self.settings.jpeg_codec == "host" else the_gpu().decode
+        work.picture = decode_image(work.data, work.task.source, self.settings.rules, decoder=decoder)
+        work.row.notes = work.picture.notes
 
-    def filter(self, works: list[PictureWork]) -> None:
+    def filter(self, work: PictureWork) -> None:
         """The finished output, by this thread's plan, which times the parts of this stage."""
-        for work in _open(works):
-            with work.stage():
-                assert work.picture is not None
-                output = self._filtered(work.picture.pixels, work.watch)
-                if len(works) > 1:  # the array is this thread's, and the next picture needs it
-                    output = output.copy()
-                request = self.settings.request
-                work.output = output.reshape(request.output_shape(work.picture.shape, output.shape))
+        assert work.picture is not None
+        output = self._filtered(work.picture.pixels, work.watch)
+        work.output = output.reshape(self.settings.request.output_shape(work.picture.shape, output.shape))
 
-    def encode(self, works: list[PictureWork]) -> None:
+    def encode(self, work: PictureWork) -> None:
         """The name and the bytes of the output file."""
-        settings = self.settings
-        for work in _open(works):
-            with work.stage("encode"):
-                height, width = work.output.shape[:2]
-                suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
-                name = self._names.name(work.task, suffix, width, height)
-                refuse_device_name(name)
-                work.name = (work.task.folder / name).as_posix()
-                work.encoded = encode(work.output, join(settings.output, work.name), settings)
+        settings, (height, width) = self.settings, work.output.shape[:2]
+        suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
+        name = self._names.name(work.task, suffix, width, height)
+        refuse_device_name(name)
+        work.name = (work.task.folder / name).as_posix()
+        work.encoded = encode(work.output, join(settings.output, work.name), settings)
 
-    def put(self, works: list[PictureWork]) -> None:
+    def put(self, work: PictureWork) -> None:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
-        for work in _open(works):
-            with work.stage("write"):
-                row, digest = work.row, sha256_of(work.encoded)
-                self._put(work, digest)
-                row.output, row.output_bytes, row.output_sha256 = work.name, len(work.encoded), digest
+        row, digest = work.row, sha256_of(work.encoded)
+        self._put(work, digest)
+        row.output, row.output_bytes, row.output_sha256 = work.name, len(work.encoded), digest
 
     # --- their parts ----------------------------------------------------------------------------------------------
 
