@@ -249,7 +249,7 @@ TILES = {
     "uint8": (FlatTile(8, 3), FlatTile(16, 5)),
     "uint16": (FlatTile(16, 3), FlatTile(16, 6)),
     "float16": (FlatTile(16, 3), FlatTile(16, 6)),
-    "ring of float16": (FlatTile(16, 3), FlatTile(16, 5)),
+    "ring of float16": (FlatTile(16, 3), FlatTile(16, 3)),
     "float32": (FlatTile(16, 4), FlatTile(16, 4)),
 }
 """Of small pictures and of large ones."""
