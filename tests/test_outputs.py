@@ -106,27 +106,14 @@ def test_what_is_not_put_is_removed(here: Path) -> None:
     assert Path("old").read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("moment", ["meanwhile", "at the last moment"])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_name_that_is_taken_meanwhile(here: Path, overwrite: bool) -> None:
-    with Outputs(overwrite=overwrite) as outputs:
-        for name in ("a", "b"):
-            outputs.add(outputs.reserve(name), b"ours")
-        Path("b").write_bytes(b"theirs")
-        if overwrite:
-            outputs.put()
-        else:
-            with pytest.raises(ImageWriteError, match="'b' exists"):
-                outputs.put()
-    assert (Path("a").exists(), Path("b").read_bytes()) == ((True, b"ours") if overwrite else (False, b"theirs"))
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_name_that_is_taken_at_the_last_moment(here: Path, overwrite: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the question and the answer: the name is taken in a step that fails if it exists."""
+def test_a_name_that_is_taken(here: Path, overwrite: bool, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between the question and the answer: the name is taken in a step that fails if it exists."""
     put = NewFile.put
 
     def taken(new: NewFile, replace: bool) -> int:
-        if not Path("a").exists():
+        if moment != "meanwhile" and not Path("a").exists():
             Path("b").write_bytes(b"theirs")
         return put(new, replace)
 
@@ -134,10 +121,13 @@ def test_a_name_that_is_taken_at_the_last_moment(here: Path, overwrite: bool, mo
     with Outputs(overwrite=overwrite) as outputs:
         for name in ("a", "b"):
             outputs.add(outputs.reserve(name), b"ours")
+        if moment == "meanwhile":
+            Path("b").write_bytes(b"theirs")
         if overwrite:
             outputs.put()
         else:
-            with pytest.raises(ImageWriteError, match=r"b: cannot be written \(File exists\)"):
+            says = "'b' exists" if moment == "meanwhile" else r"b: cannot be written \(File exists\)"
+            with pytest.raises(ImageWriteError, match=says):
                 outputs.put()
     assert (Path("a").exists(), Path("b").read_bytes()) == ((True, b"ours") if overwrite else (False, b"theirs"))
     assert not [name for name in names(here) if TEMPORARY_NAME.fullmatch(name)]

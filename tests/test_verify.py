@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from dataclasses import replace
 
@@ -10,11 +11,12 @@ import pytest
 from problems import random_image, random_weights
 
 from edgeconv.api import check as verify
-from edgeconv.api.check import check, joined, rows_to_check
+from edgeconv.api.check import Check, check, joined, rows_to_check
 from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, HALF
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
+from edgeconv.core.records import as_type, to_json
 from edgeconv.methods.cpu.sliding import CpuSliding
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
@@ -39,12 +41,14 @@ def test_the_oracle_agrees_with_itself(dtype: str, mode: str) -> None:
     assert found.checked_share == 1.0
 
 
-def test_nan_never_passes() -> None:
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_never_passes_and_is_a_record_all_the_same(wrong: float) -> None:
     image, out, problem = solved("float32", "raw")
-    out[0, 0, 0] = np.nan
+    out[0, 0, 0] = wrong
     found = check(image, out, problem)
     assert not found.passed
-    assert found.max_abs_error is None
+    assert (found.max_abs_error, found.relative_error, found.worst.got) == (None, None, None)
+    assert as_type(json.loads(to_json(found)), Check) == found
 
 
 def test_nan_in_the_picture_spoils_its_own_windows_and_no_others() -> None:
