@@ -74,10 +74,10 @@ def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
 
 def decoded(data: bytes, settings: Settings) -> PictureWork:
     """The work on a file, behind the stage that decodes it."""
-    work = (by := processor_for(settings)).begin(Task("a.jpg", PurePosixPath(), ""))
+    by = processor_for(settings)
+    work = by.begin(Task("a.jpg", PurePosixPath(), ""))
     work.data = data
-    with work.stage():
-        by.decode(work)
+    by.decode([work])
     return work
 
 

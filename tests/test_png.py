@@ -73,6 +73,14 @@ def test_joined_checksums(first, second):
     assert png.join_adler32(zlib.adler32(first), zlib.adler32(second), len(second)) == zlib.adler32(first + second)
 
 
+@pytest.mark.parametrize(
+    "bad", [np.zeros((2, 2, 4), np.uint8), np.zeros((0, 2), np.uint8), np.zeros((2, 2), np.float32)]
+)
+def test_refuses_what_png_cannot_hold(bad):
+    with pytest.raises(ValueError, match=r"shape|uint8 and uint16"):
+        png.encode_png(bad)
+
+
 @pytest.mark.parametrize("band_bytes", [png.BAND_BYTES, 30_000], ids=["one band", "two bands"])
 @pytest.mark.parametrize("level", png.LEVELS)
 def test_every_level_gives_a_file_that_others_read(level, band_bytes, monkeypatch):

@@ -211,7 +211,7 @@ def test_a_png_of_too_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ImageReadError, match="more than 2 chunks"):
         decode_image(PNG, "odd")
     with pytest.raises(BadPicture, match="more than 2 chunks"):
-        list(png_format.chunks(PNG))
+        png_format.check_end(io.BytesIO(PNG))
 
 
 # --- memory that is not there -------------------------------------------------------------------------------------

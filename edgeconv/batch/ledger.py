@@ -36,7 +36,6 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Meta, Struct, as_type, fields_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
-from edgeconv.io.files import reason_of
 from edgeconv.run.ownership import NO_RECORD, reason_to_keep
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
@@ -122,7 +121,7 @@ def read(folder: Path | str) -> Contents:
     except (FileNotFoundError, NotADirectoryError):
         files = []
     except (OSError, ValueError) as error:
-        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {reason_of(error)}.") from None
+        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {_reason(error)}.") from None
     rows: list[LedgerRow] = []
     damaged: list[tuple[str, int]] = []
     for file in files:
@@ -138,7 +137,7 @@ def read(folder: Path | str) -> Contents:
                     number, begins = number + ends, ends
         except (OSError, ForeignFileError) as error:
             way_out = "remove it, or choose another folder"
-            raise ImageReadError(f"Ledger '{file}' cannot be read: {reason_of(error)}: {way_out}.") from None
+            raise ImageReadError(f"Ledger '{file}' cannot be read: {_reason(error)}: {way_out}.") from None
     return Contents(files, sorted(rows, key=lambda row: row.run), damaged)
 
 
@@ -156,6 +155,10 @@ def _parsed(line: bytes) -> LedgerRow | None:
     except (ValueError, RecursionError):
         return None
     return row
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 # --- what a later run may pass over or replace --------------------------------------------------------------------
@@ -284,6 +287,4 @@ class Ledger:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: Exception) -> ImageWriteError:
-        return ImageWriteError(
-            f"Ledger '{self.path}' cannot be written: {reason_of(error)}. Nothing more was filtered."
-        )
+        return ImageWriteError(f"Ledger '{self.path}' cannot be written: {_reason(error)}. Nothing more was filtered.")

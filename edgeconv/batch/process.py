@@ -1,8 +1,8 @@
-"""Processing of pictures, in a thread or in the process of a cluster: five stages, one picture after the other.
+"""Processing of pictures, in a thread or in the process of a cluster: five stages, each a function of a list.
 
     read → decode → filter (host to device → convolve → device to host) → encode → put
 
-A stage that fails for a picture leaves the error with it, and later stages pass that picture over. Pixels that the
+A stage that fails for one picture leaves the error with it, and later stages pass that picture over. Pixels that the
 GPU decodes or encodes (`--jpeg-codec gpu`) are not copied between host and device. Each thread has its own plan,
 buffers and CUDA stream. The engines give one picture at a time, so memory is bounded by the number of threads. The row
 of the ledger is created here and written by the one process that owns the ledger.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -25,7 +25,7 @@ from edgeconv.api.prepared import PreparedFilter
 from edgeconv.batch.ledger import LedgerRow, PreviousResults, sha256_of
 from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.stores import Task, join, store_of
+from edgeconv.batch.stores import Task, is_remote, join, store_of
 from edgeconv.batch.summary import PictureResult, Stage
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.filters import RGB_CHANNELS
@@ -36,7 +36,7 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.io.atomic import NameTakenError
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.encoding import encode_image
-from edgeconv.io.files import as_compared
+from edgeconv.io.files import as_compared, is_same_file
 from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN, Format
 from edgeconv.io.gpu_jpeg import the_gpu
 from edgeconv.io.reading import Picture, decode_image
@@ -57,7 +57,7 @@ class PictureWork:
     data: bytes = b""
     picture: Picture | None = None
     output: Any = None
-    """The filtered pixels, HWC or HW, a NumPy or CuPy array, valid until this thread's next picture."""
+    """The filtered pixels, HWC or HW, a NumPy or CuPy array; of one picture alone, valid until this thread's next."""
     name: str = ""
     """Of the output, relative to the output folder."""
     encoded: bytes | memoryview = b""
@@ -85,20 +85,17 @@ class PictureWork:
         return PictureResult(self.row, self.new, self.watch.phases_seconds)
 
 
+def _open(works: list[PictureWork]) -> list[PictureWork]:
+    """Those for which there is something left to do."""
+    return [work for work in works if work.new and work.row.error is None]
+
+
 class PictureProcessor:
     """Processes pictures, in any number of threads at once. Another process gets a copy by pickling."""
 
     def __init__(self, settings: Settings, names: Names, inputs: frozenset[str], previous: PreviousResults) -> None:
         """`inputs` are the identities of all input files of all shares, which no output may ever replace."""
-        self.settings, self._names, self._previous = settings, names, previous
-        self._inputs = frozenset(map(as_compared, inputs))
-        self._stages: tuple[tuple[Stage | None, Callable[[PictureWork], None]], ...] = (
-            ("read", self.read),
-            ("decode", self.decode),
-            (None, self.filter),
-            ("encode", self.encode),
-            ("write", self.put),
-        )
+        self.settings, self._names, self._inputs, self._previous = settings, names, inputs, previous
         self._parameters = settings.parameters_sha256()
         self.device: DeviceName = "cuda" if settings.device == "cuda" else "cpu"
         self._on = get_device(self.device)
@@ -114,12 +111,13 @@ class PictureProcessor:
     def process(self, tasks: list[Task]) -> list[PictureResult]:
         """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
         works = [self.begin(task) for task in tasks]
-        with self._on.own_stream(self.settings.options.threads):
-            for work in works:
-                for name, stage in self._stages:
-                    if work.new and work.row.error is None:
-                        with work.stage(name):
-                            stage(work)
+        self.read(works)
+        if _open(works):
+            with self._on.own_stream(self.settings.options.threads):
+                self.decode(works)
+                self.filter(works)
+                self.encode(works)
+            self.put(works)
         return [work.result() for work in works]
 
     def begin(self, task: Task) -> PictureWork:
@@ -135,42 +133,56 @@ class PictureProcessor:
 
     # --- the stages -----------------------------------------------------------------------------------------------
 
-    def read(self, work: PictureWork) -> None:
+    def read(self, works: list[PictureWork]) -> None:
         """Bytes and hash; where an earlier result of these bytes still holds, that is the result."""
-        if work.task.problem is not None:
-            raise ImageReadError(work.task.problem)
-        work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
-        work.row.input_bytes, work.row.input_sha256 = len(work.data), sha256_of(work.data)
-        earlier = self._previous.still_holding(work.task, work.row.input_sha256)
-        if earlier is not None:
-            work.row, work.new = earlier, False
+        for work in works:
+            with work.stage("read"):
+                if work.task.problem is not None:
+                    raise ImageReadError(work.task.problem)
+                work.data = store_of(work.task.source).read(work.task.source, self.settings.rules)
+                work.row.input_bytes, work.row.input_sha256 = len(work.data), sha256_of(work.data)
+                earlier = self._previous.still_holding(work.task, work.row.input_sha256)
+                if earlier is not None:
+                    work.row, work.new = earlier, False
 
-    def decode(self, work: PictureWork) -> None:
+    def decode(self, works: list[PictureWork]) -> None:
         """Pixels, on the host or on the GPU that decoded them."""
-        decoder = None if self.settings.jpeg_codec == "host" else the_gpu().decode
-        work.picture = decode_image(work.data, work.task.source, self.settings.rules, decoder=decoder)
-        work.row.notes = work.picture.notes
+        for work in _open(works):
+            with work.stage("decode"):
+                decoder = None if self.settings.jpeg_codec == "host" else the_gpu().decode
+                work.picture = decode_image(work.data, work.task.source, self.settings.rules, decoder=decoder)
+                work.row.notes = work.picture.notes
 
-    def filter(self, work: PictureWork) -> None:
+    def filter(self, works: list[PictureWork]) -> None:
         """The finished output, by this thread's plan, which times the parts of this stage."""
-        assert work.picture is not None
-        output = self._filtered(work.picture.pixels, work.watch)
-        work.output = output.reshape(self.settings.request.output_shape(work.picture.shape, output.shape))
+        for work in _open(works):
+            with work.stage():
+                assert work.picture is not None
+                output = self._filtered(work.picture.pixels, work.watch)
+                if len(works) > 1:  # the array is this thread's, and the next picture needs it
+                    output = output.copy()
+                request = self.settings.request
+                work.output = output.reshape(request.output_shape(work.picture.shape, output.shape))
 
-    def encode(self, work: PictureWork) -> None:
+    def encode(self, works: list[PictureWork]) -> None:
         """The name and the bytes of the output file."""
-        settings, (height, width) = self.settings, work.output.shape[:2]
-        suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
-        name = self._names.name(work.task, suffix, width, height)
-        refuse_device_name(name)
-        work.name = (work.task.folder / name).as_posix()
-        work.encoded = encode(work.output, join(settings.output, work.name), settings)
+        settings = self.settings
+        for work in _open(works):
+            with work.stage("encode"):
+                height, width = work.output.shape[:2]
+                suffix = "." + (settings.format or FORMAT_OF_DTYPE[work.output.dtype.name])
+                name = self._names.name(work.task, suffix, width, height)
+                refuse_device_name(name)
+                work.name = (work.task.folder / name).as_posix()
+                work.encoded = encode(work.output, join(settings.output, work.name), settings)
 
-    def put(self, work: PictureWork) -> None:
+    def put(self, works: list[PictureWork]) -> None:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
-        row, digest = work.row, sha256_of(work.encoded)
-        self._put(work, digest)
-        row.output, row.output_bytes, row.output_sha256 = work.name, len(work.encoded), digest
+        for work in _open(works):
+            with work.stage("write"):
+                row, digest = work.row, sha256_of(work.encoded)
+                self._put(work, digest)
+                row.output, row.output_bytes, row.output_sha256 = work.name, len(work.encoded), digest
 
     # --- their parts ----------------------------------------------------------------------------------------------
 
@@ -213,6 +225,8 @@ class PictureProcessor:
         """A file that appears between the check and the writing is checked again."""
         task, name, folder = work.task, work.name, self.settings.output
         target = join(folder, name)
+        if not is_remote(task.source) and not is_remote(target) and is_same_file(task.source, target):
+            raise ImageWriteError(f"{target}: is the input itself: choose another folder with -o.")
         first = self._names_taken.setdefault(as_compared(name), task)
         if first != task:
             raise ImageWriteError(
@@ -224,7 +238,7 @@ class PictureProcessor:
                 if present == digest:
                     return
                 if present is not None:
-                    if as_compared(self._store.identity(target)) in self._inputs:
+                    if self._store.identity(target) in self._inputs:
                         raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
                     if not self.settings.overwrite:
                         self._previous.refuse_to_replace(name, present, task)

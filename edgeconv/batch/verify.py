@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Literal
 
-from edgeconv.batch.ledger import LEDGER_NAME, done_by_output, ledger_folder, read
+from edgeconv.batch.ledger import LEDGER_NAME, LedgerRow, done_by_output, ledger_folder, read
 from edgeconv.batch.stores import store_of
 from edgeconv.errors import ImageReadError
 from edgeconv.io import folder_lock
@@ -19,8 +19,7 @@ class Finding:
     """What was found of one output."""
 
     output: str
-    state: str
-    """`same`, `missing`, `changed` or `foreign`."""
+    state: Literal["same", "missing", "changed", "foreign"]
     detail: str = ""
     """Why it is foreign: as a phrase after its name."""
 
@@ -47,16 +46,20 @@ def verify(folder: Path | str, ledger: str | None = None) -> Verification:
     if not contents.files:
         way_out = "name the output folder of 'edgeconv batch', and its ledger with --ledger"
         raise ImageReadError(f"{folder}: there is no {os.path.join(place, LEDGER_NAME)}: {way_out}.")
-    findings = []
-    for output, row in done_by_output(contents.rows).items():
-        digest: str | None = None
-        try:
-            with suppress(ImageReadError):
-                digest = store_of(folder).output_digest(folder, output)
-            state = "missing" if digest is None else "same" if digest == row.output_sha256 else "changed"
-            findings.append(Finding(output, state))
-        except ForeignFileError as error:
-            findings.append(Finding(output, "foreign", str(error)))
+    findings = [check_output(folder, output, row) for output, row in done_by_output(contents.rows).items()]
     last = {(row.input_realpath, PurePath(row.input).name): row.status for row in contents.rows}
     failed = sum(status == "failed" for status in last.values())
     return Verification(findings, contents.damaged, failed, in_progress)
+
+
+def check_output(folder: str, output: str, row: LedgerRow) -> Finding:
+    """Compare one output with its row."""
+    try:
+        digest = store_of(folder).output_digest(folder, output)
+    except ForeignFileError as error:
+        return Finding(output, "foreign", str(error))
+    except ImageReadError:
+        digest = None
+    if digest is None:
+        return Finding(output, "missing")
+    return Finding(output, "same" if digest == row.output_sha256 else "changed")

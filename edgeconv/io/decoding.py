@@ -29,8 +29,17 @@ from edgeconv.io.formats import Format, tiff
 from edgeconv.io.formats.base import AGAIN, BadPicture, Header
 from edgeconv.io.formats.messages import LISTENER
 
-MIRRORED: tuple[tuple[int, ...], ...] = ((), (1,), (0, 1), (0,)) * 2
-"""The axes that EXIF orientations 1 to 8 mirror, after height and width have changed places where it is 5 or more."""
+TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
+    1: (False, ()),
+    2: (False, (1,)),
+    3: (False, (0, 1)),
+    4: (False, (0,)),
+    5: (True, ()),
+    6: (True, (1,)),
+    7: (True, (0, 1)),
+    8: (True, (0,)),
+}
+"""EXIF orientations: whether height and width change places, and the axes that are mirrored after that."""
 
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # errors are reported by our own one-line message
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")  # odd tags spoil no pixel
@@ -81,10 +90,9 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
         elif as_stored and pixels.shape[2:] in ((3,), (4,)):
             pixels = swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])
         turned_already = entry.name == "TIFF" and not by_pillow  # by OpenCV, even when asked not to
-        orientation = 1 if turned_already else header.orientation
-        if orientation >= 5:
+        transposed, flipped = TURNS[1 if turned_already else header.orientation]
+        if transposed:
             pixels = cv2.transpose(pixels)
-        flipped = MIRRORED[orientation - 1]
         upright: NDArray[Any] = cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
         return upright
 

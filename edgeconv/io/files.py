@@ -201,7 +201,7 @@ def xml_text(text: str) -> str:
     return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: OSError | ValueError) -> str:
     """The system's message without its number and path."""
     text = error.strerror if isinstance(error, OSError) else str(error)
     return text or type(error).__name__

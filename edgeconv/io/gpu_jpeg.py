@@ -25,7 +25,7 @@ from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.io.decoding import MIRRORED
+from edgeconv.io.decoding import TURNS
 from edgeconv.io.formats.base import Header
 
 QUALITY = 95
@@ -140,8 +140,8 @@ class GpuJpeg:
             pixels = cupy.asarray(image)
             if pixels.shape != (header.height, header.width, RGB_CHANNELS):
                 return None
-            flipped = MIRRORED[header.orientation - 1]
-            upright = pixels.swapaxes(0, 1) if header.orientation >= 5 else pixels
+            transposed, flipped = TURNS[header.orientation]
+            upright = pixels.swapaxes(0, 1) if transposed else pixels
             upright = cupy.ascontiguousarray(cupy.flip(upright, flipped) if flipped else upright)
             cupy.cuda.get_current_stream().synchronize()  # the next image may be given this one's memory
             return upright

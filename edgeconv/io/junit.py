@@ -6,7 +6,6 @@ Characters that XML does not allow, or that a terminal would interpret, are esca
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -32,8 +31,11 @@ class JUnitCase:
 def to_xml(suite: str, cases: Iterable[JUnitCase]) -> bytes:
     """The report as UTF-8 XML."""
     listed = list(cases)
-    of = Counter(case.outcome for case in listed)
-    counts = {"tests": str(len(listed)), "failures": str(of["failure"]), "errors": str(of["error"])}
+    counts = {
+        "tests": str(len(listed)),
+        "failures": str(sum(case.outcome == "failure" for case in listed)),
+        "errors": str(sum(case.outcome == "error" for case in listed)),
+    }
     root = ElementTree.Element("testsuites", counts)
     group = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
     for case in listed:

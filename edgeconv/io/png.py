@@ -58,8 +58,15 @@ Rows = NDArray[np.uint8]
 
 
 def encode_png(pixels: NDArray[Any], threads: int | None = None, level: int = LEVEL) -> list[bytes]:
-    """Encode a picture, which has a shape and type that PNG can hold, at a level of LEVELS; the pieces are the file."""
+    """Encode a picture at a level of LEVELS; the pieces in order are the file.
+
+    Raises ValueError for a shape or type that PNG cannot hold.
+    """
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    if pixels.ndim not in (2, 3) or channels not in COLOUR_TYPES or pixels.size == 0:
+        raise ValueError(f"a picture of shape {pixels.shape} is not HW, HW1 or HW3")
+    if pixels.dtype not in (np.uint8, np.uint16):
+        raise ValueError(f"PNG holds uint8 and uint16 samples, not {pixels.dtype}")
     height, width = pixels.shape[:2]
     upper_first = np.ascontiguousarray(pixels, dtype=pixels.dtype.newbyteorder(">"))
     raw = upper_first.reshape(height, -1).view(np.uint8)

@@ -241,16 +241,24 @@ def check_sides(max_pixels: int, width: int, height: int) -> None:
 
 def _notes(header: Header, entry: Format, name: str, rgb: bool) -> list[str]:
     """What was changed or dropped in decoding, or may surprise the user."""
-    full, named = 2**header.bits - 1, SUFFIXES.get(PurePath(name).suffix.lower(), entry)
-    notes = {
-        GREY_NOTE: header.grey and rgb,
-        "alpha channel dropped": header.alpha,
-        f"{header.colours} converted to RGB": header.colours != "RGB",
-        f"orientation {header.orientation} applied": header.orientation != 1,
-        FRAMES_NOTE: header.frames > 1,
-        PROFILE_NOTE: header.profile,
-        DEPTH_NOTE: header.bits == 16,
-        f"samples of 0 to {header.largest or full:,} stretched to 0 to {full:,}": header.largest not in (None, full),
-        f"the contents are {entry.name}, not {named.name} as the name says": named is not entry,
-    }
-    return [note for note, holds in notes.items() if holds]
+    notes = []
+    if header.grey and rgb:
+        notes.append(GREY_NOTE)
+    if header.alpha:
+        notes.append("alpha channel dropped")
+    if header.colours != "RGB":
+        notes.append(f"{header.colours} converted to RGB")
+    if header.orientation != 1:
+        notes.append(f"orientation {header.orientation} applied")
+    if header.frames > 1:
+        notes.append(FRAMES_NOTE)
+    if header.profile:
+        notes.append(PROFILE_NOTE)
+    if header.bits == 16:
+        notes.append(DEPTH_NOTE)
+    if header.largest is not None and header.largest != (full := 2**header.bits - 1):
+        notes.append(f"samples of 0 to {header.largest:,} stretched to 0 to {full:,}")
+    named = SUFFIXES.get(PurePath(name).suffix.lower())
+    if named is not None and named is not entry:
+        notes.append(f"the contents are {entry.name}, not {named.name} as the name says")
+    return notes

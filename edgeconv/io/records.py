@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from edgeconv.core.records import SCHEMA_VERSION, Part, as_type
+from edgeconv.core.records import Part, as_type
 from edgeconv.errors import UsageError
 from edgeconv.io.files import RECORD_BYTES, parse_json, read_text
+
+SCHEMA_VERSION = 1
+"""Of every record that is read here."""
 
 P = TypeVar("P", bound=Part)
 

@@ -82,10 +82,9 @@ class BadPicture(Exception):
         self.remedy = remedy
 
 
-def at_most(most: int, what: str) -> Iterator[int]:
-    """1 to `most`; then raises BadPicture: no encoder writes more, and to parse them all would take minutes."""
-    yield from range(1, most + 1)
-    raise BadPicture(f"it has more than {most:,} {what}")
+def too_many(what: str, most: int) -> BadPicture:
+    """The error for a file of more parts than any encoder writes: to parse them all would take minutes."""
+    return BadPicture(f"it has more than {most:,} {what}")
 
 
 def cut_short(detail: str) -> BadPicture:
@@ -113,7 +112,7 @@ def boxes(data: bytes, position: int, stop: int | None = None) -> Iterator[tuple
 
     The end is None for a box that goes on to the end of the file. Raises BadPicture.
     """
-    for _ in at_most(MOST_BOXES, "boxes"):
+    for _ in range(MOST_BOXES):
         if position == stop:
             return
         length, kind = unpack(data, ">I4s", position, "it ends before its picture")
@@ -127,3 +126,4 @@ def boxes(data: bytes, position: int, stop: int | None = None) -> Iterator[tuple
         if end is None:
             return
         position = end
+    raise too_many("boxes", MOST_BOXES)

@@ -15,7 +15,7 @@ import struct
 
 import numpy as np
 
-from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, at_most, cut_short, unpack
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, too_many, unpack
 from edgeconv.io.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
@@ -53,16 +53,19 @@ RGB_NAMES = b"RGB"
 
 def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Parse the segments of a whole JPEG file and return its header. Raises BadPicture."""
-    position, scans = 2, at_most(MOST_SCANS, "scans")
+    position, segments, scans = 2, 0, 0
     frame: tuple[int, int, int, int] | None = None
     orientation: int | None = None
     profile, as_they_come = False, False
     blocks_frame = b""
     interval = 0
-    for _ in at_most(MOST_SEGMENTS, "segments"):
+    while True:
         position, marker = _next_marker(data, position)
         if marker == END_OF_IMAGE:
             break
+        segments += 1
+        if segments > MOST_SEGMENTS:
+            raise too_many("segments", MOST_SEGMENTS)
         if marker in ALONE:
             continue
         (length,) = unpack(data, ">H", position, "a segment is not complete")
@@ -84,7 +87,9 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
         elif marker == APP14 and kind.startswith(ADOBE) and len(kind) > ADOBE_TRANSFORM:
             as_they_come |= kind[ADOBE_TRANSFORM] != YCBCR
         if marker == START_OF_SCAN:
-            next(scans)
+            scans += 1
+            if scans > MOST_SCANS:
+                raise too_many("scans", MOST_SCANS)
             if frame is None:
                 break
             found = END_OF_SCAN.search(data, stop)

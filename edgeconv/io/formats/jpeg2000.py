@@ -6,7 +6,7 @@ is there of it and fills up the rest. Samples of 9 to 15 bits are stretched to 1
 
 from __future__ import annotations
 
-from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, at_most, boxes, cut_short, require, unpack
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, boxes, cut_short, require, too_many, unpack
 
 FILE_SIGNATURE = b"\x00\x00\x00\x0cjP  \r\n\x87\n"
 STREAM_SIGNATURE = b"\xff\x4f\xff\x51"
@@ -78,7 +78,7 @@ def _codestream(data: bytes, sides: Sides, start: int, stop: int | None, facts: 
 
 def _end_of(data: bytes, start: int) -> int:
     """The place behind the end marker, by the lengths of main header and tile-parts."""
-    position = start + 2
+    position, parts = start + 2, 0
     while (marker := _marker(data, position)) != SOT:
         if not 0xFF50 <= marker <= 0xFF7F:
             raise BadPicture(f"there is no marker at byte {position}")
@@ -86,9 +86,10 @@ def _end_of(data: bytes, start: int) -> int:
         if length < 2:
             raise BadPicture("the length of a marker segment is wrong")
         position += 2 + length
-    for _ in at_most(MOST_PARTS, "tile-parts"):
-        if (marker := _marker(data, position)) == END:
-            break
+    while (marker := _marker(data, position)) != END:
+        parts += 1
+        if parts > MOST_PARTS:
+            raise too_many("tile-parts", MOST_PARTS)
         if marker != SOT:
             raise BadPicture(f"there is no tile-part at byte {position}")
         (length,) = unpack(data, ">I", position + 6, "a tile-part is not complete")

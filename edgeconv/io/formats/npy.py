@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import math
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,30 +15,31 @@ DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
 RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
 
-def _parsed(data: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """The shape and type of an array, and the bytes that its file must have. Raises BadPicture.
+def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and type of the array that starts here; leaves `stream` at its first byte. Raises BadPicture.
 
     NumPy reads the header, a Python literal, with Python's own parser, so that damage may raise nearly anything:
     ValueError, SyntaxError, TokenError, TypeError, RecursionError, even MemoryError.
     """
-    stream = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
     except Exception:
         raise BadPicture("its NPY header is damaged") from None
-    return shape, dtype, stream.tell() + math.prod(shape) * dtype.itemsize
+    return shape, dtype
 
 
 def read_header(data: bytes, sides: Sides = any_sides) -> Header:
     """Read the shape and type of a whole NPY file. Raises BadPicture."""
-    shape, dtype, needed = _parsed(data)
+    stream = io.BytesIO(data)
+    shape, dtype = _read_shape(stream)
     if dtype.name not in DTYPES:
         raise BadPicture(f"an array of {dtype} is not a picture", RESAVE)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
         raise BadPicture(f"an array of shape {shape} is not a picture", RESAVE)
     sides(shape[1], shape[0])
+    needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
     require(data, needed)
     channels = shape[2] if len(shape) == 3 else 1
     return Header(
@@ -55,9 +55,11 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
 
 def read_numbers(data: bytes) -> NDArray[Any]:
     """An array of numbers of any shape. Raises BadPicture for a file that is damaged or holds anything else."""
-    _, dtype, needed = _parsed(data)
+    stream = io.BytesIO(data)
+    shape, dtype = _read_shape(stream)
     if dtype.kind not in "biuf" or dtype.hasobject:
         raise BadPicture(f"an array of {dtype} is not one of numbers")
+    needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
     require(data, needed)  # before NumPy takes the memory for what the header says
     return decode(data)
 

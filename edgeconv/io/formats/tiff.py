@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, unpack
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, require, too_many, unpack
 
 SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
@@ -230,7 +230,7 @@ def _first_directory(data: Bytes, most_entries: int) -> Directory:
     (start,) = read(order + offset_code, 8 if big else 4)
     (count,) = read(order + count_code, start)
     if count > most_entries:
-        raise BadPicture(f"it has more than {most_entries:,} entries in its directory")
+        raise too_many("entries in its directory", most_entries)
     first, entry_bytes = start + struct.calcsize(order + count_code), 4 + 2 * room
     table, following = read(f"{order}{entry_bytes * count}s{offset_code}", first)
     entries: dict[int, Field] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, at_most, require, unpack
+from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, require, too_many, unpack
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
 ALPHA_FLAG, ANIMATION_FLAG, LOSSLESS_ALPHA = 0x10, 0x02, 1 << 28
@@ -27,10 +27,11 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
         raise BadPicture("it holds no picture")
     sides(width, height)
     chunks: dict[bytes, bytes] = {}
-    position = 12
-    for _ in at_most(MOST_CHUNKS, "chunks"):
-        if position + 8 > needed:
-            break
+    position, number = 12, 0
+    while position + 8 <= needed:
+        number += 1
+        if number > MOST_CHUNKS:
+            raise too_many("chunks", MOST_CHUNKS)
         kind, length = struct.unpack_from("<4sI", data, position)
         if position + 8 + length > needed:
             raise BadPicture(f"chunk {kind.decode('latin-1')!r} is not complete")

@@ -44,7 +44,8 @@ class VipsSource(TileSource):
 
         pyvips.cache_set_max(0)  # parts are fetched once: what it would keep is memory that nobody counts
         if format == "PNG":  # libvips takes all pixels for a whole file
-            png.check_end(path)
+            with path.open("rb") as stream:
+                png.check_end(stream)
         image = pyvips.Image.new_from_file(str(path), access="random", fail_on="warning")
         turned = image.get("orientation") if image.get_typeof("orientation") else 1
         image = image.autorot()
