@@ -207,9 +207,8 @@ beside(other.work.run)
     "program",
     [
         pytest.param(INTERRUPTED, id="an exception of a signal handler comes when the run has ended"),  # as of Ctrl-C
-        pytest.param(
-            FORK, id="a forked child makes a crew and a pool of its own"
-        ),  # at any moment of its parent's threads
+        # at any moment of its parent's threads
+        pytest.param(FORK, id="a forked child makes a crew and a pool of its own"),
         pytest.param(FORK_WHILE_COMPILING, id="a child that is forked while others compile can compile"),
         pytest.param(EXIT, id="the interpreter ends cleanly beside a thread that is still at it"),
     ],

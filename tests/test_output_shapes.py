@@ -37,7 +37,7 @@ class Way:
     pages: int = 1
     """Pictures that come out: several of a bank with several filters."""
     written: str = ""
-    """The filter as a command has it, where it is no word."""
+    """The options that name the filter, where its Python value is not a name or a list of names."""
 
     def __str__(self) -> str:
         return self.name

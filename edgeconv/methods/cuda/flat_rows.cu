@@ -26,7 +26,7 @@
 #include "sums.cuh"
 #ifdef MENDS
 #include "mend.cuh"
-constexpr int MIN_BLOCKS = sizeof(INPUT) == 4 ? 10 : 8;  // caps the registers: by itself the compiler keeps too few
+constexpr int MIN_BLOCKS = sizeof(INPUT) == 4 ? 10 : 8;  // caps the registers: with 0 the compiler spills
 #else
 constexpr int MIN_BLOCKS = 0;
 #endif
