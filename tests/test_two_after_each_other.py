@@ -83,6 +83,7 @@ def answer_of(**words: Any) -> tuple[Any, ...]:
 def test_convolve_answers_what_was_asked_last(name: str) -> None:
     base = CALL | ({"channels": "luma"} if name == "luma" else {})
     fresh = in_turn(base, base | {name: OTHER_CALL[name]})
+    assert len(PLANS.plans) == (1 if name in ("out", "options") else 2)  # the other options are refused
     if name not in ("method", "device", "out"):  # which are right in the same way
         assert fresh[0] != fresh[1]
 
