@@ -91,11 +91,10 @@ def test_launches_of_the_floor() -> None:
 
 
 def test_every_chain_ends_at_its_limit() -> None:
-    """a ← a/2 + 1 goes to 2 from anywhere, and the sum of all chains is stored in the worker's row."""
+    """a ← a/2 + 1 goes to 2 from anywhere, and each worker that came in time stored its sum."""
     for threads in (1, 2):
         work, flops = multiply_adds(threads)
         work.run()
         (rows,) = (each for each in work.arguments.values() if isinstance(each, np.ndarray))
-        assert (rows[0] == 2.0 * CHAINS).all()
-        assert np.isin(rows, (0.0, 2.0 * CHAINS)).all()
+        assert {tuple(row) for row in rows} - {(0.0,) * rows.shape[1]} == {(2.0 * CHAINS,) * rows.shape[1]}
         assert flops == threads * multiply_adds(1)[1]
