@@ -33,7 +33,7 @@ def diff(
     wanted = replace(_wanted(asked, showing, reading), convert=asked.convert)
     if any(map(os.path.isdir, inputs)):
         if len(inputs) != 2 or not all(map(os.path.isdir, inputs)):
-            raise UsageError("A folder is compared with one other folder: name two.")
+            raise UsageError("A folder is compared with one other folder: name two that are there.")
         done = folders.run(Path(inputs[0]), Path(inputs[1]), wanted, asked.update)
     else:
         if asked.update:

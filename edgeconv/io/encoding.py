@@ -170,7 +170,6 @@ def settle_bank(format: str | None, chosen: Filter | Chain, template: str) -> st
     if not chosen.labels:
         return format
     named = format_of_name(template)
-    named = format_of_name(template)
     asked = format or named or BANK_FORMAT
     if WRITTEN[f".{asked}"].name not in ALL_OF_A_BANK:
         raise UsageError(
