@@ -59,9 +59,9 @@ def _filters() -> Iterable[str]:
 
 
 def _stages() -> Iterable[str]:
-    from edgeconv.core.chains import stage_names
+    from edgeconv.core.chains import STAGES
 
-    return stage_names()
+    return (stage.name for stage in STAGES)
 
 
 def _methods() -> Iterable[str]:

@@ -17,7 +17,6 @@ from edgeconv.bench.measure import request_for
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.synthetic import bench_channels
 from edgeconv.core.choices import BORDERS, CHANNELS
-from edgeconv.core.lowering import operation_bytes_per_pixel
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.timing import Budget
 from edgeconv.export.console_summary import summary_tables as tables_of
@@ -59,7 +58,7 @@ def test_the_whole_surface_is_drawn_from() -> None:
         shape = (case.drawn.height, case.drawn.width, bench_channels(case.filter))
         problem = request_for(case, case.drawn).problem(shape, np.dtype(case.dtype))
         assert problem.input_bytes + problem.output_bytes <= 2 * surface.MOST_BYTES
-        assert operation_bytes_per_pixel(problem) >= 0
+        assert surface.operation_bytes_per_pixel(problem) >= 0
 
 
 def test_axes_of_the_command_are_what_is_drawn_from() -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from problems import assert_right, random_image, run_on_host
 
 from edgeconv.api.convolve import plan as plan_of
+from edgeconv.bench.surface import ROOT_OPERATIONS, operation_bytes_per_pixel
 from edgeconv.core import exactness, lowering
 from edgeconv.core.choices import CHANNELS
 from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, WeightSet, custom_filter, named_filter, weight_set
-from edgeconv.core.lowering import ROOT_OPERATIONS, lower, operation_bytes_per_pixel
+from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
 from edgeconv.methods import require
 from edgeconv.methods.cuda.sliding_choice import choose_strips
@@ -35,16 +36,16 @@ def taken(name: str, channels: str, dtype: str = "uint8", stride: int = 1) -> tu
         ("laplacian8", "each", "uint8", ()),
         ("laplacian8", "mix", "uint8", ("channel sum", "equal outputs")),
         ("laplacian8", "mix", "float32", ("channel sum", "equal outputs")),
-        ("laplacian8", "luma", "uint16", ("weighted channel",)),
+        ("laplacian8", "luma", "uint16", ("weighted channel", "equal taps")),
         ("laplacian8", "luma", "float32", ("weighted channel",)),
-        ("sobel", "each", "uint8", ()),
+        ("sobel", "each", "uint8", ("equal taps",)),
         ("sobel", "each", "float32", ()),
         ("kirsch", "each", "uint8", ("ring of three",)),
         ("kirsch", "each", "uint16", ("ring of three",)),
         ("kirsch", "mix", "uint8", ("channel sum", "equal outputs", "ring of three")),
         ("kirsch", "luma", "uint8", ("weighted channel", "ring of three")),
         ("kirsch", "each", "float32", ()),
-        ("robinson", "each", "uint8", ("opposite directions",)),
+        ("robinson", "each", "uint8", ("opposite directions", "equal taps")),
         ("robinson", "each", "float64", ("opposite directions",)),
         ("identity", "luma", "uint8", ()),
     ],
@@ -59,6 +60,7 @@ def test_which_forms_are_taken(name: str, channels: str, dtype: str, expected: t
         ("laplacian8", "mix", "uint8", False, 2 * (2 + 9)),  # two sums of channels, nine taps, in 16 bits
         ("kirsch", "each", "uint8", False, 2 * 3 * lowering.RING_OPERATIONS),
         ("sobel", "each", "float32", False, 4 * 3 * (12 + ROOT_OPERATIONS)),
+        ("sobel", "each", "uint8", False, 3 * (2 * (4 + 2 * 3) + 4 * ROOT_OPERATIONS)),  # four differences first
         ("robinson", "each", "float32", False, 4 * 3 * (4 * 6 + 4 + 3)),  # four directions, their sizes, the largest
         ("robinson", "each", "float32", True, 4 * 3 * lowering.DIFFERENCES_OPERATIONS),
     ],

@@ -13,7 +13,6 @@ from edgeconv.core.geometry import (
     OUTSIDE,
     bands,
     border_indices,
-    never_looks_outside,
     output_size,
     parse_padding,
     touched_places,
@@ -53,7 +52,6 @@ def test_zero_border_is_outside() -> None:
 def test_every_padding_up_to_the_largest_is_taken(padding, pixels: int) -> None:
     found = parse_padding(padding)
     assert (found, type(found)) == (pixels, int)
-    assert never_looks_outside(padding) == (pixels == 0)
 
 
 @pytest.mark.parametrize("padding", ["sme", "-1", "4097", "1.5", "", -1, MAX_PADDING + 1, True, 1.5, None])

@@ -30,9 +30,11 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import competes, fastest, median, timed_by_case
 from edgeconv.bench.synthetic import DRAWN_FILTERS, GREY_PREFIX, bench_channels, bench_filter_names
 from edgeconv.core.choices import BORDERS
+from edgeconv.core.exactness import needs_exact_root
 from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.lowering import operation_bytes_per_pixel
+from edgeconv.core.lowering import lower
+from edgeconv.core.problem import Problem
 
 MEGAPIXEL = 10**6
 LARGEST_MEGAPIXELS = 30
@@ -46,6 +48,9 @@ OWN_LARGEST = 9
 WEIGHT_OF_FAMILY = 3
 """Chances of random weights and of own kernels, each, beside one named filter."""
 FLOAT32_BYTES, FLOPS_PER_MULTIPLY_ADD = 4, 2
+ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
+"""A root of two responses, as multiply-adds: 4.5 cycles of a register where two of those are begun in each
+(docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
 
 
 def cases_of(grid: CaseGrid) -> list[tuple[Case, GridPart]]:
@@ -150,3 +155,23 @@ def _operand_bytes(row: BenchRow) -> float:
     )
     of_pixel = operation_bytes_per_pixel(problem, recomputes=row.device == "cuda")
     return float(of_pixel) * problem.output_height * problem.output_width
+
+
+def operation_bytes_per_pixel(problem: Problem, *, recomputes: bool = False) -> int:
+    """What no form saves of an output pixel: operations, each times the bytes of the type that it is done in.
+
+    Divided by the bytes of a register it is a number of instructions. Additions, multiply-adds and maxima count as one;
+    rounding, storing and fetching are left out. `recomputes` as for `lower`.
+    """
+    lowering = lower(problem, recomputes=recomputes, banks=False)
+    outputs = lowering.channels if lowering.flat else 1
+    of_maxima = lowering.combine == "maximum"
+    operations = lowering.multiply_adds + (problem.in_channels - (not lowering.shares)) * lowering.collapsed
+    if of_maxima:
+        operations += outputs * sum(len(result) * (1 + lowering.by_size) - 1 for result in lowering.responses)
+    float_bytes = 8 if problem.dtype == np.float64 else 4
+    root = 0
+    if lowering.combine == "magnitude":
+        each = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
+        root = outputs * len(lowering.results) * each
+    return operations * (2 if lowering.sums == "int16" else float_bytes) + root * float_bytes

@@ -35,9 +35,9 @@ def _has_chain(values: Values) -> bool:
 
 
 def _never_looks_outside(values: Values) -> bool:
-    from edgeconv.core.geometry import never_looks_outside
+    from edgeconv.core.geometry import parse_padding
 
-    return never_looks_outside(values["padding"])
+    return parse_padding(values["padding"]) == 0
 
 
 def _writes_no_png(values: Values) -> bool:

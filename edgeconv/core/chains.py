@@ -88,17 +88,12 @@ SMOOTHINGS = {3: "gaussian", 5: "gaussian5"}
 """The stage of each size of `blur`."""
 
 
-def stage_names() -> tuple[str, ...]:
-    """The names of the table, in its order."""
-    return tuple(stage.name for stage in STAGES)
-
-
 def stage_of(name: str) -> Stage:
     """Look a stage up by name; raises UsageError naming those there are."""
     for stage in STAGES:
         if stage.name == name:
             return stage
-    known = stage_names()
+    known = tuple(stage.name for stage in STAGES)
     raise UsageError(f"Stage '{name}' of a chain is not known: use {listed(known)}.{did_you_mean(name, known)}")
 
 
@@ -230,7 +225,12 @@ def make_chain(
         if names[0] in SMOOTHINGS.values():
             raise UsageError(f"--blur does not go with a chain that begins with {names[0]}: use one of the two.")
         names = (SMOOTHINGS[blur], *names)
-    _refuse_misfits(text, names)
+    have: Form = "picture"
+    for stage in map(stage_of, names):
+        if stage.takes != have:
+            takes = f"{stage.name} takes {FORM_TEXTS[stage.takes]}"
+            raise UsageError(f"Chain '{text}' has {stage.name} where there is {FORM_TEXTS[have]}: {takes}.")
+        have = stage.gives
     if gradient is not None and gradient not in GRADIENTS:
         raise UsageError(f"--gradient '{gradient}' is not one of {', '.join(GRADIENTS)}.")
     found = Chain(name, names, gradient or "l1")
@@ -252,16 +252,6 @@ def make_chain(
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
             raise UsageError(f"The {which} threshold of canny is {value!r}: give a finite number from 0.")
     return replace(found, low=float(min(low, high)), high=float(max(low, high)))
-
-
-def _refuse_misfits(text: str, names: tuple[str, ...]) -> None:
-    """Raise UsageError where a stage does not take what the one before it gives."""
-    have: Form = "picture"
-    for stage in map(stage_of, names):
-        if stage.takes != have:
-            takes = f"{stage.name} takes {FORM_TEXTS[stage.takes]}"
-            raise UsageError(f"Chain '{text}' has {stage.name} where there is {FORM_TEXTS[have]}: {takes}.")
-        have = stage.gives
 
 
 def parse_thresholds(text: str | None) -> dict[str, Any]:

@@ -191,7 +191,9 @@ def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
         weights = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, RecursionError):
         raise UsageError(f"Kernel '{name}' is not a 3×3 table of real numbers, none of them masked.") from None
-    if weights.shape != (KERNEL_SIZE, KERNEL_SIZE) and not _is_bank_shape(weights.shape):
+    number, channels = weights.shape[:2] if weights.ndim == 4 else (1, GREY_CHANNELS)
+    known = weights.shape[-2:] == (KERNEL_SIZE, KERNEL_SIZE) and weights.ndim in (2, 4)
+    if not known or not 1 <= number <= MOST_FILTERS or channels not in CHANNEL_COUNTS:
         shape = "×".join(str(side) for side in weights.shape) or "a single number"
         raise UsageError(
             f"Kernel '{name}' is {shape}: it must be 3×3, or K×C×3×3 (filter, input channel, row, column) "
@@ -200,11 +202,6 @@ def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
     if not np.isfinite(weights).all() or np.abs(weights).max() > np.finfo(np.float32).max:
         raise UsageError(f"Kernel '{name}' has a value that is not a finite float32 number.")
     return Filter(name, weights[np.newaxis], "single", "given by the user", "the user")
-
-
-def _is_bank_shape(shape: tuple[int, ...]) -> bool:
-    square = (KERNEL_SIZE, KERNEL_SIZE)
-    return len(shape) == 4 and shape[2:] == square and 1 <= shape[0] <= MOST_FILTERS and shape[1] in CHANNEL_COUNTS
 
 
 def filter_bank(members: Sequence[str | Filter]) -> Filter:

@@ -24,11 +24,6 @@ OUTSIDE = -1
 """The source index that `border_indices` gives for a pixel that the `zero` border supplies."""
 
 
-def never_looks_outside(padding: int | str) -> bool:
-    """Whether a padding is 0, so that no border is read."""
-    return parse_padding(padding) == 0
-
-
 def parse_padding(padding: int | str) -> int:
     """`same`, `valid` or a whole number, as pixels on every side."""
     if isinstance(padding, str):

@@ -96,11 +96,16 @@ FORMS: tuple[Form, ...] = (
         "outputs of floats that are not finite are computed again by the plain sum",
     ),
     Form(
+        "equal taps",
+        "samples whose weights are equal up to their sign are added first, and multiplied once",
+        "on the CPU: the same samples in all responses, with the same signs; the picture is of whole numbers",
+    ),
+    Form(
         "gradient",
         "differences of two samples along each axis first, each of which serves several outputs; then a · (first + "
         "last) + b · middle of three of them across it",
-        "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers, "
-        "or, on a GPU, of floats: outputs that are not finite are computed again by the plain sum",
+        "on a GPU: two directions, (a, b, a) down times (−1, 0, 1) across, and its transpose; outputs of floats that "
+        "are not finite are computed again by the plain sum",
     ),
 )
 
@@ -108,11 +113,6 @@ BANK_OUTPUTS = 8
 """Different outputs of a group from which they lie in registers side by side: measured, docs/cpu-engine.md."""
 MAX_INTERLEAVED = 32
 """Most outputs that are put side by side by code of their own: it grows with them."""
-
-ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
-"""A root of two responses, as multiply-adds: 4.5 cycles of a register where two of those are begun in each
-(docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
-
 
 RING_OPERATIONS = 20
 """Of `ring of three`: four sums of two neighbours, for each of them the larger of its two neighbours and their sum,
@@ -163,6 +163,8 @@ class Ring:
 
 Response = tuple[tuple[Tap, float], ...]
 """One direction of one result: its taps and their weights, zero weights left out."""
+Term = tuple[tuple[float, ...], list[tuple[Tap, int]]]
+"""A weight in each of some responses, which may be 0, and its taps with their signs: several by `equal taps`."""
 Result = Ring | tuple[Response, ...]
 """A different output: a ring, or its directions."""
 
@@ -269,8 +271,9 @@ class Lowering:
     @property
     def operations_of_a_position(self) -> int:
         """Multiply-adds, and what the forms add up before, of all results and directions."""
-        taps = sum(len(response) for result in self.responses for response in result)
-        return taps + sum(ring.operations for ring in self.rings)
+        terms = terms_of(self.responses, len(self.planes), together="equal taps" in self.forms)
+        sums = sum(len(taps) - 1 + sum(map(bool, weights)) for weights, taps in terms)
+        return sums + sum(ring.operations for ring in self.rings)
 
     @property
     def multiply_adds(self) -> int:
@@ -321,6 +324,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
             recomputes=recomputes,
         )
     responses = [tuple(_response(direction) for direction in result) for result in different] if bank is None else []
+    adds_first = share and not recomputes and problem.dtype.kind == "u"
     taken = {
         "channel sum": one is not None and not one.shares,
         "weighted channel": one is not None and bool(one.shares),
@@ -328,6 +332,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
         "opposite directions": by_size,
         "ring of three": any(not ring.of_differences for ring in rings),
         "ring of differences": any(ring.of_differences for ring in rings),
+        "equal taps": adds_first and any(len(taps) > 1 for _, taps in terms_of(responses, len(planes), together=True)),
     }
     return Lowering(
         channels=channels,
@@ -350,26 +355,6 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
     )
 
 
-def operation_bytes_per_pixel(problem: Problem, *, recomputes: bool = False) -> int:
-    """What no form saves of an output pixel: operations, each times the bytes of the type that it is done in.
-
-    Divided by the bytes of a register it is a number of instructions. Additions, multiply-adds and maxima count as one;
-    rounding, storing and fetching are left out. `recomputes` as for `lower`.
-    """
-    lowering = lower(problem, recomputes=recomputes, banks=False)
-    outputs = lowering.channels if lowering.flat else 1
-    of_maxima = lowering.combine == "maximum"
-    operations = lowering.multiply_adds + (problem.in_channels - (not lowering.shares)) * lowering.collapsed
-    if of_maxima:
-        operations += outputs * sum(len(result) * (1 + lowering.by_size) - 1 for result in lowering.responses)
-    float_bytes = 8 if problem.dtype == np.float64 else 4
-    root = 0
-    if lowering.combine == "magnitude":
-        each = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
-        root = outputs * len(lowering.results) * each
-    return operations * (2 if lowering.sums == "int16" else float_bytes) + root * float_bytes
-
-
 def _alike(kernels: Weights) -> tuple[int, ...]:
     """For each output the number of its kernels among the different ones; `kernels` is (directions, out, ...)."""
     different: dict[bytes, int] = {}
@@ -387,6 +372,22 @@ def _response(kernels: Weights) -> Response:
     """`kernels` is (planes, 3, 3); a tap stands for every weight that is not zero."""
     places = (Tap(*map(int, place)) for place in np.argwhere(kernels != 0))
     return tuple((tap, float(kernels[tap])) for tap in places)
+
+
+def terms_of(results: Sequence[tuple[Response, ...]], planes: int, *, together: bool) -> list[Term]:
+    """What results add up in all their directions; `together` where `equal taps` may be taken."""
+    responses = [dict(response) for result in results for response in result]
+    found: list[Term] = []
+    for tap in every_tap(planes):
+        weights = tuple(response.get(tap, 0.0) for response in responses)
+        saves = together and sum(map(abs, weights)) != 1  # a single weight of 1 or −1 multiplies nothing
+        signs = {weights: 1, tuple(-weight for weight in weights): -1} if saves else {}
+        alike = next((term for term in found if term[0] in signs), None)
+        if alike is not None:
+            alike[1].append((tap, signs[alike[0]]))
+        elif any(weights):
+            found.append((weights, [(tap, 1)]))
+    return found
 
 
 def _bank_structure(problem: Problem, different: int, share: bool) -> BankStructure | None:

@@ -32,7 +32,7 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # spreadsheets take
 
 def visible(text: object) -> str:
     """A name or a message as part of one line: what a terminal would interpret is escaped, line breaks included."""
-    return _OBEYED.sub(_escaped, str(text))
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
 
 
 def visible_lines(text: object) -> str:
@@ -46,10 +46,6 @@ def cell(value: object) -> object:
         return value
     text = visible(value)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 # --- lines of a report ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 
 from edgeconv.core.choices import CHAINS, DEFAULT_FILTER
 from edgeconv.core.filters import CUSTOM, Filter, parse_weight
-from edgeconv.core.geometry import never_looks_outside
+from edgeconv.core.geometry import parse_padding
 from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
@@ -65,7 +65,7 @@ class Parameters(MethodOptions, MethodChoice, Masking):
     def arguments(self) -> list[str]:
         """The options that are not the command's defaults, as arguments of a command line."""
         needless = {"luma"} if self.channels != "luma" else set()  # the command refuses what would mean nothing
-        if never_looks_outside(self.padding):
+        if parse_padding(self.padding) == 0:
             needless.add("border")
         return _arguments(_changed(self, needless))
 

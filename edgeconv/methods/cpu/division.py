@@ -64,7 +64,7 @@ def divide(rows: int, seconds: float, asked: int | None) -> Division:
         return Division(1, rows, 0)
     each = -(-rows // threads)
     fewest = -(-rows * UNIT_SECONDS // seconds)
-    strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)))
-    strip_rows = min(STRIP_ROWS, -(-rows // (threads * strips)))
+    strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)), -(-each // STRIP_ROWS))  # of each thread: as many
+    strip_rows = -(-rows // (threads * strips))
     saved = seconds * (1 - 1 / threads)
     return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS) if saved >= WAKING_SECONDS else 0)

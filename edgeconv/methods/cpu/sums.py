@@ -1,8 +1,8 @@
 """A block of pixels in registers: from samples to responses, and from those to stored samples.
 
 pixels side by side     a register holds pixels of one response; each tap is loaded once and added to every response
-                        of the pass that has it; a weight is an immediate vector of the code. A ring has a sum of its
-                        own (`ring of three`, core/lowering.py)
+                        of the pass that has it; a weight is an immediate vector of the code. Taps of equal weights are
+                        added before (`equal taps`), and a ring has a sum of its own (core/lowering.py)
 outputs side by side    of a bank: a register holds outputs of one pixel; a tap is one sample in every lane, and its
                         weights are loaded from a table, once for all pixels of the block
 
@@ -18,7 +18,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from edgeconv.core.filters import COMPASS_RING
-from edgeconv.core.lowering import Ring, Tap, every_tap
+from edgeconv.core.lowering import Ring, Tap, terms_of
 from edgeconv.hardware.cpu import x86
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Scalar, Value, is_float, shuffle
 from edgeconv.methods.cpu.layout import BankPasses, RowLayout
@@ -65,24 +65,19 @@ class Sums:
 
     def _pass(self, rows: TapRows, numbers: range) -> list[list[Value]]:
         """Sums of these results; each tap is loaded once for all of them."""
-        results = self.lowering.responses
-        responses = {
-            (number, direction): dict(response)
-            for number in numbers
-            for direction, response in enumerate(results[number])
-        }
-        sums: dict[tuple[int, int], Value] = {}
-        for tap in every_tap(len(self.lowering.planes)):
-            weights = {place: response[tap] for place, response in responses.items() if tap in response}
-            if not weights:
-                continue
-            sample = self._sample(rows, tap)
-            for place, weight in weights.items():
-                sums[place] = sample.times(weight, sums.get(place))
+        results = [self.lowering.responses[number] for number in numbers]
+        together = "equal taps" in self.lowering.forms
+        sums: list[Value | None] = [None for result in results for _ in result]
+        for weights, ((first, _), *others) in terms_of(results, len(self.lowering.planes), together=together):
+            sample = self._sample(rows, first)
+            for tap, sign in others:
+                sample = sample + self._sample(rows, tap) if sign > 0 else sample - self._sample(rows, tap)
+            for place, weight in enumerate(weights):
+                if weight:
+                    sums[place] = sample.times(weight, sums[place])
         nothing = self.e.splat(self.lowering.sums, self.layout.sum_pixels, 0)
-        return [
-            [sums.get((number, direction), nothing) for direction in range(len(results[number]))] for number in numbers
-        ]
+        each = iter([nothing if total is None else total for total in sums])
+        return [[next(each) for _ in result] for result in results]
 
     def _sample(self, rows: TapRows, tap: Tap) -> Value:
         """A block of samples under a tap, in the type of the sums."""
