@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import pickle
 import re
@@ -98,6 +99,7 @@ def test_a_cluster_of_ones_own_gives_the_very_files_and_one_row_for_each(tmp_pat
     summary = json.loads(done.text)
     assert (done.code, summary["done"], summary["failed"], summary["workers"]) == (1, 3, 1, 2)
     assert len(done.error_lines) == 1, done.err
+    assert not logging.root.manager.disable
     assert contents(there) == contents(here)
     assert sorted(row.status for row in ledger.read(there).rows) == ["done", "done", "done", "failed"]
     assert summary["peak_bytes"]["cpu"] > 2**20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ from edgeconv.api.check import check
 from edgeconv.core import chains
 from edgeconv.core.canny import STRONG, WEAK
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
-from edgeconv.core.choices import CHAINS, DeviceName
+from edgeconv.core.choices import CHAINS
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
-from edgeconv.methods import METHODS
 from edgeconv.methods.opencv import ThreadLimit
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
@@ -46,14 +44,6 @@ def report_of(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(name).with_suffix(".json").read_text(encoding="utf-8"))
     Draft202012Validator(schema("run")).validate(found)
     return found
-
-
-def able(problem: ChainProblem) -> Iterator[tuple[str, DeviceName]]:
-    """Every method of this machine that computes a chain."""
-    for entry in METHODS:
-        method = entry.load()
-        if method.unavailable_reason() is None and method.reason(problem, Options()) is None:
-            yield entry.name, entry.device
 
 
 # --- run ----------------------------------------------------------------------------------------------------------
@@ -271,8 +261,9 @@ def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
         np.testing.assert_array_equal(package.convolve(picture, "canny"), package.canny(picture))
     with pytest.raises(UsageError, match="depend on the picture"):
         package.plan((20, 30, 3), filter="canny")
-    with pytest.raises(UsageError, match="stride=2 does not apply"):
-        package.convolve(picture, "canny", stride=2)
+    for name, value, says in (("stride", 2, "stride=2 does not apply"), ("luma", "bt709", "of RGB the channel")):
+        with pytest.raises(UsageError, match=says):
+            package.convolve(picture, "canny", **{name: value})
 
 
 # --- every method, and the check ----------------------------------------------------------------------------------
@@ -286,13 +277,9 @@ def test_every_method_gives_the_oracle_s_edges_of_a_natural_picture(l2: bool, bl
         chain = make_chain("canny", low=60, high=150.5, gradient="l2" if l2 else "l1", blur=blur)
         problem = chain_problem(picture.shape, picture.dtype, chain, "abs")
         expected = chains.compute(picture, problem)
-        tried = 0
-        for name, device in able(problem):
-            if name != "reference":
-                found = package.convolve(picture, chain, name, device=device)
-                np.testing.assert_array_equal(found.reshape(expected.shape), expected)
-                tried += 1
-        assert tried
+        for name in ("opencv", "sliding"):
+            found = package.convolve(picture, chain, name, device="cpu")
+            np.testing.assert_array_equal(found.reshape(expected.shape), expected)
 
 
 def test_opencv_has_its_threads_again_after_runs_that_overlapped() -> None:

@@ -87,6 +87,9 @@ def test_the_text_leads_with_exact_figures(folder: Path) -> None:
     text = edgeconv("diff", "a.png", "b.png", cwd=folder).text
     assert "differs: 3 of 144 samples (2.1 %) in 3 pixels, by at most 7" in text
     assert "7 in G at x 4, y 3: reference 10 10 10, other 10 17 10" in text
+    assert (
+        "ULP           largest distance 6,815,744" in edgeconv("diff", "a.tiff", "b.npy", "--ulp", 1, cwd=folder).text
+    )
     line = edgeconv("diff", "a.png", "grey.png", cwd=folder).err
     assert "grey.png is 8×6×1 uint8, a.png is 8×6×3 uint8" in line
     assert "pass --rgb." in line

@@ -103,6 +103,8 @@ def test_jpeg_2000_without_loss_is_exact() -> None:
     assert_is(saved(noisy(), "JPEG2000", mode="L"), grey)
     assert_is(saved(noisy(), "JPEG2000", mode="RGBA"), noisy(), "alpha channel dropped")
     assert_is(saved(noisy(), "JPEG2000", tile_size=(16, 16)), noisy())
+    before, _, behind = saved(noisy(), "JPEG2000").partition(b"jp2c")  # whose length may have 8 bytes
+    assert_is(before[:-4] + b"\0\0\0\1jp2c" + (16 + len(behind)).to_bytes(8, "big") + behind, noisy())
     with pytest.raises(ImageReadError, match="is JPEG 2000 without its file, which edgeconv does not read"):
         decode_image(saved(noisy(), "JPEG2000", no_jp2=True), "bare.j2k")
 

@@ -12,7 +12,7 @@ from bench_records import changed
 from command import PROJECT
 from run_reports import all_run_reports, run_report
 
-from edgeconv.core.text import broken, counted, digits_text, parse_bytes, seconds_text, share_text
+from edgeconv.core.text import broken, bytes_text, counted, digits_text, parse_bytes, seconds_text, share_text
 from edgeconv.errors import UsageError
 from edgeconv.io.files import xml_text
 from edgeconv.run import report_text
@@ -30,6 +30,7 @@ from edgeconv.run.report import as_report
         (share_text, {0.0: "0 %", 0.00012: "0.012 %", 0.0488: "4.9 %", 0.996: "100 %"}),
         (lambda count: counted(count, "box", "boxes"), {0: "0 boxes", 1: "1 box", 1000: "1,000 boxes", -1: "-1 boxes"}),
         (lambda count: counted(count, "region"), {0: "0 regions", 1: "1 region", 2: "2 regions"}),
+        (bytes_text, {2**10: "1 KiB", 2**20: "1 MiB", 1.5 * 2**30: "1.5 GiB"}),
         (parse_bytes, {"0": 0, "3K": 3 * 1024, "2G": 2 * 1024**3, "2GiB": 2 * 1024**3, "2kib": 2048}),
     ],
 )
