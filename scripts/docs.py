@@ -116,7 +116,7 @@ def methods_of(entry: Option) -> str:
 def first_kernel(entry: Any) -> str:
     """The weights of a filter's first kernel."""
     rows = "; ".join(" ".join(f"{value:g}" for value in line) for line in entry.kernels[0])
-    return f"`{rows}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
+    return f"`{rows}`" + (f" and {len(entry.kernels) - 1} more" if len(entry.kernels) > 1 else "")
 
 
 METHOD: Columns = {"method": code, "device": device, "what it does": attrgetter("summary")}

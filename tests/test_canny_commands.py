@@ -17,7 +17,7 @@ import edgeconv as package
 from edgeconv.api.check import check
 from edgeconv.core import chains
 from edgeconv.core.canny import STRONG, WEAK
-from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
+from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import CHAINS
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError, UsageError
@@ -140,10 +140,6 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
     assert done.code == 0, done.err
     assert "opencv on CPU: float64 oracle: right, largest relative error 0 in 4,800 of 4,800 samples" in done.text
     assert "did not run: Method 'im2col' cannot compute the chain 'canny'" in done.text
-
-
-def _problem(shape: tuple[int, int, int] = (60, 80, 3), low: float = 60, high: float = 120) -> ChainProblem:
-    return chain_problem(shape, np.uint8, make_chain("canny", low=low, high=high), "abs")
 
 
 def test_filters_lists_chains_and_stages() -> None:
@@ -325,7 +321,7 @@ def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, sampl
 def test_the_check_of_rows_knows_weak_and_strong_ones() -> None:
     """Each fault that only hysteresis can make, at a pixel of that kind in the first rows."""
     picture = picture_of("smooth", (300, 80, 1), 6)
-    problem = _problem((300, 80, 1), 60, 160)
+    problem = chain_problem((300, 80, 1), np.uint8, make_chain("canny", low=60, high=160), "abs")
     right, kinds = chains.compute(picture, problem), chains.edge_map(picture, problem)
     faults = {
         "a strong one is missing": (kinds == STRONG, 0),

@@ -108,6 +108,14 @@ def test_a_gradient_is_two_kernels_of_one_pair_of_weights(
     assert lowering.gradient(kernels[:1], None) is None
 
 
+@pytest.mark.parametrize(("method", "sums"), [("sliding", "float32"), ("im2col", "float64")])
+def test_a_weighted_channel_rounds_so_seldom_that_float32_will_do(method: str, sums: str) -> None:
+    kernel, rules = [[9, -9, -7], [-9, -5, 7], [9, -3, 4]], {"channels": "luma", "device": "cpu"}
+    plan = plan_of((40, 50, 3), "uint8", filter=kernel, method=method, **rules)
+    assert (plan.method_plan.choice["arithmetic"], plan.bound.max() <= exactness.MOST_LEVELS_OFF) == (sums, True)
+    assert plan.measure(samples=0, check="full").check.passed
+
+
 def test_im2col_takes_no_form() -> None:
     problem = make_problem((8, 8, 3), "uint8", weight_set(named_filter("kirsch"), "mix"))
     assert lower(problem, share=False).forms == ()

@@ -19,7 +19,7 @@ def filters() -> None:
         say(f"{entry.name}{default}: {entry.summary} [{entry.source}]")
         for direction, kernel in enumerate(entry.kernels):
             if direction == 2:
-                say(f"    … and {entry.directions - 2} more, each turned another 45 degrees")
+                say(f"    … and {len(entry.kernels) - 2} more, each turned another 45 degrees")
                 break
             say("    " + " ; ".join(" ".join(f"{value:g}" for value in row) for row in kernel))
     for name, stages in CHAINS.items():

@@ -59,6 +59,8 @@ class Arithmetic:
     """Largest relative error of a multiply-add."""
     whole_bits: int
     """Sums of whole numbers up to two to the power of this are exact."""
+    roundings: int | None = None
+    """Of a term at most; None: one for each weight that is not 0, and one more."""
     operand_bits: int | None = None
     """Samples and weights are rounded to this number of bits before they are multiplied; None: they are not."""
     operand_tiny: float = 0.0
@@ -141,7 +143,8 @@ def is_exact(problem: Problem, arithmetic: Arithmetic) -> bool:
     if bits is None:
         return True
     operands = np.concatenate([problem.weights.reshape(-1).astype(np.float64), [float(np.iinfo(problem.dtype).max)]])
-    return bool((np.abs(operands) <= arithmetic.operand_largest).all() and (_rounded(operands, bits) == operands).all())
+    shifted = np.frexp(operands)[0] * 2.0**bits
+    return bool((np.abs(operands) <= arithmetic.operand_largest).all() and (np.rint(shifted) == shifted).all())
 
 
 def needs_exact_root(problem: Problem) -> bool:
@@ -181,6 +184,7 @@ def response_bound(
     weights = np.abs(problem.weights.astype(np.float64))
     places = (slice(None), *(np.newaxis,) * (sums.ndim - 2), slice(None))
     terms = (np.count_nonzero(weights, axis=(2, 3, 4)) + 1.0)[places]
+    terms = terms if arithmetic.roundings is None else np.minimum(terms, arithmetic.roundings)
     largest = weights.max(axis=(2, 3, 4))[places]
     relative = terms * arithmetic.unit
     if arithmetic.operand_bits is not None:
@@ -222,10 +226,3 @@ def stored_bound(values: NDArray[np.float64], errors: NDArray[np.float64], dtype
     """`errors` of float samples with what storing `values` as `dtype` adds."""
     unit, tiny = ROUNDING_OF_TYPE[dtype.name]
     return errors + unit * (np.abs(values) + errors) + tiny
-
-
-def _rounded(values: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
-    """Values rounded to `bits` significant bits."""
-    mantissa, exponent = np.frexp(values)
-    rounded: NDArray[np.float64] = np.ldexp(np.rint(mantissa * 2.0**bits) * 2.0**-bits, exponent)
-    return rounded

@@ -58,11 +58,6 @@ class Filter:
         self.kernels.setflags(write=False)
 
     @property
-    def directions(self) -> int:
-        """How many responses a pixel has before they are combined."""
-        return int(self.kernels.shape[0])
-
-    @property
     def is_bank(self) -> bool:
         """True where several filters are computed together (a bank may have one)."""
         return self.kernels.ndim == 5
@@ -216,7 +211,7 @@ def filter_bank(members: Sequence[str | Filter]) -> Filter:
     for other in filters:
         if other.is_bank:
             raise UsageError(f"Filter '{other.name}' is a bank itself: give its filters one by one.")
-        if (other.combine, other.directions) != (first.combine, first.directions):
+        if (other.combine, len(other.kernels)) != (first.combine, len(first.kernels)):
             raise UsageError(
                 f"Filters '{first.name}' ({first.combine}) and '{other.name}' ({other.combine}) cannot be in one bank: "
                 f"use filters whose responses are combined alike, or two runs."

@@ -19,7 +19,7 @@ products is allowed n + 1 roundings of every term, and a form with no more of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple, cast
@@ -28,14 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.exactness import (
-    ARITHMETIC_OF_SUMS,
+    FLOAT32,
     FLOAT32_UNIT,
+    FLOAT64,
     FLOAT64_UNIT,
+    MOST_LEVELS_OFF,
     WHOLE,
     Arithmetic,
+    bound,
     is_whole,
     needs_exact_root,
-    sums_for,
+    own_arithmetic,
 )
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -206,13 +209,10 @@ class Lowering:
     """Names of `FORMS` that are taken."""
     kernels: Weights = field(compare=False, repr=False)
     """Of a bank, in the type of the sums: (directions, out, planes of a group, 3, 3)."""
+    arithmetic: Arithmetic = field(compare=False, repr=False)
+    """What sums lose."""
     roundings_left: int | None = field(compare=False, repr=False)
     """Of a term, after its channels are joined, by the bound of the plain sum; None where sums are exact integers."""
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        """What sums lose."""
-        return WHOLE if self.sums == "int16" or self.sums == "int32" else ARITHMETIC_OF_SUMS[self.sums]
 
     @property
     def collapsed(self) -> bool:
@@ -296,8 +296,11 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
     flat = share and of_one_kernel and (problem.stride == 1 or recomputes)
     if flat:
         weights = weights[:, :1, :1]
-    if not is_whole(problem):
-        weights = weights.astype(sums_for(problem), copy=False)
+    arithmetic = own_arithmetic(problem)
+    if share and not recomputes and arithmetic is FLOAT64 and problem.output_dtype.kind == "u":
+        arithmetic = _blended_first(problem, weights) or arithmetic
+    if not is_whole(problem) and arithmetic is FLOAT64:
+        weights = weights.astype(np.float64)
     one = one_channel(problem, weights, recomputes=recomputes) if share else None
     kernels = weights if one is None else one.kernels
     planes = tuple((channel,) for channel in range(kernels.shape[2])) if one is None else (tuple(range(channels)),)
@@ -309,7 +312,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
 
     bank = _bank_structure(problem, len(different), share) if banks else None
     of_bank = kernels if problem.groups == 1 else problem.weights
-    wide = sums_for(problem) == "float64" or (bank is not None and needs_exact_root(problem))
+    wide = arithmetic is FLOAT64 or (bank is not None and needs_exact_root(problem))
     sums: SumType = "float64" if wide else "float32"
     if bank is None and is_whole(problem):
         sums = _exact_sums(problem, kernels, len(planes[0]))
@@ -351,6 +354,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
         stride=problem.stride,
         forms=tuple(name for name, is_taken in taken.items() if is_taken),
         kernels=of_bank[:, :, : kernels.shape[2]].astype(sums) if bank is not None else np.empty(0),
+        arithmetic=WHOLE if sums.startswith("int") else FLOAT64 if wide else arithmetic,
         roundings_left=left,
     )
 
@@ -435,11 +439,7 @@ class OneChannel:
 
 
 def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False) -> OneChannel | None:
-    """`channel sum` or `weighted channel` of a problem with these weights: (directions, out, in, 3, 3).
-
-    `recomputes` as for `fewer_directions`; such a method scales shares so that tiny samples lose no more than by the
-    plain sum.
-    """
+    """`channel sum` or `weighted channel` of weights (directions, out, in, 3, 3); `recomputes` as for `lower`."""
     channels, whole_samples = weights.shape[2], problem.dtype.kind == "u"
     if problem.groups > 1 and channels > 1:
         return None
@@ -447,7 +447,15 @@ def one_channel(problem: Problem, weights: Weights, *, recomputes: bool = False)
         return OneChannel((), weights[:, :, :1], 0 if whole_samples else channels - 1)
     if is_whole(problem):
         return None
-    return weighted_channel(weights.astype(sums_for(problem), copy=False), whole_samples or recomputes)
+    # A method that recomputes scales shares, so that tiny samples lose no more than by the plain sum.
+    return weighted_channel(weights, whole_samples or recomputes)
+
+
+def _blended_first(problem: Problem, weights: Weights) -> Arithmetic | None:
+    """float32 for integer outputs of a `weighted channel`, where that rounds so seldom that the bound of them holds."""
+    one = None if is_whole(problem) or problem.combine == "maximum" else weighted_channel(weights, whole_samples=True)
+    found = replace(FLOAT32, roundings=KERNEL_SIZE**2 + (0 if one is None else one.roundings))
+    return None if one is None or float(bound(problem, found).max()) > MOST_LEVELS_OFF else found
 
 
 def weighted_channel(weights: Weights, whole_samples: bool) -> OneChannel | None:

@@ -75,7 +75,7 @@ class OpenCVPlan(Plan):
         self._int16_kernel = _kernel_exact_in_int16(problem)
         self._own_kernel = _kernel_of_every_channel(problem)
         weights = problem.dense_weights()
-        one = one_channel(problem, weights) if problem.groups == 1 else None
+        one = one_channel(problem, weights.astype(self._float, copy=False)) if problem.groups == 1 else None
         self._channel_sum: tuple[float, ...] = () if one is None else one.shares or (1.0,) * problem.in_channels
         """What of each input channel is summed before the filter; empty where channels are filtered apart."""
         self._kernels = weights if one is None else one.kernels

@@ -201,5 +201,5 @@ def _filter_note(parameters: Parameters, chosen: Filter) -> str:
         return f"{chosen.name}: 3×3×3×3, a kernel for each pair of channels"
     if parameters.kernel is not None or parameters.kernel_file is not None:
         return "your own kernel" if parameters.kernel_file is None else f"from {parameters.kernel_file}"
-    first = "" if chosen.directions == 1 else f" (the first of {chosen.directions} is shown)"
+    first = "" if len(chosen.kernels) == 1 else f" (the first of {len(chosen.kernels)} is shown)"
     return chosen.summary + first
