@@ -52,12 +52,14 @@ KERNELS = (
     *((maker, WHOLE, Options()) for maker in (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, IMPLICIT)),
     *((maker, FRACTIONS, Options()) for maker in (LARGE_SLIDING, IM2COL, IMPLICIT)),
     (LARGE_SLIDING, QUADS, Options()),
+    (SLIDING, Case("sobel", "each", "uint8", "abs", border="reflect101"), Options()),
+    (SLIDING, Case("kirsch", "each", "float32", "raw", border="replicate"), Options()),
     (IM2COL, WHOLE, Options(gemm="cublas")),
     (CUDNN, WHOLE, Options(workspace_limit_bytes=100_000)),
 )
 """A bordered picture of whole numbers shows most faults; numbers with fractions are multiplied by other code here; of
-16 bits of one channel a lane of strips reads and writes four words at once. NumPy stands in for libraries, with a
-workspace so small that a picture takes several bands.
+16 bits of one channel a lane of strips reads and writes four words at once; `each` are flat rows. NumPy stands in for
+libraries, with a workspace so small that a picture takes several bands.
 """
 
 
