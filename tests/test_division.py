@@ -47,8 +47,9 @@ def test_strips_are_neither_long_nor_short(rows: int, microseconds: int) -> None
         assert strips == 1
         return
     assert 1 <= divided.strip_rows <= STRIP_ROWS
-    assert divided.strip_rows * seconds / rows >= min(UNIT_SECONDS, seconds / divided.threads) / 2 or rows > STRIP_ROWS
     of_a_thread = -(-strips // divided.threads)
+    is_long = divided.strip_rows * seconds / rows >= min(UNIT_SECONDS, seconds / divided.threads)
+    assert is_long or of_a_thread == -(-rows // (divided.threads * STRIP_ROWS)), "or as few as there can be"
     assert of_a_thread <= max(STRIPS_PER_THREAD, rows / divided.threads / STRIP_ROWS + 1)
     assert of_a_thread * (divided.strip_rows - 1) < rows / divided.threads, "none has more to do than the others"
 
