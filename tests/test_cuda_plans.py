@@ -154,11 +154,6 @@ def test_strips_read_no_row_that_no_window_meets(stride: int) -> None:
     assert plan.moved_bytes == KERNEL_SIZE * (height // stride) * width * 3 + outputs * 3
 
 
-def test_what_has_no_model_of_its_bytes_says_so() -> None:
-    plan = sliding.CudaSliding().prepare(case("uint8", "abs", "sharpen", shape=(9, 9)), Options())
-    assert (plan.choice["kernel"], plan.moved_bytes, plan.workspace_bytes) == ("direct", None, 0)
-
-
 # --- workspace ------------------------------------------------------------------------------------------------------
 
 

@@ -52,14 +52,16 @@ KERNELS = (
     *((maker, WHOLE, Options()) for maker in (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, IMPLICIT)),
     *((maker, FRACTIONS, Options()) for maker in (LARGE_SLIDING, IM2COL, IMPLICIT)),
     (LARGE_SLIDING, QUADS, Options()),
+    (LARGE_SLIDING, Case("sobel", "luma", "uint16", "clip", border="reflect"), Options()),
+    (LARGE_SLIDING, Case("laplacian8/0.25", "luma", "uint8", "clip"), Options()),
     (SLIDING, Case("sobel", "each", "uint8", "abs", border="reflect101"), Options()),
     (SLIDING, Case("kirsch", "each", "float32", "raw", border="replicate"), Options()),
     (IM2COL, WHOLE, Options(gemm="cublas")),
     (CUDNN, WHOLE, Options(workspace_limit_bytes=100_000)),
 )
 """A bordered picture of whole numbers shows most faults; numbers with fractions are multiplied by other code here; of
-16 bits of one channel a lane of strips reads and writes four words at once; `each` are flat rows. NumPy stands in for
-libraries, with a workspace so small that a picture takes several bands.
+16 bits of one channel a lane of strips reads and writes four words at once; luma blends channels, in float64 and in
+float32; `each` are flat rows. NumPy stands in for libraries, with a workspace for several bands.
 """
 
 

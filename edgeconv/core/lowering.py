@@ -297,7 +297,7 @@ def lower(problem: Problem, *, share: bool = True, recomputes: bool = False, ban
     if flat:
         weights = weights[:, :1, :1]
     arithmetic = own_arithmetic(problem)
-    if share and not recomputes and arithmetic is FLOAT64 and problem.output_dtype.kind == "u":
+    if share and arithmetic is FLOAT64 and problem.output_dtype.kind == "u":
         arithmetic = _blended_first(problem, weights) or arithmetic
     if not is_whole(problem) and arithmetic is FLOAT64:
         weights = weights.astype(np.float64)

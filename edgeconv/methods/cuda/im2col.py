@@ -152,7 +152,6 @@ class ResidentPlan(Plan):
             choice={
                 "gemm": "own",
                 "math": "fma",
-                "schedule": "one launch; every block writes and multiplies its tiles of columns, which stay in the L2",
                 "tile_pixels": shape.tile,
                 "blocks": blocks,
                 "columns_dtype": problem.dtype.name,
@@ -223,7 +222,6 @@ class CublasPlan(Plan):
             choice={
                 "gemm": "cublas",
                 "math": "fma",
-                "schedule": "bands of output pixels, separate launches for columns and GEMM",
                 "bands": len(self._bands),
                 "band_pixels": leading,
                 "columns_dtype": column.name,

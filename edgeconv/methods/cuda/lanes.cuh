@@ -1,6 +1,6 @@
 // Lanes of CUDA `sliding`, and the largest of eight directions in them; included after picture.cuh and sums.cuh.
 //
-//     a lane         one sample: Real
+//     a lane         one sample, in the type of sums
 //     under PAIRS    two bytes of a row, two bytes apart, as halves in a word. A byte is the bits of its multiple of
 //                    2^-24, and so is every whole number up to 2,048: nothing is converted on either way
 #ifdef PAIRS
@@ -12,7 +12,7 @@ __device__ __forceinline__ Lane multiply_add(Lane a, Lane b, Lane c) { return mu
 __device__ __forceinline__ Lane larger_size(Lane a, Lane b) { return larger_halves(a, b); }
 __device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_halves(a, b); }  // none is below 0
 #else
-typedef Real Lane;
+typedef Sum Lane;
 __device__ __forceinline__ Lane add(Lane a, Lane b) { return plain_add(a, b); }
 __device__ __forceinline__ Lane subtract(Lane a, Lane b) { return plain_subtract(a, b); }
 __device__ __forceinline__ Lane multiply(Lane a, Lane b) { return plain_multiply(a, b); }

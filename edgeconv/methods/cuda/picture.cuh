@@ -88,6 +88,8 @@ __device__ __forceinline__ Real to_real(float64 sample) { return static_cast<Rea
 // the low bits, and bits put below them are that whole number plus 2^23. Both are cheaper than a conversion.
 constexpr float TWO_POW_23 = 8388608.0f;
 constexpr unsigned TWO_POW_23_BITS = 0x4B000000u;
+constexpr double TWO_POW_52 = 4503599627370496.0;
+constexpr int TWO_POW_52_HIGH_BITS = 0x43300000;
 
 // |value| by its sign bit: fabsf turns denormal numbers into zeros under -ftz=true.
 __device__ __forceinline__ float absolute(float value) { return __uint_as_float(__float_as_uint(value) & 0x7FFFFFFFu); }

@@ -84,8 +84,9 @@ def strip_variant(
     strips: Strips, tile: StripTile, aligned_in: bool, aligned_out: bool, batch: bool = False
 ) -> KernelVariant:
     """The kernel whose blocks walk down strips; aligned where every row of that picture starts on 16 bytes."""
+    shared = _shared_defines(strips.problem)
     defines: Defines = (
-        *_shared_defines(strips.problem),
+        *(define for define in shared if strips.is_wide or define[0] != "WIDE_SUMS"),
         *tile.macros,
         ("ALIGNED_IN", int(aligned_in)),
         ("ALIGNED_OUT", int(aligned_out)),
@@ -171,7 +172,8 @@ class StripPlan(CudaPlan):
             "kernel": "strips",
             "rows_per_strip": usual.rows_per_strip,
             **asdict(usual.tile),
-            "arithmetic": strips.name,
+            "sums": strips.sums,
+            "arithmetic": self.arithmetic.name,
             "forms": ", ".join(() if strips.form is None else strips.form.names) or "plain sums",
         }
 

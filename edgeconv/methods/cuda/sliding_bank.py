@@ -205,14 +205,7 @@ class BankPlan(CudaPlan):
             "passes": passes,
             **asdict(shape),
             "arithmetic": self.arithmetic.name,
-            "multiply_adds_per_pixel": self._multiply_adds(passes),
         }
-
-    def _multiply_adds(self, passes: int) -> int:
-        """For an output pixel, those of unused outputs counted in."""
-        problem = self.problem
-        assert self.shape is not None
-        return passes * self.shape.outputs(1) * depth_of(problem) // problem.groups
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         self._launch.at(image_address, out_address, stream)

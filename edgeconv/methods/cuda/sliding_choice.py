@@ -8,7 +8,7 @@
               pictures, each weight as two halves (float32 sums)
     planes    one filter for every plane by a form of core/lowering.py, float32: the largest of eight directions,
               magnitudes of 16 bits, and channels that are added before they are filtered
-    planes64  the same in float64, of float64 pictures
+    planes64  the same in float64, of float64 pictures, and of whole numbers where channels are blended
 
 A plane is what a lane holds one sample of: a channel, the sum of a pixel's channels, or their luma. Float pictures take
 forms too: where a form's sums overflow, or an infinity less itself is not a number, the output is not finite and is
@@ -46,14 +46,6 @@ from edgeconv.core.problem import Problem
 FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
 """The values of the macro FORM."""
 StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "planes64"]
-ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
-    "fma": "float32 FMA",
-    "fma64": "float64 FMA",
-    "dp4a": "exact integers, dp4a",
-    "mma": "tensor cores, exact integers",
-    "planes": "float32, one filter per plane",
-    "planes64": "float64, one filter per plane",
-}
 
 INT8_LARGEST = 127
 SHORT_LARGEST = 20_000
@@ -71,8 +63,8 @@ sliding_bank.cu."""
 
 LEAST_WEIGHT = 2.0**-30
 """Of forms with shares: see `_keeps_scale`."""
-SHARE_EXPONENT = 126
-"""What shares are scaled by, as sliding_forms.cuh takes the bits of a whole number for a float."""
+SHARE_EXPONENTS = {"float32": 126, "float64": 1022}
+"""What shares are scaled by, by the type of sums, as sliding_forms.cuh takes the bits of a whole number for a float."""
 MOST_KERNELS = 8
 """Of a filter without a ring: compass directions."""
 
@@ -100,9 +92,11 @@ class PlaneForm:
     """Of a ring as in core.lowering.Ring; of a gradient the middle weight."""
     names: tuple[str, ...]
     """The lines of the table in core/lowering.py that are taken."""
-    by_size: bool = False
+    by_size: bool
     """Of the largest of several responses: whether their sizes are meant, each of which stands for two."""
-    share_exponent: int = SHARE_EXPONENT
+    arithmetic: Arithmetic
+    """Of its sums."""
+    share_exponent: int = 0
     """What shares are scaled by, as powers of two."""
 
     @property
@@ -140,6 +134,11 @@ class Strips:
         return self.sums in ("mma", "planes", "planes64")
 
     @property
+    def is_wide(self) -> bool:
+        """Whether it sums in float64."""
+        return self.sums in ("fma64", "planes64")
+
+    @property
     def mends(self) -> bool:
         """Whether outputs that are not finite are computed again, by the plain sum (mend.cuh)."""
         return self.is_reordered and self.problem.dtype.kind == "f"
@@ -149,13 +148,9 @@ class Strips:
         """What errors follow from."""
         if self.sums == "mma" and not self.whole_bytes:
             return TWOFOLD_HALF if self.problem.dtype == np.float16 else WHOLE_HALVES
-        return WHOLE if self.sums in ("dp4a", "mma") else own_arithmetic(self.problem)
-
-    @property
-    def name(self) -> str:
-        """Of the arithmetic, as plans show it."""
-        in_parts = self.sums == "mma" and not self.whole_bytes
-        return self.arithmetic.name if in_parts else ARITHMETIC_NAMES[self.sums]
+        if self.sums in ("dp4a", "mma"):
+            return WHOLE
+        return own_arithmetic(self.problem) if self.form is None else self.form.arithmetic
 
     @property
     def macros(self) -> tuple[tuple[str, str | int], ...]:
@@ -246,10 +241,10 @@ def _keeps_weights(problem: Problem) -> bool:
 
 def _sums(problem: Problem, form: PlaneForm | None, whole_bytes: bool) -> StripArithmetic:
     """The arithmetic of strips, with the form that they take."""
-    if sums_for(problem) == "float64":
-        return "fma64" if form is None else "planes64"
     if form is not None:
-        return "planes"
+        return "planes64" if form.kernels.dtype == np.float64 else "planes"
+    if sums_for(problem) == "float64":
+        return "fma64"
     if whole_bytes:  # dp4a alone is as fast as memory for one 3×3 kernel per channel
         return "mma" if _fits_fragments(problem) and (problem.groups == 1 or problem.directions > 1) else "dp4a"
     return "mma" if _fits_fragments(problem) and _keeps_weights(problem) else "fma"
@@ -276,8 +271,9 @@ def _sums_as_wide_as_samples(problem: Problem) -> bool:
 
 def _form_for(problem: Problem, whole_bytes: bool) -> PlaneForm | None:
     """The form that strips take; None where other arithmetic is as fast or faster."""
-    if not _sums_as_wide_as_samples(problem):
-        return None
+    if not _sums_as_wide_as_samples(problem):  # what saves most is taken: one sum of channels for nine
+        blended = plane_form(problem) if problem.combine != "maximum" else None
+        return blended if blended is not None and blended.has_shares else None
     if problem.combine == "single" and (problem.groups > 1 or (whole_bytes and problem.stride == 1)):
         return None
     if problem.combine == "magnitude" and whole_bytes and problem.weights.shape[2] == 1:
@@ -297,13 +293,14 @@ def plane_form(problem: Problem) -> PlaneForm | None:
     shares = left.shares or ((1.0,) * problem.in_channels if left.collapsed else ())
     names = left.forms
     form: FormMacro = "taps"
-    kernels, near, far = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), problem.weights.dtype), 0.0, 0.0
+    real = np.dtype(np.float64) if left.sums == "float64" else problem.weights.dtype
+    kernels, near, far = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), real), 0.0, 0.0
     (result,) = left.results
     if isinstance(result, Ring):
         form = "ring_of_differences" if result.of_differences else "ring_of_three"
         near, far = result.near, result.far
     else:
-        taps = left.kernels_of(result)[:, 0].astype(problem.weights.dtype)
+        taps = left.kernels_of(result)[:, 0].astype(real)
         pair = gradient(taps, left.roundings_left, inexact_samples=floats or bool(left.shares))
         if pair is not None and problem.combine != "maximum":
             form, (near, far), names = "gradient", pair, (*names, "gradient")
@@ -313,8 +310,9 @@ def plane_form(problem: Problem) -> PlaneForm | None:
             kernels = taps
         else:
             return None
-    found = PlaneForm(form, shares, kernels, near, far, names, left.by_size)
-    return _of_floats(found) if floats else found
+    arithmetic = own_arithmetic(problem) if is_whole(problem) else left.arithmetic
+    found = PlaneForm(form, shares, kernels, near, far, names, left.by_size, arithmetic)
+    return _of_floats(found) if floats else replace(found, share_exponent=SHARE_EXPONENTS[real.name])
 
 
 def _of_floats(form: PlaneForm) -> PlaneForm:

@@ -3,7 +3,7 @@
 // A plane is a channel, or the sum of a pixel's channels, each times its share (CHANNEL_SUM). A thread keeps the last
 // three rows of its window as lanes, and makes each value of the nine lanes under the filter.
 //
-// A lane is one sample of a plane: float32, or float64 of a float64 picture (Real).
+// A lane is one sample of a plane, in the type of sums. In float64 whole numbers are lanes as sums with shares alone.
 //
 // Variants, by macro FORM:
 //     taps                    nine products for each direction, or for one of each two that are opposite (BY_SIZE)
@@ -38,16 +38,16 @@ constexpr bool HAS_SHARES = false;
 constexpr bool FLOAT_SAMPLES = is_float(static_cast<const INPUT *>(nullptr));
 constexpr int MOST_KERNELS = 8;
 
+#include "lanes.cuh"
+
 struct Weights {
-    Real share[3];                                      // times 2^126; of a float picture times what keeps `kernel` below 1
-    Real near, far;                                     // of a ring; of a gradient beside the middle, and in it
-    Real kernel[MOST_KERNELS][KERNEL_SIZE][KERNEL_SIZE];  // of taps
+    Lane share[3];                                      // scaled, see HAS_SCALE; of a float picture what keeps `kernel` below 1
+    Lane near, far;                                     // of a ring; of a gradient beside the middle, and in it
+    Lane kernel[MOST_KERNELS][KERNEL_SIZE][KERNEL_SIZE];  // of taps
 };
 typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
 constexpr int PARTS_OF_ROW = 1;
-
-#include "lanes.cuh"
 
 __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE], const Filter &filter) {
     return multiply_add(filter.far, Lane(), multiply(filter.near, largest_of_differences(apart)));
@@ -57,6 +57,7 @@ __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE
 constexpr int WINDOW_BYTE = LEAD - WINDOW_START;  // of the window's first sample
 // A whole number is the bits of its multiple of 2^-149: times a share of up to 2^126 it is a plane's value times 2^-23.
 constexpr bool HAS_SCALE = HAS_SHARES && !FLOAT_SAMPLES;
+constexpr Lane SCALE = sizeof(Lane) == sizeof(double) ? TWO_POW_52 : TWO_POW_23;  // in float64 2^-1074, 2^1022, 2^-52
 // Differences of two samples, or of two sums, are exact with 2^23 on both sides.
 constexpr float SAMPLE_ORIGIN = form == Form::gradient || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
 
@@ -78,9 +79,9 @@ __device__ __forceinline__ constexpr unsigned ones(int word, int from) {
 }
 
 // The sum of the channels of pixel `i` of a window.
-__device__ __forceinline__ Real add_channels(const Window &window, int i) {
+__device__ __forceinline__ Lane add_channels(const Window &window, int i) {
     if (FLOAT_SAMPLES) {
-        Real sum = window.sample(i * SUMMED);
+        Lane sum = window.sample(i * SUMMED);
 #pragma unroll
         for (int c = 1; c < SUMMED; ++c) sum = plain_add(sum, window.sample(i * SUMMED + c));
         return sum;
@@ -95,13 +96,13 @@ __device__ __forceinline__ Real add_channels(const Window &window, int i) {
 }
 
 // Sample `i` of a window, for a share to multiply it.
-__device__ __forceinline__ Real term(const Window &window, int i) {
+__device__ __forceinline__ Lane term(const Window &window, int i) {
     return FLOAT_SAMPLES ? window.sample(i) : window.sample_bits(i);
 }
 
 struct PlaneRow {
     Lane lane[ROW_LANES];
-    Real across[VALUES];  // of a gradient: right of the centre less left of it
+    Lane across[VALUES];  // of a gradient: right of the centre less left of it
 
     __device__ __forceinline__ void take(const Window &window, const Filter &filter) {
 #pragma unroll
@@ -125,26 +126,26 @@ struct PlaneRow {
 
 // --- from three rows to samples -------------------------------------------------------------------------------------------
 // Row `u` of kernel `d` over the window of a value, added to `sum`.
-__device__ __forceinline__ Real add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, Real sum) {
+__device__ __forceinline__ Lane add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, Lane sum) {
 #pragma unroll
     for (int v = 0; v < KERNEL_SIZE; ++v)
         sum = fused_multiply_add(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
     return sum;
 }
-__device__ __forceinline__ Real taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
+__device__ __forceinline__ Lane taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
                                      const PlaneRow &below, int value) {
     return add_taps(filter, d, 2, below, value, add_taps(filter, d, 1, middle, value, add_taps(filter, d, 0, above, value, 0)));
 }
 
 // The largest of the responses, or of their sizes.
-__device__ __forceinline__ Real largest_of_taps(const Filter &filter, const PlaneRow &above, const PlaneRow &middle,
+__device__ __forceinline__ Lane largest_of_taps(const Filter &filter, const PlaneRow &above, const PlaneRow &middle,
                                                 const PlaneRow &below, int value) {
 #ifdef BY_SIZE
-    Real largest = 0;
+    Lane largest = 0;
 #pragma unroll
     for (int d = 0; d < DIRECTIONS / 2; ++d) largest = larger_size(largest, taps(filter, d, above, middle, below, value));
 #else
-    Real largest = taps(filter, 0, above, middle, below, value);
+    Lane largest = taps(filter, 0, above, middle, below, value);
 #pragma unroll
     for (int d = 1; d < DIRECTIONS; ++d) largest = larger(largest, taps(filter, d, above, middle, below, value));
 #endif
@@ -152,7 +153,7 @@ __device__ __forceinline__ Real largest_of_taps(const Filter &filter, const Plan
 }
 
 // Three differences, as one direction of a gradient.
-__device__ __forceinline__ Real smooth(const Filter &filter, Real first, Real middle, Real last) {
+__device__ __forceinline__ Lane smooth(const Filter &filter, Lane first, Lane middle, Lane last) {
 #ifdef ONE_BESIDE
     return fused_multiply_add(filter.far, middle, add(first, last));
 #else
@@ -161,16 +162,19 @@ __device__ __forceinline__ Real smooth(const Filter &filter, Real first, Real mi
 }
 
 #ifdef EXACT_ROOT
-typedef unsigned Value;
+typedef unsigned Value, Packed;
+__device__ __forceinline__ Packed packed(Value value) { return value; }
 #else
 typedef Lane Value;
+typedef Real Packed;
+__device__ __forceinline__ Packed packed(Value value) { return storable(value, static_cast<const OUTPUT *>(nullptr)); }
 #endif
 
 // Put one row into the stage, as samples; `mark` becomes NaN with a value that is not finite (MENDS).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const PlaneRow &above, const PlaneRow &middle,
-                                          const PlaneRow &below, const Filter &filter, Real &mark) {
+                                          const PlaneRow &below, const Filter &filter, Lane &mark) {
     Value value[VALUES];
-    Real down[ROW_LANES];
+    Lane down[ROW_LANES];
     if (form == Form::gradient)
 #pragma unroll
         for (int i = 0; i < ROW_LANES; ++i) down[i] = subtract(below.lane[i], above.lane[i]);
@@ -189,7 +193,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const
         } else if (combine == Combine::maximum) {
             value[n] = largest_of_taps(filter, above, middle, below, n);
         } else {
-            Real first, second = 0;
+            Lane first, second = 0;
             if (form == Form::gradient) {
                 first = smooth(filter, above.across[n], middle.across[n], below.across[n]);
                 second = smooth(filter, down[left], down[centre], down[right]);
@@ -204,20 +208,20 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const
 #endif
         }
 #ifdef MENDS
-        mark = fused_multiply_add(value[n], Real(), mark);
+        mark = fused_multiply_add(value[n], Lane(), mark);
 #elif !defined(EXACT_ROOT)
-        if (HAS_SCALE) value[n] *= TWO_POW_23;
+        if (HAS_SCALE) value[n] *= SCALE;
 #endif
     }
 
     unsigned word[THREAD_OUT_WORDS];
 #pragma unroll
     for (int i = 0; i < THREAD_SAMPLES / PACKED; ++i) {
-        Value sample[PACKED];
+        Packed sample[PACKED];
 #pragma unroll
         for (int k = 0; k < PACKED; ++k) {
             const int place = i * PACKED + k;  // outputs of a pixel are those of its planes, or all of its one plane
-            sample[k] = value[place / OUT_CHANNELS * PLANES + (PLANES == 1 ? 0 : place % OUT_CHANNELS)];
+            sample[k] = packed(value[place / OUT_CHANNELS * PLANES + (PLANES == 1 ? 0 : place % OUT_CHANNELS)]);
         }
 #ifdef EXACT_ROOT
         word[i] = pack_shorts(sample[0], sample[1]);
@@ -238,7 +242,7 @@ struct Column {
     __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int,
                                          const Filter &filter) {
         constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
-        Real mark = 0;
+        Lane mark = 0;
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y)
 #pragma unroll

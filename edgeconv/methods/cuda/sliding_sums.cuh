@@ -46,6 +46,13 @@ typedef Response Responses[THREAD_PIXELS][OUT_CHANNELS][DIRECTIONS];
 struct Window {
     unsigned word[WINDOW_WORDS];
 
+    // Sample `index`, a whole number, as a word.
+    __device__ __forceinline__ unsigned whole_bits(int index) const {
+        const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
+        const unsigned selector = SAMPLE_BYTES == 1 ? 0x4440 + byte % WORD : byte % WORD == 0 ? 0x4410 : 0x4432;
+        return __byte_perm(word[byte / WORD], 0, selector);
+    }
+
     __device__ __forceinline__ void read(const Row &row, int lane) {
         const unsigned char *from = row.bytes + lane * THREAD_BYTES + WINDOW_START;
 #pragma unroll
@@ -62,15 +69,15 @@ struct Window {
         }
     }
 
-#ifdef USES_FLOAT64
-    // Sample `index` of the window; `index` must be known to the compiler.
+#ifdef WIDE_SUMS
+    // Sample `index` of the window; `index` must be known to the compiler. Of a whole number conversions take longer.
     __device__ __forceinline__ double sample(int index) const {
         const int first = (LEAD - WINDOW_START + index * SAMPLE_BYTES) / WORD;
-        return __hiloint2double(static_cast<int>(word[first + 1]), static_cast<int>(word[first]));
+        if (SAMPLE_BYTES < sizeof(double)) return __hiloint2double(TWO_POW_52_HIGH_BITS, whole_bits(index)) - TWO_POW_52;
+        return __hiloint2double(word[first + 1], word[first]);
     }
-    // For code that whole samples share; no whole sample has 8 bytes.
-    __device__ __forceinline__ double sample_above(int index) const { return sample(index); }
-    __device__ __forceinline__ double sample_bits(int index) const { return sample(index); }
+    __device__ __forceinline__ double sample_above(int index) const { return sample(index) + TWO_POW_23; }
+    __device__ __forceinline__ double sample_bits(int index) const { return __hiloint2double(0, whole_bits(index)); }
 #else
     // Sample `index` of the window as a float; `index` must be known to the compiler.
     __device__ __forceinline__ float sample(int index) const {
@@ -83,11 +90,7 @@ struct Window {
         return unpack(word[byte / WORD], byte % WORD, static_cast<const INPUT *>(nullptr));
     }
     // The same; a whole number as the float of its bits.
-    __device__ __forceinline__ float sample_bits(int index) const {
-        const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
-        const unsigned selector = SAMPLE_BYTES == 1 ? 0x4440 + byte % WORD : byte % WORD == 0 ? 0x4410 : 0x4432;
-        return __uint_as_float(__byte_perm(word[byte / WORD], 0, selector));
-    }
+    __device__ __forceinline__ float sample_bits(int index) const { return __uint_as_float(whole_bits(index)); }
 
    private:
     static __device__ __forceinline__ float unpack(unsigned bits, int, const float32 *) { return __uint_as_float(bits); }

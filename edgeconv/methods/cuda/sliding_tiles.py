@@ -87,8 +87,8 @@ def tile_for(strips: Strips, aligned: bool = True) -> StripTile:
     tile = TILES[size, min(problem.stride, KERNEL_SIZE)]
     if shifts and size == 1:
         tile = replace(ANYWHERE, strip_rows=QUAD_ROWS) if strips.sums == "dp4a" else ANYWHERE
-    words = 2 if strips.sums in ("fma64", "planes64") else 1
-    if words > 1 and size < 8:
+    words = 2 if strips.is_wide else 1
+    if strips.sums == "fma64" and size < 8:
         tile = replace(tile, step_rows=1, steps_ahead=1)
     pixels = tile.thread_pixels * (GREY_PIXELS if problem.in_channels < RGB_CHANNELS else 1)
     responses = problem.output_channels * problem.directions
