@@ -150,6 +150,7 @@ def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     files = _opened_below(folder)
     yield
     gc.collect()
+    _freeze()
     wait_until(lambda: _at_work() <= threads)
     assert _opened_below(folder) <= files
 

@@ -99,7 +99,7 @@ def serving() -> Iterator[Store]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
     }
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True)
     thread.start()
     try:
         yield store
