@@ -19,7 +19,7 @@ from llvmlite import ir
 from llvmlite.ir import instructions as op
 
 from edgeconv.hardware.cpu import crew_code
-from edgeconv.hardware.cpu.crew_code import INT64_BYTES, MASK_WORDS, CrewField, JobField
+from edgeconv.hardware.cpu.crew import INT64_BYTES, MASK_WORDS, CrewField, JobField
 
 CREW_ADDRESS, JOB_ADDRESS, JOB_SPACING = 2**20, 2**24, 2**10
 CORES = {CREW_ADDRESS + CrewField.FREE_MASK + INT64_BYTES * word for word in range(MASK_WORDS)}

@@ -14,8 +14,8 @@ from selection import pairs_then_slow
 from test_cpu_methods import OTHER_PROCESSORS, called
 
 from edgeconv.core.chains import Chain, ChainProblem, chain_problem
-from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu.emit import WORK
+from edgeconv.hardware.cpu import compiler, jit
+from edgeconv.hardware.cpu.processor import WORK
 from edgeconv.methods.cpu import canny_edges, division
 from edgeconv.methods.cpu.canny import prepare
 from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape
@@ -114,7 +114,7 @@ def test_every_width_and_small_heights(channels, vector_bytes, dtype, l2, blur, 
 def test_code_for_other_processors_calls_nothing_outside(target, source, channels, l2, blur):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    code = jit.assembly(canny_edges.write(CannyShape(source, channels, l2, blur, target.vector_bytes)), target)
+    code = compiler.assembly(canny_edges.write(CannyShape(source, channels, l2, blur, target.vector_bytes)), target)
     assert called(code) <= {WORK, canny_edges.GO_ON}
 
 

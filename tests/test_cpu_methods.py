@@ -24,8 +24,8 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UsageError
-from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu.emit import WORK
+from edgeconv.hardware.cpu import compiler, jit
+from edgeconv.hardware.cpu.processor import WORK, Processor
 from edgeconv.methods import method_names, require
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cpu import native, rows
@@ -39,11 +39,11 @@ EACH = pytest.mark.parametrize("method", method_names("cpu"))
 # --- any two of what a problem and a plan can differ in ------------------------------------------------------------
 
 OTHER_PROCESSORS = [
-    jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v2", "", 16, has_half=False),
-    jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, has_half=True),
-    jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v4", "", 64, has_half=True),
-    jit.Processor("aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, has_half=True),
-    jit.Processor("arm64-apple-darwin", "apple-m1", "", 16, has_half=True),
+    Processor("x86_64-unknown-linux-gnu", "x86-64-v2", "", 16, has_half=False),
+    Processor("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, has_half=True),
+    Processor("x86_64-unknown-linux-gnu", "x86-64-v4", "", 64, has_half=True),
+    Processor("aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, has_half=True),
+    Processor("arm64-apple-darwin", "apple-m1", "", 16, has_half=True),
 ]
 SMALLER = [
     processor
@@ -298,11 +298,11 @@ OTHERS = [
 @pytest.mark.parametrize(
     ("target", "case"),
     [*((target, HALVES) for target in OTHER_PROCESSORS), *zip(OTHER_PROCESSORS, OTHERS, strict=True)],
-    ids=lambda value: f"{value.triple}-{value.name}" if isinstance(value, jit.Processor) else str(value),
+    ids=lambda value: f"{value.triple}-{value.name}" if isinstance(value, Processor) else str(value),
 )
-def test_code_for_other_processors_calls_nothing_outside(target: jit.Processor, case: Case) -> None:
+def test_code_for_other_processors_calls_nothing_outside(target: Processor, case: Case) -> None:
     """No C library is linked to generated code: a call to one would end the process. It calls itself alone."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     layout = make_layout(lower(case.problem()), target, 2048, columns=False, streaming=True)
-    assert called(jit.assembly(rows.write(layout), target)) == {WORK}
+    assert called(compiler.assembly(rows.write(layout), target)) == {WORK}

@@ -7,7 +7,7 @@ import pytest
 from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
-from edgeconv.hardware.cpu.jit import Processor
+from edgeconv.hardware.cpu.processor import Processor
 from edgeconv.methods.cpu import division
 from edgeconv.methods.cpu.division import STRIP_ROWS, STRIPS_PER_THREAD, THREAD_SECONDS, UNIT_SECONDS, divide
 from edgeconv.methods.cpu.layout import make_layout

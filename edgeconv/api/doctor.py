@@ -10,6 +10,7 @@ from edgeconv.api.auto import choose
 from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem, install
 from edgeconv.core.text import bytes_text, visible
+from edgeconv.hardware import cache
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.versions import installed_versions
@@ -51,6 +52,10 @@ def text() -> str:
         lines += _facts(get_device("cuda").describe())
     else:
         lines.append(f"  no GPU: {no_gpu}{f': {remedy}' if remedy else ''}")
+    entries, size_bytes = cache.held()
+    place = cache.folder()
+    kept = "nothing is kept" if place is None else f"{place}: {entries} entries, {bytes_text(size_bytes)}"
+    lines += [f"  machine code of earlier runs: {kept} ({cache.VARIABLE} names another folder, or 'off')"]
     lines += ["", "libraries"]
     lines += [f"  {name} {found}{_trouble(name)}" for name, found in installed_versions().items()]
     lines += [

@@ -17,17 +17,71 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.hardware.cpu import crew_code, jit
-from edgeconv.hardware.cpu.crew_code import MACHINES, MAX_CORES, MAX_THREADS, CrewField, JobField
-from edgeconv.hardware.cpu.emit import ALONE, WORK
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.processor import ALONE, SCALAR_BYTES, WORK
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
+
+RUN, STAY = "run", "stay"
+
+MACHINES: dict[str, tuple[int, str | None]] = {
+    "x86_64": (202, "llvm.x86.sse2.pause"),
+    "aarch64": (98, "llvm.aarch64.hint"),
+    "riscv64": (98, None),
+}
+"""The futex's system call on 64-bit Linux, and the intrinsic that tells a processor of a spinning loop."""
+
+APART_BYTES = 128
+"""Between words that different threads write: two cache lines, as processors fetch neighbouring lines in pairs."""
+INT64_BYTES = SCALAR_BYTES["int64"]
+MAX_THREADS = 1024
+MAX_CORES = 1024
+"""As libc's own masks hold."""
+MASK_WORDS = MAX_CORES // 64
+
+
+class JobField(IntEnum):
+    """Places in the int64 that describe a job."""
+
+    FUNCTION = 0
+    """`void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`."""
+    ARGUMENTS = 1
+    UNITS = 2
+    """1 to 2³¹ − 1, as DONE counts."""
+    THREADS = 3
+    """Workers at most, the caller among them."""
+    SLEEPERS = 4
+    """Sleepers that one thread wakes, each of which wakes as many. 0: only one in a series of jobs is worth it."""
+
+
+class CrewField(IntEnum):
+    """Byte offsets in the crew's memory; int64 unless said otherwise."""
+
+    OWNED = 0
+    """1 while a caller has the crew."""
+    LEFT = APART_BYTES
+    """The units that are not yet claimed, and in the upper half the job's threads."""
+    DONE = 2 * APART_BYTES
+    """int32. Units reported, and `CALLER_ASLEEP` where the caller sleeps."""
+    JOB = 3 * APART_BYTES
+    """Where the words of the job lie (JobField)."""
+    CALLER_CORE = JOB + INT64_BYTES
+    """Where the last caller ran."""
+    LAST_MISSED = 4 * APART_BYTES
+    """When the last job that found helpers asleep ended, in nanoseconds."""
+    FREE_MASK = 5 * APART_BYTES
+    """`MASK_WORDS`: a bit for every core that helpers may run on; none where the system does not tell."""
+    ASLEEP = 7 * APART_BYTES
+    """int32[MAX_THREADS]: 1 for each helper that sleeps, or is about to."""
+    END = ASLEEP + SCALAR_BYTES["int32"] * MAX_THREADS
+
 
 MAX_WOKEN = 4
 """Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
@@ -132,7 +186,7 @@ class Crew:
                 # It is never freed, as helpers may outlive the interpreter's last steps.
                 self._words = jit.aligned_zeros(CrewField.END)
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._words))
-                self._run = _code().function(crew_code.RUN, 2)
+                self._run = _code().function(RUN, 2)
                 self._address = self._words.ctypes.data
             if limits is not self._limits:  # helpers that run on learn of it when they sleep next
                 self._limits = limits
@@ -159,13 +213,13 @@ os.register_at_fork(after_in_child=CREW.forget_threads)
 
 def _stay(address: int, number: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - OF_THE_THREAD_ITSELF)
-    _code().function(crew_code.STAY, 2)(address, number)
+    _code().function(STAY, 2)(address, number)
 
 
 @cache
 def _code() -> jit.Compiled:
     """The compiled crew, which is never freed, as the memory is not."""
-    module = str(crew_code.write(platform.machine()))
-    code = jit.compile_module(module, jit.processor(), effort=0)  # 15 ms sooner, and what it does is mostly waiting
+    writer = "edgeconv.hardware.cpu.crew_code:text"
+    code = jit.compiled(writer, platform.machine(), jit.processor(), effort=0)  # sooner, and it mostly waits
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code

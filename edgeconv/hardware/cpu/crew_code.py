@@ -24,21 +24,23 @@ last caller's, and is let go again when it has woken.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 from llvmlite import ir
 
-from edgeconv.hardware.cpu.emit import I32, I64, POINTER, SCALAR_BYTES, Array, Emitter, Scalar, Value, Variable
+from edgeconv.hardware.cpu.crew import (
+    INT64_BYTES,
+    MACHINES,
+    MASK_WORDS,
+    MAX_CORES,
+    RUN,
+    STAY,
+    CrewField,
+    JobField,
+)
+from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Array, Emitter, Value, Variable
+from edgeconv.hardware.cpu.processor import Scalar
 
-RUN, STAY = "run", "stay"
-
-MACHINES: dict[str, tuple[int, str | None]] = {
-    "x86_64": (202, "llvm.x86.sse2.pause"),
-    "aarch64": (98, "llvm.aarch64.hint"),
-    "riscv64": (98, None),
-}
-"""The futex's system call on 64-bit Linux, and the intrinsic that tells a processor of a spinning loop."""
 FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE = 128, 129
 CLOCK_MONOTONIC = 1
 NANOSECONDS = 10**9
@@ -49,51 +51,6 @@ WAIT_NANOSECONDS = 200_000
 """A caller waits awake for units that are being computed; beyond this a helper has most likely lost its core."""
 POLLS_PER_LOOK = 32
 """Looks at a word between two looks at the clock; a power of two."""
-
-APART_BYTES = 128
-"""Between words that different threads write: two cache lines, as processors fetch neighbouring lines in pairs."""
-INT64_BYTES = SCALAR_BYTES["int64"]
-MAX_THREADS = 1024
-MAX_CORES = 1024
-"""As libc's own masks hold."""
-MASK_WORDS = MAX_CORES // 64
-
-
-class JobField(IntEnum):
-    """Places in the int64 that describe a job."""
-
-    FUNCTION = 0
-    """`void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`."""
-    ARGUMENTS = 1
-    UNITS = 2
-    """1 to 2³¹ − 1, as DONE counts."""
-    THREADS = 3
-    """Workers at most, the caller among them."""
-    SLEEPERS = 4
-    """Sleepers that one thread wakes, each of which wakes as many. 0: only one in a series of jobs is worth it."""
-
-
-class CrewField(IntEnum):
-    """Byte offsets in the crew's memory; int64 unless said otherwise."""
-
-    OWNED = 0
-    """1 while a caller has the crew."""
-    LEFT = APART_BYTES
-    """The units that are not yet claimed, and in the upper half the job's threads."""
-    DONE = 2 * APART_BYTES
-    """int32. Units reported, and `CALLER_ASLEEP` where the caller sleeps."""
-    JOB = 3 * APART_BYTES
-    """Where the words of the job lie (JobField)."""
-    CALLER_CORE = JOB + INT64_BYTES
-    """Where the last caller ran."""
-    LAST_MISSED = 4 * APART_BYTES
-    """When the last job that found helpers asleep ended, in nanoseconds."""
-    FREE_MASK = 5 * APART_BYTES
-    """`MASK_WORDS`: a bit for every core that helpers may run on; none where the system does not tell."""
-    ASLEEP = 7 * APART_BYTES
-    """int32[MAX_THREADS]: 1 for each helper that sleeps, or is about to."""
-    END = ASLEEP + SCALAR_BYTES["int32"] * MAX_THREADS
-
 
 HALF_BITS = 32
 CALLER_ASLEEP = -(2**31)
@@ -106,6 +63,11 @@ def write(machine: str) -> ir.Module:
     _Caller(module, RUN, POINTER, machine).write()
     _Helper(module, STAY, I64, machine).write()
     return module
+
+
+def text(machine: str) -> str:
+    """Its LLVM IR."""
+    return str(write(machine))
 
 
 class Callee:

@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from llvmlite.ir.instructions import StoreAtomicInstr
 
-Scalar = Literal["uint8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64"]
-"""The sample types that generated code works in, by NumPy's names."""
+from edgeconv.hardware.cpu.processor import ALONE, SCALAR_BYTES, WORK, Scalar
+
 LLVM_TYPE: dict[str, ir.Type] = {
     "uint8": ir.IntType(8),
     "uint16": ir.IntType(16),
@@ -35,7 +34,6 @@ LLVM_TYPE: dict[str, ir.Type] = {
     "float32": ir.FloatType(),
     "float64": ir.DoubleType(),
 }
-SCALAR_BYTES: dict[Scalar, int] = {scalar: np.dtype(scalar).itemsize for scalar in get_args(Scalar)}
 UNSIGNED_MAX: dict[Scalar, int] = {"uint8": 0xFF, "uint16": 0xFFFF}
 _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
@@ -458,9 +456,6 @@ class Emitter:
         """`if condition:`."""
         with self.block.if_then(condition.ir):
             yield
-
-
-WORK, ALONE = "work", "alone"
 
 
 class Unit(Emitter):

@@ -1,85 +1,66 @@
-"""From LLVM IR to a function of this process, for this processor's vectors.
+"""Functions of generated code in this process, for this processor's vectors.
 
-llvmlite is the compiler that Numba stands on, without Numba: it loads in 40 ms instead of 250, and a kernel
-compiles in tens of milliseconds, so no kernel cache has to be kept, shipped or invalidated.
+    written     LLVM IR, by a function `write` of some module, for a subject that decides all of it
+    compiled    by LLVM (compiler.py), once: the object goes into the user's cache (hardware/cache.py)
+    mapped      into memory (mapped.py), by LLVM where that cannot be
+
+A process that finds its object in the cache imports neither llvmlite nor what writes IR. An entry is found by all that
+decides it: the subject, the processor with each of its features, the sources that write IR, and the LLVM library.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
+import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.hardware import cache as user_cache
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
+from edgeconv.hardware.cpu.mapped import MappedObject, can_map
+from edgeconv.hardware.cpu.processor import MOST_EFFORT, Processor, processor_facts
 
 NativeFunction = Callable[..., None]
 """Addresses and numbers, of 64 bits each. Called without the interpreter lock."""
 
-MOST_EFFORT = 3
-
-
-def _keep_llvm_whole_in_forks() -> None:
-    """Fork only while no thread is inside LLVM: a child would wait for ever for the lock that such a thread holds.
-
-    llvmlite does not do it itself, and keeps its lock private; a version with another one leaves forks as they were.
-    """
-    lock: Any = getattr(getattr(llvm.ffi, "lib", None), "_lock", None)
-    if hasattr(lock, "__enter__"):
-        let_go = partial(lock.__exit__, None, None, None)
-        os.register_at_fork(before=lock.__enter__, after_in_parent=let_go, after_in_child=let_go)
-
-
-_keep_llvm_whole_in_forks()
-
-
-@dataclass(frozen=True)
-class Processor:
-    """What code is made for."""
-
-    triple: str
-    """LLVM's name of architecture and system."""
-    name: str
-    features: str
-    """LLVM's list of what it can beyond its name, `+this,-that`."""
-    vector_bytes: int
-    """Length of the registers that arithmetic is written for."""
-    has_half: bool
-    """Converts float16 by itself."""
+WRITERS = ("core", "hardware/cpu", "methods/cpu")
+"""Folders of the package whose sources decide what is written."""
 
 
 @cache
+def _host() -> tuple[Processor, dict[str, str]]:
+    """This machine's processor, and the versions of llvmlite and LLVM."""
+    facts, origin = processor_facts(), _origin()
+    key = f"processor\n{facts}\n{origin}"
+    known = user_cache.read(key) if facts and origin else None
+    if known is None:
+        from edgeconv.hardware.cpu import compiler
+
+        known = json.dumps((asdict(compiler.host()), compiler.versions())).encode()
+        if facts and origin:
+            user_cache.write(key, known)
+    processor, versions = json.loads(known)
+    return Processor(**processor), versions
+
+
 def processor() -> Processor:
     """This machine's processor, as LLVM sees it."""
-    _start_llvm()
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512bw") and features.get("avx512vl"):
-        vector_bytes = 64
-    elif features.get("avx2"):
-        vector_bytes = 32
-    else:
-        vector_bytes = 16
-    triple = llvm.get_process_triple()
-    is_arm64 = triple.startswith(("aarch64", "arm64"))
-    return Processor(
-        triple,
-        llvm.get_host_cpu_name(),
-        features.flatten(),
-        vector_bytes,
-        has_half=bool(features.get("f16c")) or is_arm64,
-    )
+    return _host()[0]
 
 
 def versions() -> dict[str, str]:
     """llvmlite's version and that of the LLVM inside it."""
-    return {"llvmlite": llvmlite.__version__, "llvm": ".".join(str(part) for part in llvm.llvm_version_info)}
+    return _host()[1]
 
 
 @dataclass(frozen=True)
@@ -100,16 +81,36 @@ class Compiled:
 
 def compile_module(ir_text: str, target: Processor, effort: int = MOST_EFFORT) -> Compiled:
     """Optimise and assemble a module; with less `effort` (LLVM's -O0 to -O3) sooner, and the code may be slower."""
-    machine = _target_machine(target, effort)
-    engine = llvm.create_mcjit_compiler(_optimized(ir_text, target, machine), machine)
-    engine.finalize_object()
-    return Compiled(engine)
+    from edgeconv.hardware.cpu import compiler
+
+    return _loaded(compiler.machine_code(ir_text, target, effort))
 
 
 @cache
-def compiled(write: Callable[[Any], str], subject: Any, target: Processor) -> Compiled:
-    """The compiled module that `write` gives for a subject; compiled once per process for each."""
-    return compile_module(write(subject), target)
+def compiled(writer: str, subject: Any, target: Processor, effort: int = MOST_EFFORT) -> Compiled:
+    """What `module:function` writes for a subject, compiled once for each; equal subjects have equal texts (`repr`)."""
+    origin = _origin()
+    key = f"code\n{writer}\n{subject!r}\n{target!r}\n{effort}\n{origin}"
+    data = user_cache.read(key) if origin else None
+    if data is None:
+        from edgeconv.hardware.cpu import compiler
+
+        module, _, name = writer.partition(":")
+        data = compiler.machine_code(getattr(importlib.import_module(module), name)(subject), target, effort)
+        if origin:
+            user_cache.write(key, data)
+    return _loaded(data)
+
+
+def _loaded(data: bytes) -> Compiled:
+    if can_map():
+        try:
+            return Compiled(MappedObject(data))
+        except OSError:  # memory may not become executable: LLVM has its own ways
+            pass
+    from edgeconv.hardware.cpu import compiler
+
+    return Compiled(compiler.linked(data))
 
 
 def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
@@ -119,44 +120,27 @@ def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
     return whole[start : start + size_bytes]
 
 
-def assembly(ir_text: str, target: Processor) -> str:
-    """The machine code of a module as text, to be read; `target` need not be this machine."""
-    machine = _target_machine(target)
-    text: str = machine.emit_assembly(_optimized(ir_text, target, machine))
-    return text
+# --- what decides an entry ------------------------------------------------------------------------------------------
 
 
 @cache
-def _start_llvm() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+def _origin() -> str:
+    """A digest of the sources that write IR, and of LLVM's library; empty where one of them cannot be read."""
+    digest, package = blake2b(digest_size=20), Path(__file__).parents[2]
+    try:
+        for folder in WRITERS:
+            for name in sorted(os.listdir(package / folder)):
+                if name.endswith(".py"):
+                    digest.update(f"{folder}/{name}\n".encode() + (package / folder / name).read_bytes())
+        digest.update(_library())
+    except OSError:
+        return ""
+    return digest.hexdigest()
 
 
-def _target_machine(target: Processor, effort: int = MOST_EFFORT) -> Any:
-    _start_llvm()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.name, features=target.features, opt=effort, codemodel="jitdefault", jit=True
-    )
-
-
-def _optimized(ir_text: str, target: Processor, machine: Any) -> Any:
-    """Parse, check and tidy up.
-
-    Vectors, unrolling and prefetches already stand in the IR as they are wanted, so a handful of passes gives
-    the same speed as LLVM's usual pipeline in half of the time.
-    """
-    module = llvm.parse_assembly(ir_text)
-    module.triple = target.triple
-    module.verify()
-    passes = llvm.create_new_function_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_new_gvn_pass()
-    passes.add_loop_simplify_pass()
-    passes.add_dead_code_elimination_pass()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
-    return module
+def _library() -> bytes:
+    """What LLVM's library is: its place, size and time of change; versions may stay the same where it does not."""
+    found = importlib.util.find_spec("llvmlite")
+    folder = Path(str(found and found.origin)).with_name("binding")
+    facts = [(entry.path, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in os.scandir(folder)]
+    return repr(sorted(facts)).encode()

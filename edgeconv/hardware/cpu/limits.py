@@ -26,7 +26,8 @@ from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.crew import NativeWork
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Unit
+from edgeconv.hardware.cpu.emit import Unit
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES
 
 Stores = Literal["cached", "streaming"]
 STORES: tuple[Stores, ...] = ("cached", "streaming")
@@ -86,7 +87,7 @@ class MemoryMove:
             Move.WRITTEN_BYTES: written_unit,
         }
         most = min(units, threads)
-        code = jit.compiled(write_moves, stores, jit.processor())
+        code = jit.compiled(f"{__name__}:write_moves", stores, jit.processor())
         self._work = NativeWork(code, arguments, units, asked=None, max_threads=most)
 
     def run(self) -> None:
@@ -139,7 +140,7 @@ def multiply_adds(threads: int) -> tuple[NativeWork, int]:
     lanes, units = target.vector_bytes // FLOAT_BYTES, threads * PIECES_PER_THREAD
     # One row per thread, for results that must not be optimised away.
     arguments = {Chains.UNITS: units, Chains.SUMS_ADDRESS: np.zeros((threads, lanes), np.float32)}
-    code = jit.compiled(write_multiply_adds, lanes, target)
+    code = jit.compiled(f"{__name__}:write_multiply_adds", lanes, target)
     work = NativeWork(code, arguments, units, asked=threads, max_threads=threads)
     return work, units * ROUNDS * CHAINS * lanes * FLOPS_PER_MULTIPLY_ADD
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Emitter, Scalar, Value, pieces, shuffle, vector_type
+from edgeconv.hardware.cpu.emit import Emitter, Value, pieces, shuffle, vector_type
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Scalar
 
 PAIR_PRODUCTS = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
 SHORTENED = {16: "llvm.x86.sse2.packssdw.128", 32: "llvm.x86.avx2.packssdw", 64: "llvm.x86.avx512.packssdw.512"}
@@ -23,11 +24,6 @@ INVERSE_ROOT = {16: "llvm.x86.sse.rsqrt.ps", 32: "llvm.x86.avx.rsqrt.ps.256", 64
 
 PART = 16 // SCALAR_BYTES["int16"]
 """16-bit numbers in a part of a register."""
-
-
-def is_x86(triple: str) -> bool:
-    """Whether the processor of that name, LLVM's, has these instructions."""
-    return triple.startswith(("x86_64", "amd64"))
 
 
 def squares_of_pairs(e: Emitter, first: Value, second: Value, register_bytes: int) -> list[Value]:

@@ -16,19 +16,20 @@ from edgeconv.core.chains import Chain, ChainProblem
 from edgeconv.core.exactness import WHOLE
 from edgeconv.core.geometry import border_indices
 from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.methods.base import check_workspace
-from edgeconv.methods.cpu import canny_edges, division, native
+from edgeconv.methods.cpu import division, native
 from edgeconv.methods.cpu.canny_layout import (
     INT32_BYTES,
+    SECTOR_BITS,
+    SECTOR_MASK,
     STATE_FIELDS,
     WORD_BYTES,
     CannyArgument,
     CannyShape,
     make_sizes,
 )
-from edgeconv.methods.cpu.canny_rows import SECTOR_BITS, SECTOR_MASK
 from edgeconv.methods.options import Options
 
 NANOSECONDS_PER_PIXEL = 0.5
@@ -90,7 +91,7 @@ def prepare(problem: ChainProblem, options: Options) -> native.NativePlan:
     check_workspace("sliding", workspace, options, or_else="")
     return _CannyPlan(
         problem,
-        jit.compiled(canny_edges.write, shape, processor),
+        jit.compiled("edgeconv.methods.cpu.canny_edges:write", shape, processor),
         arguments,
         strips,
         divided,

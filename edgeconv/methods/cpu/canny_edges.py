@@ -35,16 +35,16 @@ from operator import or_
 from llvmlite import ir
 
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import I1, WORK, Array, Value
+from edgeconv.hardware.cpu.emit import I1, Array, Value
+from edgeconv.hardware.cpu.processor import WORK
 from edgeconv.methods.cpu.canny_layout import (
     WORD_BITS,
     WORD_BYTES,
     CannyArgument,
     CannyShape,
-    CannyUnit,
     StripState,
 )
-from edgeconv.methods.cpu.canny_rows import CannyRows
+from edgeconv.methods.cpu.canny_rows import CannyRows, CannyUnit
 
 GO_ON = "go_on"
 BYTE_BITS = 8
@@ -70,7 +70,7 @@ class CannyHysteresis:
     """Writes the hysteresis of one strip into a function; places are words from the strip's bit row 0 on."""
 
     def __init__(self, unit: CannyUnit, strip: Value) -> None:
-        self.unit, self.pitch = unit, unit.pitch()
+        self.unit, self.pitch = unit, unit[CannyArgument.WORDS] + 2  # from one bit row to the next
         self.lanes = unit.shape.vector_bytes // WORD_BYTES
         self.weak = unit.strip_bits(CannyArgument.WEAK_ADDRESS, strip)
         self.strong = unit.strip_bits(CannyArgument.STRONG_ADDRESS, strip)

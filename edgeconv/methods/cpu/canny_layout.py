@@ -25,11 +25,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
 
-from llvmlite import ir
-
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Array, Scalar, Unit, Value
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Scalar
 
 WORD_BITS = 64
 WORD_BYTES = SCALAR_BYTES["int64"]
@@ -37,6 +35,8 @@ SPARE_WORDS = 8
 PARITIES = 2
 """Even and odd pixels of a row."""
 INT32_BYTES = SCALAR_BYTES["int32"]
+SECTOR_BITS = 2
+SECTOR_MASK = 2**SECTOR_BITS - 1
 
 GRADIENT_TYPE: dict[Scalar, Scalar] = {"uint8": "int16", "uint16": "int32"}
 """Holds every response and every |gx| + |gy| of a sample type, times four."""
@@ -170,74 +170,3 @@ def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> d
 def _lines(size_bytes: int) -> int:
     """Whole cache lines."""
     return -(-size_bytes // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
-
-
-class CannyUnit(Unit):
-    """One function over (arguments, worker, ...) while it is written: rows and bits by their addresses."""
-
-    def __init__(self, module: ir.Module, name: str, shape: CannyShape, more: int) -> None:
-        super().__init__(module, name, more)
-        self.shape = shape
-        self._sums, self._staged, self._codes, self._queue = shape.first_rows
-        # Read once at the start: no pass moves a load out of a loop.
-        self._known = {argument: self.words[int(argument)] for argument in CannyArgument}
-        scratch = self.worker * self[CannyArgument.SCRATCH_BYTES]
-        self.scratch = self.at(CannyArgument.SCRATCH_ADDRESS).at(scratch)
-
-    def __getitem__(self, name: IntEnum) -> Value:
-        """The argument of that name."""
-        return self._known[CannyArgument(name)]
-
-    # --- scratch --------------------------------------------------------------------------------------------------
-
-    def _row(self, number: Value | int, scalar: Scalar, rows: int = 1) -> Array:
-        """What a row holds from its first pixel on; the first of several `rows` where numbers are so long."""
-        start = self[CannyArgument.ROW_BYTES] * number + self.shape.vector_bytes * rows
-        return self.scratch.at(start).of(scalar)
-
-    def raw_plane(self, slot: Value, channel: int) -> Array:
-        """A channel in a slot of `raw`."""
-        return self._row(slot * self.shape.channels + channel, self.shape.source)
-
-    def staged_plane(self, slot: Value, channel: int) -> Array:
-        """A channel in a slot of `staged`."""
-        return self._row(slot * self.shape.channels + (self._staged + channel), self.shape.source)
-
-    def sums(self) -> list[Array]:
-        """The vertical sums from pixel 0 on, and from pixel 1."""
-        return [self._row(self._sums + parity, SUM_TYPE[self.shape.source]) for parity in range(PARITIES)]
-
-    def codes(self, row: Value) -> list[Array]:
-        """The codes of a row from pixel 0 on, and from pixel 1; -1 is the row above the picture."""
-        rows = self.shape.code_rows
-        first = (row + KERNEL_SIZE) % KERNEL_SIZE * (PARITIES * rows) + self._codes
-        return [self._row(first + parity * rows, self.shape.code, rows) for parity in range(PARITIES)]
-
-    def queue(self) -> tuple[Array, Array]:
-        """The places in the queue, and a byte for each word."""
-        places = self.scratch.at(self[CannyArgument.ROW_BYTES] * self._queue).of("int32")
-        return places, places.at(self[CannyArgument.STRIP_WORDS]).of("uint8")
-
-    # --- bits -----------------------------------------------------------------------------------------------------
-
-    def pitch(self) -> Value:
-        """Words from one bit row to the next."""
-        return self[CannyArgument.WORDS] + 2
-
-    def strip_bits(self, bits: CannyArgument, strip: Value) -> Array:
-        """A strip's bits from its bit row 0 on."""
-        return self.at(bits, "int64").at(strip * self[CannyArgument.STRIP_WORDS])
-
-    def rows_of(self, strip: Value) -> tuple[Value, Value]:
-        """The first row of a strip, and how many it has."""
-        start = strip * self[CannyArgument.STRIP_ROWS]
-        return start, self[CannyArgument.STRIP_ROWS].min(self[CannyArgument.HEIGHT] - start)
-
-    def state(self, field: StripState, strip: Value) -> Array:
-        """A field of a strip's state, which threads read and write by shared accesses."""
-        return self.at(CannyArgument.STATES_ADDRESS, "int32").at(strip * STATE_FIELDS + int(field))
-
-    def is_ready(self, strip: Value) -> Value:
-        """Whether the strip's rows have been done in this run."""
-        run = self[CannyArgument.RUN].narrow("int32")
-        return self.state(StripState.READY, strip).load_shared().equals(run)

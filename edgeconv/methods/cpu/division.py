@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.methods.cpu.layout import RowLayout
 

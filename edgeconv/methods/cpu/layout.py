@@ -18,9 +18,7 @@ from enum import IntEnum
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import BankStructure, Lowering
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Scalar
-from edgeconv.hardware.cpu.jit import Processor
-from edgeconv.hardware.cpu.x86 import is_x86
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Processor, Scalar
 
 ADDRESS_BYTES = 8
 ZERO_SLOT = KERNEL_SIZE
@@ -277,7 +275,7 @@ def make_layout(
         lowering=lowering,
         streaming=streaming,
         vector_bytes=vector_bytes,
-        is_x86=is_x86(processor.triple),
+        is_x86=processor.is_x86,
         block_pixels=block,
         sum_pixels=together,
         results_per_pass=per_pass,

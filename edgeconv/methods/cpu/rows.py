@@ -26,7 +26,8 @@ from llvmlite import ir
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.core.lowering import every_tap
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
-from edgeconv.hardware.cpu.emit import SCALAR_BYTES, Array, Scalar, Unit, Value, pieces, shuffle
+from edgeconv.hardware.cpu.emit import Array, Unit, Value, pieces, shuffle
+from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Scalar
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
     ZERO_SLOT,

@@ -24,7 +24,7 @@ from edgeconv.core.lowering import lower
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cpu import jit
 from edgeconv.methods.base import Method, Plan, check_workspace
-from edgeconv.methods.cpu import canny, division, native, rows
+from edgeconv.methods.cpu import canny, division, native
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
     Argument,
@@ -121,7 +121,7 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     }
     return native.NativePlan(
         problem,
-        jit.compiled(rows.write, layout, processor),
+        jit.compiled("edgeconv.methods.cpu.rows:write", layout, processor),
         arguments,
         units,
         divided,

@@ -20,7 +20,8 @@ from typing import NamedTuple
 from edgeconv.core.filters import COMPASS_RING
 from edgeconv.core.lowering import Ring, Tap, terms_of
 from edgeconv.hardware.cpu import x86
-from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Scalar, Value, is_float, shuffle
+from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Value, is_float, shuffle
+from edgeconv.hardware.cpu.processor import Scalar
 from edgeconv.methods.cpu.layout import BankPasses, RowLayout
 
 TapRows = Callable[[Tap], Array]

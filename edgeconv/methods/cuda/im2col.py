@@ -151,12 +151,9 @@ class ResidentPlan(Plan):
             arithmetic=own_arithmetic(problem),
             choice={
                 "gemm": "own",
-                "math": "fma",
                 "tile_pixels": shape.tile,
                 "blocks": blocks,
                 "columns_dtype": problem.dtype.name,
-                "band_bytes": blocks * bytes_per_block,
-                "l2_bytes": l2_bytes,
             },
         )
         self._workspace = workspace
@@ -221,12 +218,9 @@ class CublasPlan(Plan):
             arithmetic=replace(FLOAT64_SUMS if column == np.float64 else FLOAT32_SUMS, multiplies_zeros=True),
             choice={
                 "gemm": "cublas",
-                "math": "fma",
                 "bands": len(self._bands),
                 "band_pixels": leading,
                 "columns_dtype": column.name,
-                "band_bytes": int(self._columns.nbytes),
-                "l2_bytes": int(cupy.cuda.Device().attributes["L2CacheSize"]),
             },
         )
 
