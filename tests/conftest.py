@@ -166,7 +166,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Count processor time (processor_time.py); delay where that is asked for (jitter.py); keep machine code apart."""
     config.pluginmanager.register(ProcessorTime())
     if getattr(config, "cache", None) is not None:  # of all processes of this run and of later ones
-        os.environ.setdefault("EDGECONV_CACHE", str(config.cache.mkdir("machine") / "code"))
+        with suppress(OSError):  # a checkout that may not be written
+            os.environ.setdefault("EDGECONV_CACHE", str(config.cache.mkdir("machine") / "code"))
     if config.getoption("--jitter") is not None:
         seed, _, seconds = config.getoption("--jitter").partition(":")
         config.pluginmanager.register(Jitter(int(seed), float(seconds or MAX_SECONDS_A_TEST)))

@@ -131,6 +131,18 @@ def test_it_is_turned_off(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (cache.folder(), cache.read(KEY), cache.held()) == (None, None, (0, 0))
 
 
+def test_a_folder_may_be_named_from_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.VARIABLE, "kept/here")
+    cache.write(KEY, PAYLOAD)
+    assert (cache.read(KEY), len(list((tmp_path / "kept" / "here").iterdir()))) == (PAYLOAD, 1)
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", "kept")
+    monkeypatch.setenv("LOCALAPPDATA", "kept")
+    monkeypatch.setenv("HOME", "kept")
+    assert cache.folder() is None
+
+
 def test_a_writer_that_fails_or_is_stopped_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for error in (OSError(28, "No space left on device"), KeyboardInterrupt()):
 

@@ -40,7 +40,7 @@ def folder() -> Path | None:
     try:
         found = os.lstat(place)
     except FileNotFoundError:
-        return place if place.is_absolute() else None
+        return place if named or place.is_absolute() else None
     except OSError:
         return None
     return place if stat.S_ISDIR(found.st_mode) and _is_own(found) else None
