@@ -3,8 +3,8 @@
     a folder    EDGECONV_CACHE, else one in the user's caches; used only where it is the user's, and closed to others
     an entry    one file: what it is, a hash of key and payload, the payload; written beside its place and renamed there
 
-Nothing here is an error: where there is no folder, or an entry is not whole, the answer is None, and whoever asked
-finds it out again. What is read is never a program of Python's (no pickle).
+Nothing here raises an error. Without a folder, or with an entry that is not whole, `read` gives None, and the caller
+finds the answer out again. Entries are bytes for the caller to check, never pickles.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ MOST_EFFORT = 3
 FACTS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 """Lines of /proc/cpuinfo that tell one kind of processor from another."""
 FACTS_BYTES = 2**14
-"""Those of the first processor are in so many."""
+"""The lines about the first processor lie within these."""
 
 
 @dataclass(frozen=True)
