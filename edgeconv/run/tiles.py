@@ -40,6 +40,7 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import StopReason, Stopwatch, series_of
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.hardware.cpu.device import COPY_BYTES
+from edgeconv.hardware.cpu.jit import processor
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.atomic import pass_permissions_on, reporting_errors
@@ -308,6 +309,9 @@ def settled(choice: Choice, problem: Problem | ChainProblem) -> Choice:
 
 def _load_everything(source: TileSource, trial: WindowFilter, problem: Problem | ChainProblem, choice: Choice) -> None:
     """Filter a small window and decode a chunk, so that libraries are loaded before memory is measured."""
+    from edgeconv.hardware.cpu.compiler import machine_code  # not for pictures as a whole
+
+    machine_code("", processor())  # the small window's code may be in the cache, and that of tiles not
     window = np.zeros((TRIAL_SIDE, TRIAL_SIDE, source.channels), source.dtype)
     trial.run(window)
     refuse_seams(choice, problem, trial.plan(window.shape))
