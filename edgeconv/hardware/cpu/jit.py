@@ -15,6 +15,7 @@ import importlib
 import importlib.util
 import json
 import os
+import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -106,7 +107,7 @@ def _loaded(data: bytes) -> Compiled:
     if can_map():
         try:
             return Compiled(MappedObject(data))
-        except OSError:  # memory may not become executable: LLVM has its own ways
+        except (OSError, AttributeError, struct.error):  # no memory for code; a call that leads elsewhere, or too far
             pass
     from edgeconv.hardware.cpu import compiler
 
