@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgeconv.core.choices import (
     CHAINS,
     CHANNELS,
+    DEFAULT_BORDER,
     DEFAULT_FILTER,
     DEVICES,
     NAMED_PADDINGS,
@@ -88,11 +89,13 @@ class Filtering:
         "A kernel from .json, .csv or .npy: 3×3, or K×C×3×3 (filter, input channel, row, column), C 1 or 3.",
         "--kernel-file",
     )
-    channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
+    channels: Channels | None = option(
+        None, "each (by itself), mix (3→3, each output sums all three) or luma (one). Default: each."
+    )
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
     stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
     padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.", suggest=lambda: NAMED_PADDINGS)
-    border: Border = option("zero", "What lies around the picture: {choices}.")
+    border: Border = option(DEFAULT_BORDER, "What lies around the picture: {choices}.")
     output_mode: OutputMode | None = option(
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
     )

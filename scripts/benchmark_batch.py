@@ -79,7 +79,7 @@ def pictures(folder: Path) -> list[Path]:
 
 def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCodec = "host") -> dict[str, Any]:
     """The batch itself, in this process; its summary."""
-    request = make_request(FILTER, channels="each", output_mode="abs")
+    request = make_request(FILTER, channels="each", border="zero", output_mode="abs")
     suffix = pictures(source)[0].suffix.removeprefix(".")
     settings = Settings(request, str(target), AUTO, device, name="{stem}{ext}", format=suffix, jpeg_codec=jpeg_codec)
     with open_batch(settings, Inputs([source])) as batch:

@@ -16,16 +16,17 @@ step "compute-sanitizer" python3 scripts/sanitize_gpu.py
 
 step "draw the inputs" python3 scripts/make_input.py --sizes 2048,4096
 mkdir -p edges "$results"
+lab="--filter laplacian8 --channels mix --border zero"
 methods='from edgeconv.api.auto import runnable; print(*(name for name, device in runnable() if device == "cuda"))'
 for method in $(python3 -c "$methods"); do
     for stride in 1 2 3; do
         name=cuda_${method}_s$stride
-        step "$method at stride $stride" python3 -m edgeconv run images/input_2048.png --method "$method" --device cuda \
+        step "$method at stride $stride" python3 -m edgeconv run images/input_2048.png $lab --method "$method" --device cuda \
             --stride "$stride" --check full --overwrite -o "edges/$name.png"
         cp "edges/$name.json" "$results" || failed=1
     done
 done
 # CuPy's pool refuses to grow past this limit, so the run shows that bands keep im2col inside 2 GiB.
 step "im2col at 4096 within 2 GiB" env CUPY_GPU_MEMORY_LIMIT=2147483648 python3 -m edgeconv run \
-    images/input_4096.png --method im2col --device cuda --overwrite -o edges/im2col.png
+    images/input_4096.png $lab --method im2col --device cuda --overwrite -o edges/im2col.png
 exit $failed

@@ -23,8 +23,8 @@ from edgeconv.core.request import make_request
 from edgeconv.io.encoding import write_image
 from edgeconv.options import Workers
 
-RULES = ("--method", "reference", "--channels", "each")
-SUFFIX = "_laplacian8_each_reference_s1"
+RULES = ("--method", "reference")
+SUFFIX = "_sobel_reference_s1"
 
 PICTURE, OUTPUT, ROW = (
     "edgeconv.batch.process:PictureProcessor.process",
@@ -51,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def settings_for(output: Path | str, jobs: int | None = None, **settings: Any) -> Settings:
     """The settings that RULES stand for."""
     workers = Workers() if jobs is None else Workers(jobs=str(jobs))
-    given = {"request": make_request(channels="each"), "method": "reference", "workers": workers} | settings
+    given = {"request": make_request(), "method": "reference", "workers": workers} | settings
     return Settings(output=str(output), **given)
 
 

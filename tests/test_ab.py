@@ -123,7 +123,7 @@ def test_two_versions_by_turns(rows: Path, tmp_path: Path) -> None:
     other.mkdir(parents=True)
     (other / "__init__.py").write_text(
         "import numpy as np\n\nclass Options:\n    def __init__(self, threads): pass\n\n"
-        "def plan(shape, dtype, *, method, filter, channels, stride, device, options):\n"
+        "def plan(shape, dtype, *, method, filter, channels, border, stride, device, options):\n"
         "    if not isinstance(filter, str) and len(filter) == 2: raise ValueError('no banks\\nhere')\n"
         "    made = lambda image, out: out\n"
         "    made.output_shape, made.output_dtype = shape, dtype\n    return made\n\n"

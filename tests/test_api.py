@@ -28,11 +28,11 @@ RULES: dict[str, Any] = {"method": "reference", "device": "cpu"}
 def test_a_small_case_worked_out_by_hand() -> None:
     image = np.zeros((3, 3, 3), np.uint8)
     image[1, 1] = (10, 20, 30)
-    each = edgeconv.convolve(image, "laplacian4", "reference", channels="each", output_mode="raw")
+    each = edgeconv.convolve(image, "laplacian4", "reference", output_mode="raw", border="zero")
     assert each[1, 1].tolist() == [-40, -80, -120]
     assert each[0, 1].tolist() == [10, 20, 30]
     assert each[0, 0].tolist() == [0, 0, 0]
-    mix = edgeconv.convolve(image, "laplacian4", "reference")
+    mix = edgeconv.convolve(image, "laplacian4", "reference", channels="mix")
     assert mix[1, 1].tolist() == [240, 240, 240]
 
 
@@ -185,7 +185,7 @@ def test_sixty_four_weights_of_ones_own() -> None:
 def test_weights_of_one_channel_serve_all() -> None:
     weights = np.random.default_rng(5).integers(-4, 5, (5, 1, 3, 3))
     image = picture(3)
-    found = edgeconv.convolve(image, weights, output_mode="raw", **RULES)
+    found = edgeconv.convolve(image, weights, channels="mix", output_mode="raw", **RULES)
     assert np.array_equal(found, edgeconv.convolve(image, weights.repeat(3, axis=1), output_mode="raw", **RULES))
 
 

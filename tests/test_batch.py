@@ -288,7 +288,7 @@ def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Pa
     way_out = "{stem}{source_ext}_{filter}{rules}_{method}_s{stride}{ext}"
     assert f"pass --name '{way_out}'" in refused.err
     assert not Path("out").exists()
-    expected = {f"{name}_laplacian8_each_reference_s1.png" for name in ("one.png", "one.bmp", "two.png", "two.bmp")}
+    expected = {f"{name}_sobel_reference_s1.png" for name in ("one.png", "one.bmp", "two.png", "two.bmp")}
     for words, state in (([], "done"), (["--resume"], "skipped")):
         done = edgeconv("batch", "photos", "-o", "out", *RULES, "--name", way_out, "--json", *words)
         assert done.code == 0
@@ -306,9 +306,9 @@ def test_outputs_of_earlier_batches_are_no_inputs(folder: Path) -> None:
     done = edgeconv("batch", ".", "-r", "-o", "second", *RULES, "--json")
     assert done.code == 0, done.err
     assert json.loads(done.text)["earlier_outputs"] == 2
-    made = {name.replace("_laplacian8_each_reference_s1", "") for name in contents(Path("second"))}
+    made = {name.replace("_sobel_reference_s1", "") for name in contents(Path("second"))}
     assert made == {"photo.png", "first/new.png", "photos/one.png"}
-    named = edgeconv("batch", "first/photo_laplacian8_each_reference_s1.png", "-o", "third", *RULES, "--json")
+    named = edgeconv("batch", "first/photo_sobel_reference_s1.png", "-o", "third", *RULES, "--json")
     assert json.loads(named.text)["done"] == 1
 
 

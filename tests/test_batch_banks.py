@@ -17,7 +17,7 @@ from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
-NAME = "sobel-x,sobel-y,laplacian8_each_reference_s1"
+NAME = "sobel-x,sobel-y,laplacian8_reference_s1"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_grey_and_rgb_go_through_one_batch(photos: Path) -> None:
         done = edgeconv("batch", photos, "-o", out, *RULES, *(["--rgb", "--overwrite"] if rgb else []))
         assert (done.code, done.err) == (0, "")
         for name, channels in (("rgb", 3), ("grey", 3 if rgb else 1), ("pale", 3 if rgb else 1)):
-            pixels = read_image(out / f"{name}_laplacian8_each_reference_s1.png").pixels
+            pixels = read_image(out / f"{name}_sobel_reference_s1.png").pixels
             assert pixels.shape == (20, 30, channels)
     assert edgeconv("batch", photos, "-o", out, *RULES, "--resume").code == 1, "how grey is read decides an output"
 

@@ -56,7 +56,7 @@ def test_a_float_picture_that_holds_no_number_somewhere_is_judged_by_the_rest(tm
     plain = np.abs(pixels).max()
     pixels[20, 25, 1], pixels[3, 4, 0] = np.nan, np.inf
     write_image(pixels, tmp_path / "in.npy")
-    done = edgeconv("compare", "in.npy", "--json", cwd=tmp_path)
+    done = edgeconv("compare", "in.npy", "-f", "laplacian8", "--json", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert 0 < json.loads(done.text)["allowed"]["atol"] < 1e-3 * plain
 

@@ -50,9 +50,9 @@ def job(output: str | None = None, **settings: object) -> Job:
 
 
 def test_a_name_that_is_not_given_says_what_was_done(folder: Path) -> None:
-    assert default_name(job(), "sliding", "png") == "a_laplacian8_sliding_s1.png"
-    assert output_path(job(), "sliding", "tiff") == Path("a_laplacian8_sliding_s1.tiff")
-    assert output_path(job("made/"), "sliding", "png") == Path("made/a_laplacian8_sliding_s1.png")
+    assert default_name(job(), "sliding", "png") == "a_sobel_sliding_s1.png"
+    assert output_path(job(), "sliding", "tiff") == Path("a_sobel_sliding_s1.tiff")
+    assert output_path(job("made/"), "sliding", "png") == Path("made/a_sobel_sliding_s1.png")
     assert output_path(job("b.webp"), "sliding", "png") == Path("b.webp")
     assert output_path(job("-"), "sliding", "png") is None
     (folder / "old.zarr").mkdir()
@@ -165,13 +165,13 @@ def test_what_a_killed_run_left_out_is_made(folder: Path) -> None:
         (("a.png", "--kernel-file", "m_k00.npy", "-o", "m_k00.npy"), "m_k00.npy: is the input itself"),
         (("e_sobel-x.png", *BANK, "-o", "e.png"), "e_sobel-x.png: is the input itself"),
         (("a.png", "-o", "o.png"), "o.json' is a folder"),
-        (("a.png", "-o", "made"), "a_laplacian8_reference_s1.png' is a folder"),
+        (("a.png", "-o", "made"), "a_sobel_reference_s1.png' is a folder"),
         (("a.png", *BANK, "-o", "f.png"), "f_sobel-y.png' is a folder"),
         (("a.png", "-o", "none/b.png"), "the folder none does not exist"),
     ],
 )
 def test_what_may_never_be_replaced(folder: Path, words: tuple, says: str) -> None:
-    for name in ("o.json", "made/a_laplacian8_reference_s1.png", "f_sobel-y.png"):
+    for name in ("o.json", "made/a_sobel_reference_s1.png", "f_sobel-y.png"):
         Path(name).mkdir(parents=True)
     Path("link.png").symlink_to("a.png")
     Path("e_sobel-x.png").write_bytes(Path("a.png").read_bytes())

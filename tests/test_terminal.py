@@ -34,14 +34,14 @@ def folder(tmp_path: Path) -> Path:
 def test_a_run_says_what_was_written_how_fast_and_whether_it_is_right_in_three_lines(folder: Path) -> None:
     done = on_terminal("run", "photo.png", "-m", "opencv", cwd=folder, columns=100)
     written, speed, verdict = without_colours(done.text).splitlines()
-    assert written.startswith("wrote  photo_laplacian8_opencv_s1.png  30×20 uint8, ")
+    assert written.startswith("wrote  photo_sobel_opencv_s1.png  30×20 uint8, ")
     assert written.endswith(" with measuring")
     assert speed.startswith("speed  ")
     assert " by opencv on " in speed
     assert " GFLOPS" in speed
     assert verdict == "right  1,800 samples (all) are equal to the float64 reference"
     assert "\x1b[1;32mright\x1b[0m" in done.text
-    assert (folder / "photo_laplacian8_opencv_s1.png").exists()
+    assert (folder / "photo_sobel_opencv_s1.png").exists()
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
@@ -88,7 +88,7 @@ def test_columns_takes_the_place_of_the_terminals_width(folder: Path) -> None:
 
 def test_quiet_prints_errors_alone(folder: Path) -> None:
     assert on_terminal("run", "photo.png", "--quiet", *ONCE, cwd=folder).text == ""
-    assert (folder / "photo_laplacian8_opencv_s1.json").exists()
+    assert (folder / "photo_sobel_opencv_s1.json").exists()
     done = edgeconv("run", "none.png", "-q", cwd=folder)
     assert (done.code, done.out, len(done.error_lines)) == (2, b"", 1)
 
@@ -118,13 +118,13 @@ def test_a_folder_with_the_name_of_a_picture_says_nothing_of_formats(folder: Pat
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ([], "photo_laplacian8_opencv_s1.png"),
-        (["--channels", "mix", "--output-mode", "abs"], "photo_laplacian8_opencv_s1.png"),
-        (["--channels", "luma", "--output-mode", "raw"], "photo_laplacian8_luma_raw_opencv_s1.tiff"),
+        ([], "photo_sobel_opencv_s1.png"),
+        (["--channels", "each", "--output-mode", "abs"], "photo_sobel_opencv_s1.png"),
+        (["--channels", "luma", "--output-mode", "raw"], "photo_sobel_luma_raw_opencv_s1.tiff"),
         (["--kernel", "0,1,0;1,-4,1;0,1,0"], "photo_custom-4a197d_opencv_s1.png"),
         (["--kernel", "0,1,0;1,-5,1;0,1,0"], "photo_custom-9eee74_opencv_s1.png"),
         (["--kernel-file", "sobel.csv"], "photo_sobel-4a197d_opencv_s1.png"),
-        (["--format", "jpg", "--quality", 30], "photo_laplacian8_opencv_s1.jpg"),
+        (["--format", "jpg", "--quality", 30], "photo_sobel_opencv_s1.jpg"),
     ],
 )
 def test_run_and_batch_name_what_is_not_the_default(folder: Path, words: list[object], name: str) -> None:

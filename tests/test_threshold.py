@@ -203,7 +203,7 @@ def test_run_writes_the_mask_and_says_so(folder: Path, picture: str, limit: str,
 def test_an_output_without_a_threshold_is_described_as_ever(folder: Path) -> None:
     """So that outputs of before there was one are still known."""
     assert edgeconv("run", "photo.png", "-m", "opencv", cwd=folder).code == 0
-    record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "photo_sobel_opencv_s1.json").read_text(encoding="utf-8"))
     assert "threshold" not in record["problem"]
     assert "threshold" not in record["phases_seconds"]
     assert record["timing"]["leaves_out"] is None
@@ -228,7 +228,7 @@ def test_a_batch_fails_the_picture_whose_type_a_threshold_is_beyond(folder: Path
     done = edgeconv("batch", "photo.png", "deep.png", "-o", "out", "-t", 300, cwd=folder)
     assert done.code == 1
     assert "300 is above 255" in done.err
-    assert [path.name for path in (folder / "out").glob("*.png")] == ["deep_laplacian8_t300_sliding_s1.png"]
+    assert [path.name for path in (folder / "out").glob("*.png")] == ["deep_sobel_t300_sliding_s1.png"]
 
 
 @pytest.mark.gpu

@@ -18,7 +18,7 @@ from edgeconv.api.cache import PlanCache
 from edgeconv.api.parameters import with_parameters
 from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape
 from edgeconv.core.chains import Chain, make_chain
-from edgeconv.core.choices import CHAINS, DEFAULT_FILTER, Gradient, ThresholdRule
+from edgeconv.core.choices import CHAINS, DEFAULT_BORDER, DEFAULT_FILTER, Gradient, ThresholdRule
 from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, listed
 from edgeconv.core.problem import INPUT_DTYPES
@@ -42,8 +42,8 @@ def plan(
     method: str = AUTO,
     stride: int = 1,
     padding: int | str = "same",
-    border: str = "zero",
-    channels: str = "mix",
+    border: str = DEFAULT_BORDER,
+    channels: str | None = None,
     luma: str = "bt601",
     output_mode: str | None = None,
     threshold: float | None = None,
@@ -82,8 +82,8 @@ def convolve(
     *,
     stride: int = 1,
     padding: int | str = "same",
-    border: str = "zero",
-    channels: str = "mix",
+    border: str = DEFAULT_BORDER,
+    channels: str | None = None,
     luma: str = "bt601",
     output_mode: str | None = None,
     threshold: float | None = None,
@@ -106,9 +106,9 @@ def convolve(
         method: `auto`, or a name of `edgeconv doctor`; a method asked for by name runs or raises.
         stride: distance in pixels between neighbouring outputs, from 1.
         padding: `same` (1 pixel), `valid` (0) or a number of pixels on every side.
-        border: what lies outside: `zero`, `replicate`, `reflect` (edge repeated) or `reflect101`.
-        channels: of RGB: `mix` (each output sums its filter over all three), `each` (by itself) or `luma` (one
-            output). Of a grey picture they are all the same.
+        border: what lies outside: `zero`, `replicate`, `reflect` (edge repeated) or `reflect101` (OpenCV's default).
+        channels: of RGB: `each` (by itself, the default), `mix` (each output sums its filter over all three; the
+            default of kernels with C of 3) or `luma` (one output). Of a grey picture they are all the same.
         luma: `bt601` or `bt709`, for `channels="luma"`.
         output_mode: `abs` (default for whole-number pictures), `clip`, `normalize`, or `raw` (default for floats).
         threshold: makes a mask of the output: the full value of its type (255, 65535, 1.0) where |output| is at least

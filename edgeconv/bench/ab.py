@@ -39,7 +39,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edgeconv.bench.candidates import read_word
-from edgeconv.bench.grid import ALL, Case, CaseGrid
+from edgeconv.bench.grid import ALL, Case, CaseGrid, TimingRules
 from edgeconv.bench.intervals import Ratio, mean_of_cases
 from edgeconv.bench.surface import cases_of
 from edgeconv.bench.synthetic import CANNY, GREY_PREFIX, bench_channels, bench_filter
@@ -161,6 +161,7 @@ def _of_case(case: Case, device: str, word: str) -> AbCase:
         return AbCase(f"{case} {device}", CANNY, device, shape, case.dtype, words)
     kernels = plain if plain in filter_names() else bench_filter(case.filter, case.channels).kernels[0].tolist()
     words |= {"method": method, **options, "filter": kernels, "channels": case.channels, "stride": case.stride}
+    words["border"] = TimingRules().border  # said, since another version may have another default
     said = [str(case), device, word]
     if drawn is not None:
         shape = (drawn.height, drawn.width, shape[2])

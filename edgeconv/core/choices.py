@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-DEFAULT_FILTER = "laplacian8"
+DEFAULT_FILTER = "sobel"
 
 Channels = Literal["mix", "each", "luma"]
 CHANNELS: tuple[Channels, ...] = get_args(Channels)
+DEFAULT_CHANNELS: Channels = "each"
 
 Luma = Literal["bt601", "bt709"]
 
@@ -19,6 +20,7 @@ NAMED_PADDINGS: dict[str, int] = {"same": 1, "valid": 0}
 
 Border = Literal["zero", "replicate", "reflect", "reflect101"]
 BORDERS: tuple[Border, ...] = get_args(Border)
+DEFAULT_BORDER: Border = "reflect101"
 
 BORDERS_HERE: dict[str, Border] = {
     **dict.fromkeys(("constant", "BORDER_CONSTANT", "0"), "zero"),

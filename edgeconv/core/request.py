@@ -10,7 +10,18 @@ from typing import Any, Literal
 import numpy as np
 
 from edgeconv.core.chains import Chain, ChainProblem, chain_output_dtype, chain_problem, make_chain
-from edgeconv.core.choices import BORDERS, CHAINS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
+from edgeconv.core.choices import (
+    BORDERS,
+    CHAINS,
+    DEFAULT_BORDER,
+    DEFAULT_CHANNELS,
+    DEFAULT_FILTER,
+    OUTPUT_MODES,
+    Border,
+    Channels,
+    Luma,
+    OutputMode,
+)
 from edgeconv.core.filters import (
     GREY_CHANNELS,
     RGB_CHANNELS,
@@ -48,11 +59,11 @@ class Request:
     """Filter and rules. `output_mode` None means `abs` for whole-number pictures and `raw` for floats."""
 
     filter: Filter | Chain = field(default_factory=lambda: named_filter(DEFAULT_FILTER))
-    channels: Channels = "mix"
+    channels: Channels = DEFAULT_CHANNELS
     luma: Luma = "bt601"
     stride: int = 1
     padding: int = 1
-    border: Border = "zero"
+    border: Border = DEFAULT_BORDER
     output_mode: OutputMode | None = None
     threshold: float | None = None
     """Makes a mask of the finished output (output.py); None for the output itself."""
@@ -180,18 +191,19 @@ class Request:
 def make_request(
     filter: Any = DEFAULT_FILTER,
     *,
-    channels: str = "mix",
+    channels: str | None = None,
     luma: str = "bt601",
     stride: int = 1,
     padding: int | str = "same",
-    border: str = "zero",
+    border: str = DEFAULT_BORDER,
     output_mode: str | None = None,
     threshold: float | None = None,
 ) -> Request:
     """Check every option and build the request.
 
     `filter` is a name of the table, a `Filter`, a list of both (a bank), or nested numbers: 3×3, or K×C×3×3 as (filter,
-    input channel, row, column). Raises UsageError naming the invalid value and the valid ones.
+    input channel, row, column). `channels` None is `usual_channels`. Raises UsageError naming the invalid value and the
+    valid ones.
     """
     chosen: Filter | Chain
     if isinstance(filter, str):
@@ -211,7 +223,7 @@ def make_request(
         raise UsageError(f"Threshold {threshold} is not a number above 0.")
     request = Request(
         filter=chosen,
-        channels=channels,  # type: ignore[arg-type]  # checked by weight_set below
+        channels=usual_channels(chosen) if channels is None else channels,  # type: ignore[arg-type]  # by weight_set
         luma=luma,  # type: ignore[arg-type]
         stride=int(stride),
         padding=parse_padding(padding),
@@ -226,9 +238,14 @@ def make_request(
     return request
 
 
+def usual_channels(chosen: Filter | Chain) -> Channels:
+    """What `channels` is unless it is said."""
+    return "mix" if isinstance(chosen, Chain) or chosen.is_full_set else DEFAULT_CHANNELS
+
+
 def _refuse_rules(chain: Chain, request: Request) -> None:
     """Raise UsageError for a rule that does not apply to a chain, whose stages have borders of their own."""
-    plain = Request()
+    plain = Request(channels=usual_channels(chain))
     for name in ("channels", "luma", "stride", "padding", "border"):
         value = getattr(request, name)
         if value != getattr(plain, name):

@@ -16,7 +16,7 @@ import numpy as np
 from edgeconv.core.chains import Chain
 from edgeconv.core.filters import Filter
 from edgeconv.core.output import threshold_text
-from edgeconv.core.request import Request
+from edgeconv.core.request import Request, usual_channels
 from edgeconv.errors import UsageError
 from edgeconv.io.atomic import make_folder
 from edgeconv.io.encoding import ALL_OF_A_BANK
@@ -25,7 +25,7 @@ from edgeconv.io.formats import WRITTEN
 from edgeconv.options import DEFAULT_NAME
 from edgeconv.run.job import Job
 
-DEFAULT_CHANNELS, DEFAULT_MODE = Request().channels, "abs"
+DEFAULT_MODE = "abs"
 """What a name leaves unsaid."""
 KERNEL_DIGITS = 6
 """Of the hash in the name of a kernel of one's own: two of a thousand kernels share them once in thirty folders."""
@@ -41,7 +41,7 @@ def filter_word(chosen: Filter | Chain) -> str:
 
 def rules_word(request: Request) -> str:
     """Channels, output mode and threshold in a name, where they are not the default: `_each`, `_luma_t40`."""
-    told = (request.channels, DEFAULT_CHANNELS), (request.output_mode or DEFAULT_MODE, DEFAULT_MODE)
+    told = (request.channels, usual_channels(request.filter)), (request.output_mode or DEFAULT_MODE, DEFAULT_MODE)
     mask = "" if request.threshold is None else f"_t{threshold_text(request.threshold)}"
     chain = "" if request.chain is None else request.chain.rules_word
     return chain + "".join(f"_{value}" for value, default in told if value != default) + mask

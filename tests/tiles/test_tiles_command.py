@@ -124,7 +124,7 @@ def test_the_range_is_of_what_is_finite_and_rounding_noise_is_none(tmp_path: Pat
     if dtype == "float32":
         rows[70, 100] = np.nan, np.inf, -np.inf
         tifffile.imwrite(tmp_path / "odd.tif", rows, photometric="rgb")
-        assert edgeconv("run", "odd.tif", *words, "--channels", "each", "-o", "out.tif", cwd=tmp_path).code == 0
+        assert edgeconv("run", "odd.tif", *words, "-f", "laplacian8", "-o", "out.tif", cwd=tmp_path).code == 0
         out = read_image(tmp_path / "out.tif").pixels
         finite = out[np.isfinite(out)]
         assert (finite.size, finite.min(), finite.max()) == (out.size - 27, 0.0, 1.0)
@@ -154,9 +154,9 @@ def test_a_zarr_needs_no_option_and_gives_a_zarr(folder: Path) -> None:
     done = edgeconv("run", "deep.zarr", "--device", "cpu", "--json", cwd=folder)
     assert done.code == 0, done.err
     record = json.loads(done.text)
-    assert record["output"]["file"] == "deep_laplacian8_sliding_s1.zarr"
+    assert record["output"]["file"] == "deep_sobel_sliding_s1.zarr"
     assert record["tiles"]["limit_bytes"] == tiles.DEFAULT_LIMIT_BYTES
-    assert edgeconv("run", "deep_laplacian8_sliding_s1.zarr", "-f", "identity", "-o", "edges.tif", cwd=folder).code == 0
+    assert edgeconv("run", "deep_sobel_sliding_s1.zarr", "-f", "identity", "-o", "edges.tif", cwd=folder).code == 0
 
 
 def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> None:
@@ -165,7 +165,7 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
     for more in (("--tile", 64), ("--tile", 64), (), ("--tile", 64)):
         assert edgeconv(*words, *more, cwd=folder).code == 0
     first = (folder / "edges.tif").read_bytes()
-    refused = edgeconv(*words, "--tile", 64, "--filter", "sobel", cwd=folder)
+    refused = edgeconv(*words, "--tile", 64, "--filter", "scharr", cwd=folder)
     assert (refused.code, len(refused.error_lines)) == (2, 1)
     assert "edges.tif' holds a result with other settings: pass --overwrite" in refused.err
     (folder / "edges.tif").write_bytes(first + b"touched")

@@ -201,13 +201,13 @@ def test_the_loop_goes_round_while_the_work_is_on_another_thread(
         return run_of(*words, **more)
 
     monkeypatch.setattr(PreparedFilter, "run", until_it_has_gone_round)
-    window.set_parameters(window.model.parameters.with_filter("sobel"))
+    window.set_parameters(window.model.parameters.with_filter("scharr"))
     qtbot.waitUntil(lambda: bool(threads), timeout=PATIENCE_MILLISECONDS)
     QTimer.singleShot(0, gone_round.set)
     settle(qtbot, window)
     assert threading.main_thread() not in threads
     assert window.canvas.right is not None
-    assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, "sobel", device="cpu"))
+    assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, "scharr", device="cpu"))
 
 
 def test_a_task_is_told(qtbot: QtBot, window: ViewWindow) -> None:

@@ -96,9 +96,9 @@ def test_grey_is_shown_and_filtered_as_one_channel(tmp_path: Path, dtype: str) -
 
 
 def test_a_kernel_file_that_becomes_a_bank_of_one_is_computed_again(tmp_path: Path, picture: Path) -> None:
-    """The same numbers in another shape give one output in place of three."""
+    """The same numbers in another shape give one output in place of three under `mix`."""
     file = tmp_path / "k.npy"
-    parameters = Parameters(kernel_file=str(file), method="reference", device="cpu")
+    parameters = Parameters(kernel_file=str(file), channels="mix", method="reference", device="cpu")
     service = work.RenderService()
     for shape, channels in (((3, 3), 3), ((1, 1, 3, 3), 1), ((3, 3), 3)):
         np.save(file, np.ones(shape))

@@ -314,7 +314,7 @@ def test_a_kernel_file_is_read_anew_when_it_is_loaded_reloaded_or_saved(
 def test_every_list_is_live(qtbot: QtBot, picture: Path) -> None:
     window, chosen = opened(qtbot, picture), {"device": "cpu"}
     before = convolve(PIXELS, **chosen)
-    lists = {"filter": "sobel-x", "channels": "each", "border": "reflect", "output_mode": "clip", "padding": "valid"}
+    lists = {"filter": "sobel-x", "channels": "mix", "border": "reflect", "output_mode": "clip", "padding": "valid"}
     for name, word in lists.items():
         choose(qtbot, window, window.controls.fields.get(name, window.controls.filter), word)
         chosen[name] = word
@@ -633,7 +633,7 @@ def test_the_question_is_answered_no_by_default_and_a_name_gets_the_suffix_of_th
 def test_the_dialogs_offer_the_commands_names(
     qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch, parameters: dict[str, Any], name: str
 ) -> None:
-    window = opened(qtbot, picture, channels="mix", border="zero", **parameters)
+    window = opened(qtbot, picture, channels=None, **parameters)
     offered: list[str] = []
     monkeypatch.setattr(export_actions, "ask_name", lambda parent, title, path, filters: offered.append(path) or path)
     for command in ("save", "export"):

@@ -93,7 +93,7 @@ def test_rules_that_do_not_apply_go_with_their_filter() -> None:
         assert not {"--thresholds=50,150", "--blur=5"} & set(back.arguments())
     own = Parameters(chain="sobel,thin")
     assert (own.filter_label, own.has_chain) == ("sobel,thin", True)
-    assert own.with_filter("sobel").arguments() == ["--filter=sobel"]
+    assert own.with_filter("scharr").arguments() == ["--filter=scharr"]
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_an_unreadable_picture_leads_back_to_the_one_before(steps: tuple[int, ..
 
 def test_runs_are_numbered_bounded_and_lead_back() -> None:
     model = model_with("a.png", "b.png")
-    first = model.add_run(str(model.picture), Parameters(filter="sobel"), record())
+    first = model.add_run(str(model.picture), Parameters(filter="scharr"), record())
     assert model.add_run("", Parameters(), first.record) is first
     assert first.method_label == "sliding on CPU"
     for _ in range(MAX_RUNS):
@@ -127,7 +127,7 @@ def test_runs_are_numbered_bounded_and_lead_back() -> None:
     assert model.runs[-1].number == MAX_RUNS + 1
     model.forget(first.picture)
     assert model.restore(first)
-    assert (model.picture, model.parameters.filter) == (first.picture, "sobel")
+    assert (model.picture, model.parameters.filter) == (first.picture, "scharr")
     assert first.picture in model.pictures
     assert model.timeline.undo()
     assert model.parameters == Parameters()

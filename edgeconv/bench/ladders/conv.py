@@ -204,7 +204,8 @@ def rows_of_whole_waves(height: int, strips_at_once: int) -> int:
 def make_case(size: int, stride: int, device: Device) -> LadderCase:
     """Noise and random weights, and the oracle to judge by."""
     pixels = noise_pixels(size, size, DTYPE)
-    problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
+    request = make_request(bench_filter("random", "mix"), stride=stride, channels="mix", border="zero")
+    problem = request.problem(pixels.shape, DTYPE)
     image, out = device.array_module.array(pixels), device.empty(problem.output_shape, problem.output_dtype)
     counts = count(problem)
 
