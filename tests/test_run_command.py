@@ -89,6 +89,14 @@ def test_16_bits_stay_16_bits_and_raw_values_floats(folder: Path, source: str, m
     assert np.array_equal(result, expected)
 
 
+def test_the_start_is_processor_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waited before, as in `sleep 3; exec edgeconv`, did not take long to start."""
+    monkeypatch.setattr("edgeconv.cli.run.process_time", lambda: 7.5)
+    record = json.loads(edgeconv("run", "photo.png", "--json", cwd=folder).text)
+    assert record["phases_seconds"]["start"] == 7.5
+    assert record["wall_seconds"] > record["whole_run_seconds"] > 7.5
+
+
 def test_normalize_uses_the_full_range(folder: Path) -> None:
     assert edgeconv("run", "photo.png", "-m", "reference", "--output-mode", "normalize", cwd=folder).code == 0
     result = read_image(folder / "photo_sobel_normalize_reference_s1.png").pixels

@@ -99,9 +99,9 @@ def test_each_line_of_a_runs_report(one_run: RunReport) -> None:
     )
     assert shown["kernel"] == "cold 9.9 ms; median 2.2 ms (p10 1.1 ms, p90 3.3 ms, n 17, L2 cold)"
     assert shown["end to end"] == "4.4 ms, host array to host array"
-    assert shown["speed"] == "1,235 GFLOPS (end to end 567.9), 98.76 GB/s"
+    assert shown["speed"] == "1,235 nominal GFLOPS (end to end 567.9), 98.76 GB/s"
     assert shown["roofline"] == (
-        "63 % (bound by memory), memory 41 %; measured here 321 GB/s copy, 6,540 GFLOPS float32"
+        "63 % (bound by memory), memory 41 %; measured here 321 GB/s copy, 6,540 GFLOPS of float32 multiply-adds"
     )
     assert shown["workspace"] == "4,321 bytes"
     assert shown["check"].startswith("right: largest error 0.125 (3e-07 relative) against float64; 1,717 samples")

@@ -223,16 +223,20 @@ def describe_problem(request: Request, problem: Problem | ChainProblem) -> Probl
     )
 
 
+ROUNDING = 1e-9
+"""Of two divisions."""
+
+
 def share_of_limit(share: float | None) -> float | None:
     """The share of a limit that a run reached; None above 1, where it was no limit of this run."""
-    return None if share is None or share > 1 else share
+    return None if share is None or share > 1 + ROUNDING else min(share, 1.0)
 
 
 def throughput(
     problem: ChainProblem, counts: Counts, seconds: float, end_to_end_seconds: float, roof: Roof | None
 ) -> Throughput:
     """Rates of a kernel that took `seconds`, and its share of the time of a copy of the fewest bytes."""
-    floor = None if roof is None else roof.copy_seconds(counts.fewest_bytes)
+    floor = None if roof is None else counts.fewest_bytes / roof.copy_bytes_per_second
     pixels = problem.height * problem.width
     return Throughput(
         pixels_per_second=pixels / seconds,
@@ -248,8 +252,8 @@ def speed(counts: Counts, seconds: float, end_to_end_seconds: float, roof: Roof 
     """GFLOPS, GB/s and shares of the floor for a kernel that took `seconds`."""
     memory_share = roofline_share = None
     bound_by: BoundBy | None = None
-    memory_floor = None if roof is None else roof.copy_seconds(counts.fewest_bytes)
-    if roof is not None and memory_floor is not None:
+    if roof is not None:
+        memory_floor = counts.fewest_bytes / roof.copy_bytes_per_second
         arithmetic_floor = counts.useful_flops / roof.fma_flops_per_second
         memory_share = share_of_limit(memory_floor / seconds)
         roofline_share = share_of_limit(max(memory_floor, arithmetic_floor) / seconds)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.record import Kind
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import touched, touched_bytes
+from edgeconv.core.cost import fetched_bytes
 from edgeconv.core.exactness import Arithmetic, is_narrow
-from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.option import options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -156,28 +155,6 @@ class CopyCandidate(BenchCandidate):
         with bench.device.guard(moved_bytes):
             run = bench.device.floor(read_bytes, written_bytes)
         return Ready(run, lambda: np.empty(0), bench.problem, about={"moved_bytes": moved_bytes})
-
-
-def fetched_bytes(problem: Problem, line_bytes: int) -> int:
-    """Bytes of the memory lines that hold a pixel under some window: the fewest, wherever in a line the picture starts.
-
-    Above a stride of 3 these are more than `touched_bytes`: memory gives whole lines, and what lies between two windows
-    of a row comes with them unless it fills lines of its own.
-    """
-    rows, columns = touched(problem)
-    if problem.stride <= KERNEL_SIZE or not rows.size or not columns.size:
-        return touched_bytes(problem)
-    sample_bytes, pixel_bytes = problem.dtype.itemsize, problem.in_channels * problem.dtype.itemsize
-    ends = np.concatenate([columns * pixel_bytes, (columns + 1) * pixel_bytes - 1])  # the bytes at a pixel's ends
-    phases, starts = range(0, line_bytes, sample_bytes), rows * problem.width * pixel_bytes
-    lines_of_row = np.array([np.unique((ends + phase) // line_bytes).size for phase in phases])
-
-    def lines(phase: int) -> int:
-        begin = starts + phase
-        shared = (begin[1:] + ends.min()) // line_bytes == (begin[:-1] + ends.max()) // line_bytes
-        return int(lines_of_row[begin % line_bytes // sample_bytes].sum() - shared.sum())
-
-    return min(map(lines, phases)) * line_bytes
 
 
 def method_candidates(words: Iterable[str], device: DeviceName) -> list[MethodCandidate]:

@@ -26,12 +26,12 @@ from edgeconv.bench.grid import Case, Drawn, TimingRules
 from edgeconv.bench.record import BenchRow, CasePart, Kind, Status, Train, metrics_of
 from edgeconv.bench.referee import FaultError, Pictures
 from edgeconv.bench.synthetic import bench_channels, bench_filter
-from edgeconv.bench.turns import Sampler, wait_until_quiet
+from edgeconv.bench.turns import wait_until_quiet
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import count
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import Request, make_request
-from edgeconv.core.timing import Budget, Series
+from edgeconv.core.timing import Budget, Sampler, Series
 from edgeconv.errors import EdgeconvError, UnavailableError, one_line_with_class
 from edgeconv.hardware.device import L2State, Roof
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import TYPE_CHECKING, Annotated
 
 from edgeconv.cli.needless import by_tiles
@@ -40,13 +41,12 @@ def run(
     """
     from edgeconv.core.records import to_json
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-    from edgeconv.hardware.system_files import seconds_since_process_start
     from edgeconv.io.files import is_standard_stream
     from edgeconv.run import report_text
     from edgeconv.run.job import Job
     from edgeconv.run.picture import run_picture
 
-    started = seconds_since_process_start()
+    started = process_time()
     format, quality = place.encoding()
     job = Job(
         source=picture,
@@ -78,7 +78,7 @@ def run(
     return EXIT_OK
 
 
-def _by_tiles(job: Job, started: float | None) -> RunReport:
+def _by_tiles(job: Job, started: float) -> RunReport:
     """`run_by_tiles`, with a line on standard error that says how far it is."""
     from edgeconv.cli.progress import Progress
     from edgeconv.run.tiles import run_by_tiles

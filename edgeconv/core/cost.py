@@ -74,6 +74,30 @@ def touched_bytes(problem: Problem) -> int:
     return rows.size * columns.size * problem.in_channels * problem.dtype.itemsize
 
 
+def fetched_bytes(problem: Problem | ChainProblem, line_bytes: int) -> int:
+    """Bytes of the memory lines that hold a pixel under some window: the fewest, wherever in a line the picture starts.
+
+    Above a stride of 3 these are more than `touched_bytes`: memory gives whole lines, and what lies between two windows
+    of a row comes with them unless it fills lines of its own.
+    """
+    if isinstance(problem, ChainProblem):
+        return problem.input_bytes
+    rows, columns = touched(problem)
+    if problem.stride <= KERNEL_SIZE or not rows.size or not columns.size:
+        return touched_bytes(problem)
+    sample_bytes, pixel_bytes = problem.dtype.itemsize, problem.in_channels * problem.dtype.itemsize
+    ends = np.concatenate([columns * pixel_bytes, (columns + 1) * pixel_bytes - 1])  # the bytes at a pixel's ends
+    phases, starts = range(0, line_bytes, sample_bytes), rows * problem.width * pixel_bytes
+    lines_of_row = np.array([np.unique((ends + phase) // line_bytes).size for phase in phases])
+
+    def lines(phase: int) -> int:
+        begin = starts + phase
+        shared = (begin[1:] + ends.min()) // line_bytes == (begin[:-1] + ends.max()) // line_bytes
+        return int(lines_of_row[begin % line_bytes // sample_bytes].sum() - shared.sum())
+
+    return min(map(lines, phases)) * line_bytes
+
+
 def touched(problem: Problem) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows and columns under some window."""
     rows, columns = (

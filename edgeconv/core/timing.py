@@ -4,6 +4,10 @@
     warm   the median of many, with the least and the count, and from `MIN_SAMPLES` on with p10 and p90
 
 Percentiles are linear between closest ranks (NumPy's default). Noise is (p90 − p10) / median.
+
+Several series are taken by turns, so that a machine that slows down affects all of them alike. A turn ends with its
+part of the budget's samples or of its time, or with its part of `min_samples` where their noise is low; no series
+counts as low in noise before it had all its turns.
 """
 
 from __future__ import annotations
@@ -68,7 +72,7 @@ class Budget:
     """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`.
 
     The time limit waits for `MIN_SAMPLES`, since fewer show no spread, but no longer than `PATIENCE` limits.
-    Of interleaved series (bench/turns.py) each has `turns`.
+    A series has `turns`.
     """
 
     min_samples: int = 5
@@ -104,16 +108,51 @@ def noise(samples: Sequence[float]) -> float:
     return (percentile(ordered, 0.9) - percentile(ordered, 0.1)) / median if median > 0 else 0.0
 
 
-def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:
-    """Call `time_once` (it returns the seconds of one run) until the budget is used up; at least once."""
-    samples: list[float] = []
-    spent_seconds, why = 0.0, None
-    while why is None:
-        started = clock()
-        samples.append(time_once())
-        spent_seconds += clock() - started
-        why = budget.why_to_stop(samples, spent_seconds)
-    return series_of(samples, why)
+class Sampler:
+    """A series while it is sampled. `time_once` returns the seconds of one run."""
+
+    def __init__(self, time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> None:
+        self._time_once, self._budget, self._clock = time_once, budget, clock
+        self._samples: list[float] = []
+        self._spent_seconds = 0.0
+        self._turn = 0
+        self.stopped_because: StopReason | None = None
+
+    def take_turn(self) -> None:
+        """Take samples, at least one, until this turn's part of the budget is used up, or all of it."""
+        budget = self._budget
+        self._turn += 1
+        before, until = len(self._samples), self._spent_seconds + budget.time_limit_seconds / budget.turns
+        while self.stopped_because is None:
+            self._take()
+            taken = len(self._samples) - before
+            quiet = taken * budget.turns >= budget.min_samples and noise(self._samples) <= budget.noise_target
+            if quiet or taken * budget.turns >= budget.max_samples or self._spent_seconds >= until:
+                return
+
+    @property
+    def series(self) -> Series:
+        """The complete series; only once the budget is used up."""
+        if self.stopped_because is None:
+            raise ValueError("the series is not complete")
+        return series_of(self._samples, self.stopped_because)
+
+    def _take(self) -> None:
+        """Take one sample, and check whether the budget is used up."""
+        started = self._clock()
+        self._samples.append(self._time_once())
+        self._spent_seconds += self._clock() - started
+        last_turn = self._turn >= self._budget.turns
+        self.stopped_because = self._budget.why_to_stop(self._samples, self._spent_seconds, last_turn)
+
+
+def collect(timed: Sequence[Callable[[], float]], budget: Budget, clock: Clock = time.perf_counter) -> list[Series]:
+    """Series of functions that return the seconds of one run, by turns until the budget of each is used up."""
+    samplers = [Sampler(time_once, budget, clock) for time_once in timed]
+    while unfinished := [each for each in samplers if each.stopped_because is None]:
+        for each in unfinished:
+            each.take_turn()
+    return [each.series for each in samplers]
 
 
 class Stopwatch:

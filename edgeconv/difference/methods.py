@@ -172,7 +172,7 @@ def _run_one(
     plan = PreparedFilter(request.unfinished, problem, choice, applicable(entry, options))
     raw = plan.run(pixels)
     check = verify.check(pixels, raw, problem, plan.method_plan.arithmetic, verify.SAMPLED_CHECK)
-    kernel = time_kernel(plan, pixels, Budget()) if check.passed else None
+    kernel = time_kernel(plan, pixels, Budget())[0] if check.passed else None
     finished = request.finish(raw, pixels.dtype, image=pixels)
     bound = largest_error(raw, finished, check, problem)
     return MethodRun(CheckedMethod(entry.name, entry.device, check, kernel), finished, bound)

@@ -21,18 +21,15 @@ L2_STATES: tuple[L2State, ...] = get_args(L2State)
 class Roof:
     """The measured limits of this machine; `how` states the method of measurement.
 
-    `cache_bytes` is the size of the last cache, in which repeated runs find their data where picture and output fit:
-    the rate of large copies does not limit them. None where it is not known, and where runs begin with it emptied.
+    A bench has those of large copies, and measures a copy of each case beside it; a run those of a copy of its own
+    bytes.
     """
 
     copy_bytes_per_second: float
     fma_flops_per_second: float
     how: str
     cache_bytes: int | None = None
-
-    def copy_seconds(self, moved_bytes: int) -> float | None:
-        """The least time to move `moved_bytes`; None where they fit the cache, as copies do not limit them then."""
-        return None if moved_bytes <= (self.cache_bytes or -1) else moved_bytes / self.copy_bytes_per_second
+    """Of older records: what fitted the last cache was given no limit."""
 
 
 class Device(ABC):
@@ -92,8 +89,12 @@ class Device(ABC):
         """A call that reads and writes so much on the device and nothing else, in the fastest of several shapes."""
 
     @abstractmethod
+    def fma_rate(self) -> tuple[float, str]:
+        """Measure multiply-adds of float32 in registers now: FLOPs a second, and how; takes some milliseconds."""
+
+    @abstractmethod
     def roof(self) -> Roof:
-        """Measure copy bandwidth and FMA rate now; takes well under half a second."""
+        """Measure the bandwidth of large copies and the FMA rate now; takes well under half a second."""
 
     @abstractmethod
     def peak_bytes(self) -> int | None:

@@ -7,7 +7,6 @@ and goes on with less to report: a picture never depends on them.
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 
@@ -33,14 +32,4 @@ def read_system_link(path: str) -> str | None:
     try:
         return os.readlink(path)
     except OSError:
-        return None
-
-
-def seconds_since_process_start() -> float | None:
-    """Wall time since the process began, where the system tells (Linux); None elsewhere."""
-    try:
-        fields = (read_system_file("/proc/self/stat") or "").rpartition(")")[2].split()
-        started_after_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_after_boot
-    except (OSError, AttributeError, ValueError, IndexError):
         return None

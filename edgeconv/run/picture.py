@@ -35,7 +35,8 @@ from edgeconv.run.ownership import Made, report_path, reserve
 def run_picture(job: Job, process_seconds: float | None = None) -> report.RunReport:
     """Do the job and return its report, which is also written beside the picture.
 
-    `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
+    `process_seconds` is the processor time that the start of the process took. Raises EdgeconvError; then nothing is
+    written.
     """
     began, watch = time.perf_counter() - (process_seconds or 0.0), Stopwatch()
     if process_seconds is not None:

@@ -118,7 +118,8 @@ class RunReport(RecordHead, omit_defaults=True):
     phases_seconds: Annotated[
         dict[Phase, Amount],
         Meta(
-            description="wall time of the one pass that is saved; by tiles summed over all passes",
+            description="wall time of the one pass that is saved, by tiles summed over all passes; of start the "
+            "processor time before the first line of the job, as no system keeps when a program was begun",
             extra_json_schema={
                 "propertyNames": {"enum": list(PHASES)},
                 "required": ["decode", "set_up", "convolve", "encode"],

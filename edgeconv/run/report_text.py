@@ -107,7 +107,9 @@ def _speed_text(report: RunReport) -> str:
     took = f"{seconds_text(kernel.median_seconds)} {what}{_before(report)}"
     if report.throughput is not None:
         return f"{took}: {_throughput_text(report)}"
-    return took if speed is None else f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS{_share_text(report)}"
+    return (
+        took if speed is None else f"{took}: {digits_text(speed.kernel_gflops, 4)} nominal GFLOPS{_share_text(report)}"
+    )
 
 
 def _throughput_text(report: Measured) -> str:
@@ -155,13 +157,15 @@ def _speed_rows(report: Measured) -> list[TextRow]:
         return []
     gflops, end_to_end = (digits_text(rate, 4) for rate in (speed.kernel_gflops, speed.end_to_end_gflops))
     per_second = digits_text(speed.gigabytes_per_second, 4)
-    rows = [TextRow("speed", f"{gflops} GFLOPS (end to end {end_to_end}), {per_second} GB/s")]
+    rows = [TextRow("speed", f"{gflops} nominal GFLOPS (end to end {end_to_end}), {per_second} GB/s")]
     roof, share, memory = speed.roof, speed.roofline_share, speed.memory_floor_share
     if roof is not None:
         copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
         of_memory = "" if memory is None else f", memory {share_text(memory)}"
         shares = NO_LIMIT if share is None else f"{share_text(share)} (bound by {speed.bound_by}){of_memory}"
-        rows.append(TextRow("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
+        rows.append(
+            TextRow("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS of float32 multiply-adds")
+        )
     return rows
 
 

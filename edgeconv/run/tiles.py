@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from edgeconv.api import check, figures
 from edgeconv.api.auto import Choice, choose
 from edgeconv.api.check import Check
-from edgeconv.api.measure import describe
+from edgeconv.api.measure import copy_of, describe, roof_of, time_copy
 from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import chains, exactness
 from edgeconv.core.chains import ChainProblem
@@ -39,7 +39,6 @@ from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import StopReason, Stopwatch, series_of
 from edgeconv.errors import ImageReadError, UsageError
-from edgeconv.hardware.cpu.device import COPY_BYTES
 from edgeconv.hardware.cpu.jit import processor
 from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import resolve_threads
@@ -127,7 +126,8 @@ def run_by_tiles(
 ) -> report.RunReport:
     """Do the job and return its report, which is also written beside the output.
 
-    `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
+    `process_seconds` is the processor time that the start of the process took. Raises EdgeconvError; then nothing is
+    written.
     """
     _refuse_impossible(job)
     began = time.perf_counter() - (process_seconds or 0.0)
@@ -203,14 +203,9 @@ def run_by_tiles(
             )
             sink.finish()
             output_identity = file_identity(place)
-        peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
+        peak_bytes = get_device("cpu").peak_bytes()  # before a copy is measured, which is no part of the job
         full = max(filter.samples, key=lambda shape: shape[0] * shape[1])
         plan = filter.plan(full)
-        roof = None
-        if job.samples and (limit is None or resident_bytes() + 2 * COPY_BYTES <= limit):
-            plan.release_arrays()
-            with plan.guard():
-                roof = plan.processor.roof()
         input_identity = _identity(path, identity)
         if file_state(path) != state:  # tiles and hash may be of different states of the input
             raise ImageReadError(f"{path}: was changed while it was read: run this again.")
@@ -218,6 +213,10 @@ def run_by_tiles(
         whole_seconds = time.perf_counter() - began
         samples = zip(*(filter.samples[full][1:] or filter.samples[full]), strict=True)
         kernel, end_to_end = (series_of(seconds, EVERY_TILE) for seconds in samples)
+        plan.release_arrays()
+        left = plan.processor.free_bytes() if limit is None else limit - resident_bytes()
+        copy = copy_of(plan, left) if job.samples else None
+        roof = None if copy is None else roof_of(plan, kernel, time_copy(plan, copy))
         told = describe(
             request,
             plan,

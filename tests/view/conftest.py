@@ -11,8 +11,6 @@ from problems import random_image
 from qt_here import qt_reason
 
 from edgeconv.core.timing import Budget
-from edgeconv.hardware.cpu.device import CpuDevice
-from edgeconv.hardware.device import Roof
 from edgeconv.io.encoding import write_image
 
 
@@ -27,16 +25,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return None
 
 
-ROOF = Roof(1e10, 1e11, "made up: measuring it takes longer than all the rest of a test")
-
-
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No rest before a measurement, few samples, and a roof that is known already."""
+    """No rest before a measurement, and few samples."""
     if qt_reason() is None:
         monkeypatch.setattr("edgeconv.view.render.REST_SECONDS", 0.01)
         monkeypatch.setattr("edgeconv.view.render.BUDGET", Budget(min_samples=1, max_samples=2))
-    monkeypatch.setattr(CpuDevice, "roof", lambda device: ROOF)
 
 
 @pytest.fixture(autouse=True)

@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.figures import DeviceFacts, Dtype
-from edgeconv.bench.turns import Sampler
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.records import Amount, Meta, Part, Positive, RecordHead, finite, header
-from edgeconv.core.timing import Budget, Series
+from edgeconv.core.timing import Budget, Sampler, Series
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.hardware.device import Device, Roof
 from edgeconv.hardware.versions import installed_versions

@@ -25,6 +25,9 @@ from edgeconv.hardware.threads import usable_threads
 COPY_BYTES = 64 * 2**20
 """Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
 ROOF_REPEATS = 4
+ROOF_SECONDS = 0.02
+ONE_THREAD_BYTES = 2 * 2**20
+"""No more than this may be copied faster by one thread than by all."""
 SETTLE_SECONDS = 1e-3
 """After small runs for so long, sleeping threads of the CPU engine and of other libraries are awake."""
 FLUSH_BYTES_AT_LEAST = 64 * 2**20
@@ -84,7 +87,8 @@ class CpuDevice(Device):
         """See Device.floor: one thread, or all usable ones, past the caches or not."""
         from edgeconv.hardware.cpu.limits import moves
 
-        each = moves(read_bytes, written_bytes, dict.fromkeys((1, usable_threads())))
+        small = max(read_bytes, written_bytes) <= ONE_THREAD_BYTES
+        each = moves(read_bytes, written_bytes, dict.fromkeys((1, usable_threads()) if small else (usable_threads(),)))
         shapes: Iterable[Callable[[], None]] = (move.run for move in each)
         if read_bytes == written_bytes:
             shapes = chain([_plain_copy(read_bytes)], shapes)
@@ -93,20 +97,22 @@ class CpuDevice(Device):
 
     def roof(self) -> Roof:
         """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""
-        from edgeconv.hardware.cpu.limits import moves, multiply_adds
+        from edgeconv.hardware.cpu.limits import moves
 
         threads = usable_threads()
-        copy_seconds = min(_seconds_of_some(_plain_copy(COPY_BYTES)))
-        for copy in moves(COPY_BYTES, COPY_BYTES, [threads]):
-            copy_seconds = min(copy_seconds, *_seconds_of_some(copy.run))
-            del copy  # before the arrays of the next are made
-        fma, flops = multiply_adds(threads)
-        return Roof(
-            copy_bytes_per_second=2 * COPY_BYTES / copy_seconds,
-            fma_flops_per_second=flops / min(_seconds_of_some(fma.run)),
-            how=f"copy of {COPY_BYTES >> 20} MiB, and float32 multiply-adds in registers, by {threads} threads",
-            cache_bytes=last_level_cache_bytes(),
-        )
+        fma_rate, fma_how = self.fma_rate()
+        copies = [_plain_copy(COPY_BYTES), *(move.run for move in moves(COPY_BYTES, COPY_BYTES, [threads]))]
+        copy_seconds = min(min(_seconds_of_some(copy)) for copy in copies)
+        how = f"copy of {COPY_BYTES >> 20} MiB by {threads} threads; {fma_how}"
+        return Roof(2 * COPY_BYTES / copy_seconds, fma_rate, how)
+
+    def fma_rate(self) -> tuple[float, str]:
+        """See Device.fma_rate: by every usable thread."""
+        from edgeconv.hardware.cpu.limits import multiply_adds
+
+        threads = usable_threads()
+        work, flops = multiply_adds(threads)
+        return flops / min(_seconds_of_some(work.run)), f"float32 multiply-adds in registers by {threads} threads"
 
     def peak_bytes(self) -> int | None:
         """See Device.peak_bytes: the resident set's high-water mark; None on Linux without /proc."""
@@ -143,10 +149,10 @@ def _kibibytes(path: str, name: str) -> int | None:
 
 
 def _seconds_of_some(call: Callable[[], Any]) -> list[float]:
-    """Of a few runs after one that is not counted."""
+    """Of a few runs after one that is not counted; of fewer where they take long."""
     call()
-    times = []
-    for _ in range(ROOF_REPEATS):
+    times: list[float] = []
+    while len(times) < ROOF_REPEATS and sum(times) < ROOF_SECONDS:
         started = perf_counter()
         call()
         times.append(perf_counter() - started)

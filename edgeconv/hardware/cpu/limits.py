@@ -17,10 +17,11 @@ from enum import IntEnum
 from functools import reduce
 from itertools import product
 from operator import add
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from llvmlite import ir
+from numpy.typing import NDArray
 
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
@@ -30,13 +31,15 @@ from edgeconv.hardware.cpu.emit import Unit
 from edgeconv.hardware.cpu.processor import SCALAR_BYTES
 
 Stores = Literal["cached", "streaming"]
+Memory = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Source, target, and places for what was read, so that reading cannot be left out."""
 STORES: tuple[Stores, ...] = ("cached", "streaming")
 STEP_BYTES = 4 * CACHE_LINE_BYTES
 """Read or written at once."""
 UNIT_BYTES = (16 * 1024, 128 * 1024)
 """Of the longer side, that a thread does at a time: shapes that are tried."""
 SINKS = 64
-"""Places for what was read, so that reading cannot be left out; a unit of work has one, and shares it with few."""
+"""Places for what was read; a unit of work has one, and shares it with few."""
 
 CHAINS = 12
 """Accumulators, each of which waits only for itself: two units with a latency of four or five cycles need eight to ten
@@ -68,16 +71,11 @@ class Chains(IntEnum):
 
 
 class MemoryMove:
-    """A source that is read and a target that is written, of different lengths; `run` does both once."""
+    """Reads a source and writes a target, of different lengths, `sides`; `run` does both once."""
 
-    def __init__(self, read_bytes: int, written_bytes: int, stores: Stores, threads: int, unit_bytes: int) -> None:
-        units = -(-max(read_bytes, written_bytes, 1) // unit_bytes)
-        read_unit, written_unit = (_steps(-(-size // units)) for size in (read_bytes, written_bytes))
-        self.source = jit.aligned_zeros(units * read_unit or STEP_BYTES)
-        self.target = jit.aligned_zeros(units * written_unit or STEP_BYTES)
-        self.sinks = jit.aligned_zeros(SINKS * STEP_BYTES)
-        self.source[:] = 1
-        self.target[:] = 0  # pages of both are there now
+    def __init__(self, memory: Memory, sides: tuple[int, int], stores: Stores, threads: int, unit_bytes: int) -> None:
+        units, read_unit, written_unit = _units(sides, unit_bytes)
+        self.source, self.target, self.sinks = memory
         arguments = {
             Move.SOURCE_ADDRESS: self.source,
             Move.TARGET_ADDRESS: self.target,
@@ -96,9 +94,23 @@ class MemoryMove:
 
 
 def moves(read_bytes: int, written_bytes: int, threads: Iterable[int]) -> Iterator[MemoryMove]:
-    """The shapes in which it is tried, each with arrays of its own, which are made when it is its turn."""
+    """The shapes in which it is tried, all on the same arrays."""
+    sides = read_bytes, written_bytes
+    shapes = [_units(sides, unit_bytes) for unit_bytes in UNIT_BYTES]
+    source = jit.aligned_zeros(max(units * read for units, read, _ in shapes) or STEP_BYTES)
+    target = jit.aligned_zeros(max(units * written for units, _, written in shapes) or STEP_BYTES)
+    source[:] = 1
+    target[:] = 0  # pages of both are there now
+    memory = source, target, jit.aligned_zeros(SINKS * STEP_BYTES)
     for stores, count, unit_bytes in product(STORES, threads, UNIT_BYTES):
-        yield MemoryMove(read_bytes, written_bytes, stores, count, unit_bytes)
+        yield MemoryMove(memory, sides, stores, count, unit_bytes)
+
+
+def _units(sides: tuple[int, int], unit_bytes: int) -> tuple[int, int, int]:
+    """Units of a move, and the bytes that each reads and writes."""
+    units = -(-max(*sides, 1) // unit_bytes)
+    read_unit, written_unit = (_steps(-(-size // units)) for size in sides)
+    return units, read_unit, written_unit
 
 
 def write_moves(stores: Stores) -> str:

@@ -152,12 +152,9 @@ class CudaDevice(Device):
 
     def roof(self) -> Roof:
         """See Device.roof: a device-to-device copy, and chains of multiply-adds in registers."""
-        rates = Roof(
-            copy_bytes_per_second=2 * COPY_BYTES / self._copy_seconds(),
-            fma_flops_per_second=self._fma_rate(),
-            how=f"device copy of {COPY_BYTES >> 20} MiB; "
-            f"{limits.FMA_CHAINS} chains of float32 multiply-adds per thread",
-        )
+        fma_rate, fma_how = self.fma_rate()
+        how = f"device copy of {COPY_BYTES >> 20} MiB; {fma_how}"
+        rates = Roof(2 * COPY_BYTES / self._copy_seconds(), fma_rate, how)
         cupy.get_default_memory_pool().free_all_blocks()
         return rates
 
@@ -166,13 +163,15 @@ class CudaDevice(Device):
         target = cupy.empty_like(source)
         return self._median(lambda: target.data.copy_from_device_async(source.data, COPY_BYTES, _stream()))
 
-    def _fma_rate(self) -> float:
+    def fma_rate(self) -> tuple[float, str]:
+        """See Device.fma_rate: by chains that depend on themselves alone."""
         blocks = limits.FMA_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
         result = cupy.empty(blocks * limits.THREADS, cupy.float32)
         kernel = load(limits.FMA_KERNEL)
         arguments = (result, np.float32(0.999), np.float32(0.001))
         seconds = self._median(lambda: kernel((blocks,), (limits.THREADS,), arguments))
-        return float(2 * limits.FMA_CHAINS * limits.FMA_STEPS * blocks * limits.THREADS / seconds)
+        rate = 2 * limits.FMA_CHAINS * limits.FMA_STEPS * blocks * limits.THREADS / seconds
+        return float(rate), f"{limits.FMA_CHAINS} chains of float32 multiply-adds per thread"
 
     def peak_bytes(self) -> int | None:
         """See Device.peak_bytes: the most that CuPy's pool has held."""
