@@ -10,6 +10,7 @@ from cpu_problems import RANDOM, Case
 from gpu_gate import Gate
 from problems import assert_right, image_of, random_image, run_on_gpu
 
+import edgeconv
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.cudnn import CuDNN
 from edgeconv.methods.options import Math, Options
@@ -53,7 +54,10 @@ def test_bands_overlap_at_the_end_and_keep_the_limit() -> None:
 @pytest.mark.parametrize(
     ("case", "math", "path"),
     [
-        (Case(RANDOM, "each", "float32", "raw", stride=3, padding=5), "tf32", "direct"),
+        (Case(RANDOM, "mix", "float32", "raw", stride=3, padding=5), "tf32", "direct"),
+        (Case(RANDOM, "each", "float32", "raw", stride=3, padding=5), "tf32", "grouped"),
+        (Case("kirsch", "each", "uint8", "abs", border="reflect"), "fma", "grouped"),
+        (Case("sobel", "each", "float16", "abs"), "half", "grouped"),
         (Case(RANDOM, "mix", "float16", "raw"), "half", "direct"),
         (Case(RANDOM, "mix", "float16", "raw"), "fma", "staged"),
         (Case(RANDOM, "mix", "float32", "abs"), "fma", "staged"),
@@ -62,8 +66,24 @@ def test_bands_overlap_at_the_end_and_keep_the_limit() -> None:
     ],
     ids=str,
 )
-def test_only_a_plain_float_convolution_needs_nothing_around_it(case: Case, math: Math, path: str) -> None:
+def test_each_convolution_goes_the_way_that_suits_it(case: Case, math: Math, path: str) -> None:
     assert CuDNN().prepare(case.problem(), Options(math=math)).choice["path"] == path
+
+
+def test_the_parts_of_a_run_are_the_run() -> None:
+    import cupy
+
+    plan = edgeconv.plan((259, 512, 3), "uint8", method="cudnn", stride=2)
+    image = cupy.asarray(random_image(259, 512, "uint8"))
+    out, whole = cupy.zeros(plan.output_shape, "uint8"), plan(image)
+    parts = plan.method_plan.parts(image, out)
+    for part in parts.values():
+        assert not cupy.array_equal(out, whole)
+        part()
+    assert cupy.array_equal(out, whole)
+    found = plan.measure().timing.parts_seconds
+    assert list(found) == list(parts) == ["pad and convert", "convolve", "join and store"]
+    assert all(seconds > 0 for seconds in found.values())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"], ids=["direct", "staged"])

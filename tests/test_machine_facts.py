@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from importlib import metadata
 
 import pytest
 
 from edgeconv.bench import turns
 from edgeconv.hardware.cpu import caches
+from edgeconv.hardware.versions import LIBRARIES, installed_versions
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,13 @@ def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(
         monkeypatch.setattr(turns, name, getattr(clocks, name))
     turns.wait_until_quiet()
     assert clocks.now == pytest.approx(seconds, abs=turns.QUIET_LOOK_SECONDS * 1.5)
+
+
+def test_versions_are_those_that_the_packages_say_of_themselves() -> None:
+    found = installed_versions()
+    assert found.pop("python") == platform.python_version()
+    assert found == {name: metadata.version(name) for name in LIBRARIES if name in found}
+    assert {"numpy", "opencv-python-headless"} <= found.keys()
+    for name in set(LIBRARIES) - found.keys():
+        with pytest.raises(metadata.PackageNotFoundError):
+            metadata.version(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.run import report
+from edgeconv.run import picture, report
 
 HEIGHT, WIDTH = 37, 53
 
@@ -89,9 +90,16 @@ def test_16_bits_stay_16_bits_and_raw_values_floats(folder: Path, source: str, m
     assert np.array_equal(result, expected)
 
 
+def test_a_plan_is_made_while_its_picture_is_decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, (prepare, decode) = Event(), (picture.prepare_filter, picture.decode_image)
+    monkeypatch.setattr(picture, "prepare_filter", lambda *words: begun.set() or prepare(*words))
+    monkeypatch.setattr(picture, "decode_image", lambda *words, **more: begun.wait(60) and decode(*words, **more))
+    assert edgeconv("run", "photo.png", cwd=folder).code == 0
+
+
 def test_the_start_is_processor_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that waited before, as in `sleep 3; exec edgeconv`, did not take long to start."""
-    monkeypatch.setattr("edgeconv.cli.run.process_time", lambda: 7.5)
+    monkeypatch.setattr("edgeconv.cli.run.thread_time", lambda: 7.5)
     record = json.loads(edgeconv("run", "photo.png", "--json", cwd=folder).text)
     assert record["phases_seconds"]["start"] == 7.5
     assert record["wall_seconds"] > record["whole_run_seconds"] > 7.5

@@ -72,6 +72,7 @@ def one_run() -> RunReport:
     made["timing"] |= {"cold_seconds": 9.9e-3, "l2_state": "cold"}
     made["timing"]["kernel"] |= SERIES
     made["timing"]["end_to_end"] |= {**SERIES, "median_seconds": 4.4e-3}
+    made["timing"]["parts_seconds"] = {"pad": 1.1e-3, "convolve": 9.9e-4}
     made["speed"] = {
         "kernel_gflops": 1234.56,
         "useful_gflops": 11.0,
@@ -98,6 +99,7 @@ def test_each_line_of_a_runs_report(one_run: RunReport) -> None:
         "encode 770 ms; whole run 8.8 s"
     )
     assert shown["kernel"] == "cold 9.9 ms; median 2.2 ms (p10 1.1 ms, p90 3.3 ms, n 17, L2 cold)"
+    assert shown["parts"] == "pad 1.1 ms, convolve 990 µs, each by itself"
     assert shown["end to end"] == "4.4 ms, host array to host array"
     assert shown["speed"] == "1,235 nominal GFLOPS (end to end 567.9), 98.76 GB/s"
     assert shown["roofline"] == (

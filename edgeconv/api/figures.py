@@ -18,7 +18,7 @@ from edgeconv.core.choices import Border, Channels, DeviceName, Gradient, Luma, 
 from edgeconv.core.cost import Counts
 from edgeconv.core.filters import Combine, Filter
 from edgeconv.core.problem import Problem
-from edgeconv.core.records import Amount, Meta, Natural, Part, Positive
+from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, field
 from edgeconv.core.request import LastPasses, Request
 from edgeconv.core.timing import Series
 from edgeconv.hardware.device import L2State, Roof
@@ -119,7 +119,7 @@ class RunDevice(DeviceFacts, omit_defaults=True, kw_only=True):
     kind: DeviceName
 
 
-class TimingPart(Part):
+class TimingPart(Part, omit_defaults=True):
     """Cold and warm times of the plan."""
 
     kernel_clock: Annotated[
@@ -139,6 +139,9 @@ class TimingPart(Part):
         Series | None,
         Meta(description="host array in, host array out; null on the CPU, where it is the kernel's own time"),
     ]
+    parts_seconds: Annotated[
+        dict[str, Amount], Meta(description="medians of what a run consists of, each by itself; of staged cudnn")
+    ] = field(default_factory=dict)
 
 
 BoundBy = Literal["memory", "arithmetic"]

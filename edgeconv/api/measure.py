@@ -36,6 +36,8 @@ from edgeconv.methods.options import Options
 
 TURNS = 3
 """Of the filter and of the copy of its bytes."""
+FEW = Budget(max_samples=10)
+"""For a part of a run."""
 SPARE = 2
 """Memory that is free is at least so many times what the copy needs."""
 
@@ -56,19 +58,22 @@ class Filtered:
     """The output: `raw` after the second pass of `normalize`, or a mask of it by a threshold."""
 
 
-def filter_picture(
-    pixels: NDArray[Any], request: Request, choice: Choice, options: Options, watch: Stopwatch
-) -> Filtered:
-    """Make a plan and run it once; phases are added to `watch`."""
+def prepare_filter(
+    shape: tuple[int, ...], dtype: Any, request: Request, choice: Choice, options: Options
+) -> PreparedFilter:
+    """A plan of `request` without its threshold, and all that a run from host to host needs."""
     unmasked = replace(request, threshold=None)
-    with watch.phase("set_up"):
-        problem = unmasked.picture_problem(pixels.shape, pixels.dtype)
-        plan = PreparedFilter(unmasked, problem, choice, options)
-        if plan.processor.moves_data:
-            plan.allocate_arrays()
+    plan = PreparedFilter(unmasked, unmasked.picture_problem(shape, dtype), choice, options)
+    if plan.processor.moves_data:
+        plan.allocate_arrays()
+    return plan
+
+
+def filter_picture(pixels: NDArray[Any], request: Request, plan: PreparedFilter, watch: Stopwatch) -> Filtered:
+    """Run a plan of `prepare_filter` once; phases are added to `watch`."""
     finished = plan.run(pixels, watch=watch)
     raw = finished if plan.second_pass is None else plan.raw()
-    filtered = Filtered(unmasked, plan, watch, pixels, raw, finished)
+    filtered = Filtered(plan.request, plan, watch, pixels, raw, finished)
     return filtered if request.threshold is None else masked(filtered, request, watch)
 
 
@@ -114,6 +119,14 @@ def time_end_to_end(plan: PreparedFilter, image_hwc: NDArray[Any], budget: Budge
         return collect([once], budget)[0]
 
 
+def time_parts(plan: PreparedFilter) -> dict[str, float]:
+    """Medians of what a run of the method consists of, on the plan's own arrays; nothing where it has no parts."""
+    timed = plan.method_plan.parts(plan.image, plan.out) if plan.processor.moves_data else {}
+    with plan.guard():
+        series = collect([partial(plan.processor.time_once, part) for part in timed.values()], FEW)
+    return {name: each.median_seconds for name, each in zip(timed, series, strict=True)}
+
+
 def copy_of(plan: PreparedFilter, free_bytes: int | None) -> Callable[[], None] | None:
     """A call that reads what a picture of the plan has, writes as much as its output has, and does nothing else.
 
@@ -151,12 +164,14 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> RunFigures:
     """Sample the plan beside a copy (not at all for a budget of no samples), and compare with the oracle."""
     plan, pixels, peak_bytes = filtered.plan, filtered.pixels, filtered.plan.processor.peak_bytes()
     kernel = end_to_end = roof = checked = None
+    parts: dict[str, float] = {}
     if budget.max_samples > 0:
         copy = copy_of(plan, plan.processor.free_bytes())
         beside = [] if copy is None else [copy]
         shared = replace(budget, time_limit_seconds=budget.time_limit_seconds / (1 + len(beside)), turns=TURNS)
         kernel, *copies = time_kernel(plan, pixels, shared, *beside)
         end_to_end = time_end_to_end(plan, pixels, budget) if plan.processor.moves_data else kernel
+        parts = time_parts(plan)
         plan.release_arrays()
         roof = roof_of(plan, kernel, copies[0]) if copies else None
     if check != "none":
@@ -173,6 +188,7 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> RunFigures:
         roof=roof,
         check=checked,
         peak_bytes=peak_bytes,
+        parts=parts,
     )
 
 
@@ -188,7 +204,10 @@ def measure_plan(
         raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
     if pixels is None:
         pixels = noise_pixels(*plan.problem.input_shape[:2], plan.problem.dtype, plan.problem.in_channels)
-    filtered = filter_picture(pixels, plan.request, plan.choice, plan.options, Stopwatch())
+    watch = Stopwatch()
+    with watch.phase("set_up"):
+        own = prepare_filter(pixels.shape, pixels.dtype, plan.request, plan.choice, plan.options)
+    filtered = filter_picture(pixels, plan.request, own, watch)
     return measure(filtered, Budget(max_samples=samples, time_limit_seconds=time_limit_seconds), check)
 
 
@@ -203,6 +222,7 @@ def describe(
     roof: Roof | None,
     check: Check | None,
     peak_bytes: int | None,
+    parts: dict[str, float] | None = None,
     whole: Problem | ChainProblem | None = None,
     whole_run_seconds: float | None = None,
 ) -> RunFigures:
@@ -245,6 +265,7 @@ def describe(
             cold_seconds=cold_seconds,
             kernel=kernel,
             end_to_end=end_to_end if device.moves_data else None,
+            parts_seconds=parts or {},
         ),
         counts=cost.count(problem, stored),
         speed=speed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import process_time
+from time import thread_time
 from typing import TYPE_CHECKING, Annotated
 
 from edgeconv.cli.needless import by_tiles
@@ -46,7 +46,7 @@ def run(
     from edgeconv.run.job import Job
     from edgeconv.run.picture import run_picture
 
-    started = process_time()
+    started = thread_time()  # libraries wake threads of their own, which spin meanwhile
     format, quality = place.encoding()
     job = Job(
         source=picture,

@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
@@ -153,7 +152,7 @@ class NewFile:
 
         Its name aside is that of no left-over, so that it is not lost where the process is killed between the two.
         """
-        aside = self._target.with_name(f"{self._target.name}.replaced-{secrets.token_hex(6)}")
+        aside = self._target.with_name(f"{self._target.name}.replaced-{_letters()}")
         if not replace:
             _refuse_existing(self._target)
         elif self._target.exists():
@@ -190,7 +189,7 @@ def _refuse_existing(target: Path) -> None:
 
 def temporary_name() -> str:
     """A name that tells which process it belongs to."""
-    return f".edgeconv-{_place()}-{os.getpid()}-{secrets.token_hex(6)}.tmp"
+    return f".edgeconv-{_place()}-{os.getpid()}-{_letters()}.tmp"
 
 
 def remove_being_written() -> None:
@@ -229,6 +228,11 @@ def _lives(process: int) -> bool:
     except OSError:  # it belongs to another user
         return True
     return True
+
+
+def _letters() -> str:
+    """Of a name that nobody else has or can guess."""
+    return os.urandom(6).hex()
 
 
 @cache

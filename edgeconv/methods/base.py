@@ -8,6 +8,7 @@ neither compile nor allocation.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,10 @@ class Plan(ABC):
     @abstractmethod
     def run(self, image: Any, out: Any) -> None:
         """Filter `image` (problem.input_shape, HWC) into `out` (problem.output_shape), both C-contiguous."""
+
+    def parts(self, image: Any, out: Any) -> dict[str, Callable[[], None]]:
+        """What a run consists of, by name, where that is worth timing apart: all of them in order are a run."""
+        return {}
 
 
 class AddressPlan(Plan):

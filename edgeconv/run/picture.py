@@ -3,10 +3,11 @@
 A filter bank gives several pictures, each in a file of its own or all in one (naming.py).
 
 The header says what is to be computed, under which names, and so whether that may be written; only then pixels are
-decoded, unless thresholds must be found in them. The order keeps the report honest: decode, set up, one cold run whose
-result is the one that is saved, encode; only then the samples, the roof and the check, so that none of them warms up
-what is called cold. Nothing has its final name before the end: a run that is stopped, whose input is damaged, or whose
-report cannot be written leaves nothing behind.
+decoded, unless thresholds must be found in them, while the plan is made beside them: its phase `set_up` is what was
+waited for. The order keeps the report honest: decode and set up, one cold run whose result is the one that is saved,
+encode; only then the samples and the check, so that none of them warms up what is called cold. Nothing has its final
+name before the end: a run that is stopped, whose input is damaged, or whose report cannot be written leaves nothing
+behind.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from edgeconv.api import figures
 from edgeconv.api.auto import choose
-from edgeconv.api.measure import filter_picture, measure
+from edgeconv.api.measure import filter_picture, measure, prepare_filter
 from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.io.encoding import encode_image, pictures_of
@@ -35,7 +36,7 @@ from edgeconv.run.ownership import Made, report_path, reserve
 def run_picture(job: Job, process_seconds: float | None = None) -> report.RunReport:
     """Do the job and return its report, which is also written beside the picture.
 
-    `process_seconds` is the processor time that the start of the process took. Raises EdgeconvError; then nothing is
+    `process_seconds` is the processor time that the process took to start. Raises EdgeconvError; then nothing is
     written.
     """
     began, watch = time.perf_counter() - (process_seconds or 0.0), Stopwatch()
@@ -58,26 +59,27 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
     file_sha256 = hashlib.sha256(data).hexdigest()
     made = Made(figures.describe_problem(request, problem), problem.in_channels, choice.method, lambda: file_sha256)
     beside = report_path(target)
-    with reserve(job, made, paths, beside) as outputs:
+    with reserve(job, made, paths, beside) as outputs, ThreadPoolExecutor(2) as others:
+        ready = others.submit(prepare_filter, problem.input_shape, problem.dtype, request, choice, job.options)
         with watch.phase("decode"):
             picture = picture or decoded()
-        filtered = filter_picture(picture.pixels, request, choice, job.options, watch)
-        with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
-            described = [
-                hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, filtered.finished)
+        with watch.phase("set_up"):
+            plan = ready.result()
+        filtered = filter_picture(picture.pixels, request, plan, watch)
+        # Beside the encoder, which leaves part of the cores idle.
+        described = [others.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, filtered.finished)]
+        with watch.phase("encode"):
+            finished = filtered.finished.reshape(request.output_shape(picture.shape, filtered.finished.shape))
+            pictures = [finished] if len(places) == 1 else pictures_of(finished, bank.filters)
+            together = bank.filters if bank.labels and len(places) == 1 else 0
+            unnamed = "npy" if bank.labels else format
+            encoded = [
+                encode_image(
+                    pixels, place, format=None if place.suffix else unnamed, bank=together, quality=job.quality
+                )
+                for pixels, place in zip(pictures, places, strict=True)
             ]
-            with watch.phase("encode"):
-                finished = filtered.finished.reshape(request.output_shape(picture.shape, filtered.finished.shape))
-                pictures = [finished] if len(places) == 1 else pictures_of(finished, bank.filters)
-                together = bank.filters if bank.labels and len(places) == 1 else 0
-                unnamed = "npy" if bank.labels else format
-                encoded = [
-                    encode_image(
-                        pixels, place, format=None if place.suffix else unnamed, bank=together, quality=job.quality
-                    )
-                    for pixels, place in zip(pictures, places, strict=True)
-                ]
-            input_pixels, output_pixels = (future.result() for future in described)
+        input_pixels, output_pixels = (future.result() for future in described)
         limit_seconds = job.time_limit_seconds or sampling_seconds(sum(watch.phases_seconds.values()))
         found = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=limit_seconds), job.check)
         with watch.phase("encode"):

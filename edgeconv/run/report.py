@@ -119,7 +119,8 @@ class RunReport(RecordHead, omit_defaults=True):
         dict[Phase, Amount],
         Meta(
             description="wall time of the one pass that is saved, by tiles summed over all passes; of start the "
-            "processor time before the first line of the job, as no system keeps when a program was begun",
+            "processor time of the first thread before the first line of the job, as no system keeps when a program "
+            "was begun; of set_up what was waited for, as a plan is made while its picture is decoded",
             extra_json_schema={
                 "propertyNames": {"enum": list(PHASES)},
                 "required": ["decode", "set_up", "convolve", "encode"],

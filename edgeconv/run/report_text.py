@@ -141,6 +141,9 @@ def _time_rows(report: Measured) -> list[TextRow]:
     if timing.end_to_end is not None:
         end_to_end = seconds_text(timing.end_to_end.median_seconds)
         rows.append(TextRow("end to end", f"{end_to_end}, host array to host array"))
+    if timing.parts_seconds:
+        parts = (f"{name} {seconds_text(seconds)}" for name, seconds in timing.parts_seconds.items())
+        rows.append(TextRow("parts", f"{', '.join(parts)}, each by itself"))
     return rows
 
 

@@ -126,7 +126,7 @@ def run_by_tiles(
 ) -> report.RunReport:
     """Do the job and return its report, which is also written beside the output.
 
-    `process_seconds` is the processor time that the start of the process took. Raises EdgeconvError; then nothing is
+    `process_seconds` is the processor time that the process took to start. Raises EdgeconvError; then nothing is
     written.
     """
     _refuse_impossible(job)

@@ -308,7 +308,10 @@ class RenderService(QObject):
             problem = settled.picture_problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, problem)
             with listening(self._listener(wanted, source)) if stops else nullcontext():
-                filtered = measure.filter_picture(picture.pixels, settled, choice, options, Stopwatch())
+                watch, pixels = Stopwatch(), picture.pixels
+                with watch.phase("set_up"):
+                    plan = measure.prepare_filter(pixels.shape, pixels.dtype, settled, choice, options)
+                filtered = measure.filter_picture(pixels, settled, plan, watch)
             filtered.plan.release_arrays()  # as large as the output; allocated again for the measurement
             return _Output(filtered, f"{asked.filter_label} by {choice.method} on {choice.device.upper()}")
 

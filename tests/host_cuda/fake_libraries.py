@@ -1,6 +1,6 @@
 """What the plans ask of cuBLAS and cuDNN, in NumPy on host memory, so that the kernels before and after run too.
 
-Only what one call of each computes: `gemm` counts in columns first like BLAS, and the convolution is NHWC with a zero
+Only what one call of each computes: `gemm` counts in columns first like BLAS, and the convolution has a zero
 border. Descriptors, statuses and rankings of the real cuDNN are tested elsewhere (test_libcudnn.py).
 """
 
@@ -16,6 +16,8 @@ import numpy as np
 
 HALF = 2
 """cudnnDataType_t."""
+NHWC = 1
+"""cudnnTensorFormat_t; no type has this number."""
 
 
 def memory(address: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -97,7 +99,10 @@ class Cudnn:
 
     def _array(self, descriptor: Any, address: int) -> np.ndarray:
         *kind_and_layout, first, channels, height, width = self._get(descriptor)
-        return memory(address, (first, height, width, channels), np.float16 if HALF in kind_and_layout else np.float32)
+        kind = np.float16 if HALF in kind_and_layout else np.float32
+        if NHWC in kind_and_layout:
+            return memory(address, (first, height, width, channels), kind)
+        return memory(address, (first, channels, height, width), kind).transpose(0, 2, 3, 1)
 
     def cudnnGetConvolution2dForwardOutputDim(self, rule: Any, source: Any, weights: Any, *sizes: Any) -> int:
         padding, _, stride, *_ = self._get(rule)
@@ -118,17 +123,19 @@ class Cudnn:
         return 0
 
     def cudnnConvolutionForward(self, handle: Any, one: Any, *arguments: Any) -> int:
-        """One NHWC convolution with a zero border, summed in float64."""
+        """A convolution of one group or several with a zero border, summed in float64."""
         source, x, weights, w, rule, _, _, _, _, result, y = arguments
         padding, _, stride, *_ = self._get(rule)
         pads = ((0, 0), (padding, padding), (padding, padding), (0, 0))
         padded = np.pad(self._array(source, x), pads).astype(np.float64)
         filters, out = self._array(weights, w).astype(np.float64), self._array(result, y)
-        sums = np.zeros(out.shape)
+        sums, groups = np.zeros(out.shape), padded.shape[-1] // filters.shape[-1]
         for u, v in np.ndindex(filters.shape[1:3]):
             rows = slice(u, u + (out.shape[1] - 1) * stride + 1, stride)
             columns = slice(v, v + (out.shape[2] - 1) * stride + 1, stride)
-            sums += padded[:, rows, columns] @ filters[:, u, v].T
+            reads = np.split(padded[:, rows, columns], groups, axis=-1)
+            weights = np.split(filters[:, u, v], groups)
+            sums += np.concatenate([each @ its.T for each, its in zip(reads, weights, strict=True)], axis=-1)
         out[...] = sums
         return 0
 

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
-from statistics import median
 from time import perf_counter  # held: what a method of another package may do to the module `time` changes nothing here
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.timing import percentile
 from edgeconv.errors import MemoryLimitError
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES, last_level_cache_bytes
 from edgeconv.hardware.device import Device, L2State, Roof
@@ -93,7 +93,7 @@ class CpuDevice(Device):
         if read_bytes == written_bytes:
             shapes = chain([_plain_copy(read_bytes)], shapes)
         # Its times are medians too: a core that others take counts.
-        return min(shapes, key=lambda run: median(_seconds_of_some(run)))
+        return min(shapes, key=lambda run: percentile(sorted(_seconds_of_some(run)), 0.5))
 
     def roof(self) -> Roof:
         """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""

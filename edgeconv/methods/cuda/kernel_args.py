@@ -60,10 +60,10 @@ def problem_defines(problem: Problem, *kinds: np.dtype[Any], pitches: Pitches | 
     )
 
 
-def staging_variant(problem: Problem, staged: np.dtype[Any], entry: str) -> KernelVariant:
+def staging_variant(problem: Problem, staged: np.dtype[Any], entry: str, planes: bool = False) -> KernelVariant:
     """A kernel of epilogue.cu: what stands before (`stage`) or after (`epilogue`) a library that takes `staged`."""
     defines = (*problem_defines(problem, staged), ("THREADS", STAGING_THREADS), ("STAGED", staged.name))
-    return KernelVariant("methods/cuda/epilogue.cu", entry, defines)
+    return KernelVariant("methods/cuda/epilogue.cu", entry, (*defines, *((("PLANES", 1),) if planes else ())))
 
 
 def pitches_of(problem: Problem) -> Pitches:

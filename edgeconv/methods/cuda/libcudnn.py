@@ -26,7 +26,7 @@ from edgeconv.errors import UnavailableError, one_line
 LIBRARY_NAME = "libcudnn.so.9"
 STATUS_SUCCESS = 0
 ERROR_TEXT_BYTES = 1024
-_NHWC = 1
+_NCHW, _NHWC = 0, 1
 _CROSS_CORRELATION = 1
 _DATA_TYPES = {"float32": 0, "float16": 2}
 """cudnnDataType_t, the two that are used."""
@@ -91,6 +91,7 @@ _FUNCTIONS = {
     "cudnnCreateConvolutionDescriptor": "p",
     "cudnnSetConvolution2dDescriptor": "piiiiiiii",
     "cudnnSetConvolutionMathType": "pi",
+    "cudnnSetConvolutionGroupCount": "pi",
     "cudnnDestroyConvolutionDescriptor": "p",
     "cudnnGetConvolution2dForwardOutputDim": "ppppppp",
     "cudnnGetConvolutionForwardAlgorithmMaxCount": "pp",
@@ -178,18 +179,24 @@ class _Descriptor:
 
 
 class Convolution:
-    """A cross-correlation in NHWC, with equal padding and stride on both axes and sums in float32."""
+    """A cross-correlation with equal padding and stride on both axes and sums in float32.
+
+    It is in NHWC; one of several groups is in NCHW, where cuDNN has kernels for few channels. Shapes are NCHW and KCRS.
+    """
 
     def __init__(self, kind: str, source: Shape, weights: Shape, padding: int, stride: int) -> None:
+        groups = source[1] // weights[1]
+        layout = _NHWC if groups == 1 else _NCHW
         samples, sums = _DATA_TYPES[kind], _DATA_TYPES["float32"]
         rule = (padding, padding, stride, stride, 1, 1, _CROSS_CORRELATION, sums)
-        self._source = _Descriptor("Tensor", "cudnnSetTensor4dDescriptor", _NHWC, samples, *source)
-        self._weights = _Descriptor("Filter", "cudnnSetFilter4dDescriptor", samples, _NHWC, *weights)
+        self._source = _Descriptor("Tensor", "cudnnSetTensor4dDescriptor", layout, samples, *source)
+        self._weights = _Descriptor("Filter", "cudnnSetFilter4dDescriptor", samples, layout, *weights)
         self._rule = _Descriptor("Convolution", "cudnnSetConvolution2dDescriptor", *rule)
+        call("cudnnSetConvolutionGroupCount", self._rule, groups)
         sizes = [c_int() for _ in source]
         call("cudnnGetConvolution2dForwardOutputDim", self._rule, self._source, self._weights, *map(byref, sizes))
         self.result_shape: Shape = tuple(size.value for size in sizes)
-        self._result = _Descriptor("Tensor", "cudnnSetTensor4dDescriptor", _NHWC, samples, *self.result_shape)
+        self._result = _Descriptor("Tensor", "cudnnSetTensor4dDescriptor", layout, samples, *self.result_shape)
 
     def set_math(self, math: MathType) -> None:
         """Choose the arithmetic; the descriptor keeps it until the next call."""
