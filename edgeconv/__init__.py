@@ -16,25 +16,39 @@ if TYPE_CHECKING:
     from edgeconv.api.convolve import chain as chain
     from edgeconv.api.convolve import convolve as convolve
     from edgeconv.api.convolve import plan as plan
+    from edgeconv.api.figures import RunFigures as RunFigures
     from edgeconv.api.plan import ConvolutionPlan as ConvolutionPlan
+    from edgeconv.core.chains import Chain as Chain
     from edgeconv.core.filters import FILTERS as FILTERS
+    from edgeconv.core.filters import Filter as Filter
+    from edgeconv.core.problem import Problem as Problem
+    from edgeconv.core.problem import make_problem as make_problem
     from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.io.encoding import write_image as write_image
     from edgeconv.io.read_limits import ReadRules as ReadRules
     from edgeconv.io.reading import read_image as read_image
+    from edgeconv.methods.base import Method as Method
+    from edgeconv.methods.base import Plan as Plan
     from edgeconv.methods.options import Options as Options
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "FILTERS": "edgeconv.core.filters",
-    "EdgeconvError": "edgeconv.errors",
-    "Options": "edgeconv.methods.options",
-    "ReadRules": "edgeconv.io.read_limits",
+    "Chain": "edgeconv.core.chains",
     "ConvolutionPlan": "edgeconv.api.plan",
+    "EdgeconvError": "edgeconv.errors",
+    "Filter": "edgeconv.core.filters",
+    "Method": "edgeconv.methods.base",
+    "Options": "edgeconv.methods.options",
+    "Plan": "edgeconv.methods.base",
+    "Problem": "edgeconv.core.problem",
+    "ReadRules": "edgeconv.io.read_limits",
+    "RunFigures": "edgeconv.api.figures",
     "canny": "edgeconv.api.convolve",
     "chain": "edgeconv.api.convolve",
     "convolve": "edgeconv.api.convolve",
+    "make_problem": "edgeconv.core.problem",
     "plan": "edgeconv.api.convolve",
     "read_image": "edgeconv.io.reading",
     "write_image": "edgeconv.io.encoding",
@@ -51,3 +65,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     raise AttributeError(f"module 'edgeconv' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,8 +1,9 @@
 """Every option of the product, once: name, type, choices, default and help, in groups that belong together.
 
 A group is a dataclass that holds the options as a person writes them; its methods check them and give what the code
-works with. Commands name the groups that they take (cli/), and the window's controls are the first three (view/). What
-a user may tell a method stands in methods/options.py, from which `MethodOptions` is made.
+works with. The first line of its docstring is its heading in `--help`. Commands name the groups that they take (cli/),
+and the window's controls are the first three (view/). What a user may tell a method stands in methods/options.py, from
+which `MethodOptions` is made.
 
 Importing this module costs next to nothing, so that `--help` answers at once: what needs NumPy is imported in methods.
 """
@@ -151,7 +152,7 @@ class Chaining(Filtering):
 
 @dataclass(frozen=True)
 class Masking(Chaining):
-    """Also a mask in the place of the output."""
+    """Filter, chain or mask."""
 
     threshold: float | None = option(
         None,
@@ -165,7 +166,7 @@ class Masking(Chaining):
 
 @dataclass(frozen=True)
 class Bank(Chaining):
-    """Also several filters at once."""
+    """Filters and chains."""
 
     filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
 
@@ -210,7 +211,10 @@ _Written: Any = make_dataclass("_Written", map(_as_written, options_of(Options))
 
 
 class MethodOptions(_Written):  # type: ignore[misc]  # whose fields are those of methods/options.py
-    """What a method is told beyond the problem, as a person writes it: `512M` of a number."""
+    """Options of methods.
+
+    They are as a person writes them: `512M` of a number.
+    """
 
     def options(self) -> Options:
         """The same as methods read it; raises UsageError."""
@@ -226,7 +230,7 @@ class MethodOptions(_Written):  # type: ignore[misc]  # whose fields are those o
 
 @dataclass(frozen=True)
 class Reading:
-    """Which pictures are refused, and what becomes of grey ones."""
+    """Reading pictures."""
 
     max_pixels: int = option(DEFAULT_MAX_PIXELS, "Refuse a larger picture before it is decoded.")
     max_bytes: str = option(
@@ -268,7 +272,7 @@ class Printing:
 
 @dataclass(frozen=True)
 class RunOutput(Overwriting, Printing):
-    """Where pictures go, and as what; what is printed of them: three lines unless told otherwise."""
+    """Output and report."""
 
     output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
     format: str | None = option(None, FORMAT_HELP, suggest=_formats)
@@ -288,7 +292,7 @@ class RunOutput(Overwriting, Printing):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How one run is measured and checked."""
+    """Timing and check."""
 
     samples: int = option(200, "Most timed runs after the first; 0 for none.", least=0)
     time_limit: float | None = option(
@@ -328,7 +332,7 @@ class BatchInput:
 
 @dataclass(frozen=True)
 class BatchOutput(Overwriting, Printing):
-    """Where and as what they are saved, and where the results are recorded."""
+    """Output and ledger."""
 
     output: str = option("edges", "Folder or URL for outputs (made if missing).", "-o")
     name: str = option(
@@ -371,7 +375,7 @@ class Workers:
 
 @dataclass(frozen=True)
 class Failing:
-    """What happens when pictures fail, now and in an earlier batch."""
+    """Failed pictures, now and in an earlier batch."""
 
     resume: bool = option(False, "Skip pictures that the ledger calls done and that are unchanged.")
     retry_failed: bool = option(False, "Resume, and try failed pictures again.")
@@ -398,7 +402,7 @@ class Accepting:
 
 @dataclass(frozen=True)
 class Showing(Replacing, Printing):
-    """What is made of a comparison beside its figures."""
+    """Output of the comparison."""
 
     ssim: bool = option(False, "Add SSIM (scikit-image, extra 'diff').")
     html: str | None = option(None, "Write one self-contained page to look at.")
@@ -410,12 +414,13 @@ class Showing(Replacing, Printing):
 
 @dataclass(frozen=True)
 class DiffInput(Accepting):
-    """What is compared with what."""
+    """What is compared, and what counts as the same."""
 
     convert: Literal["float32", "unit"] | None = option(
         None, "Make types agree: float32 (same values) or unit (floats from 0 to 1)."
     )
     update: bool = option(False, "Two folders: make the first like the second; the old files are kept.")
+    quiet: bool = option(False, "Print nothing but errors: the exit code says whether they are the same.", "-q")
 
 
 # --- bench --------------------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ what makes it. One record gives the same plot everywhere, to the byte.
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import lzma
 import math
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from operator import attrgetter, itemgetter
@@ -22,6 +24,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+import edgeconv
 from edgeconv.api.figures import share_of_limit
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.peers import PEERS
@@ -156,6 +159,20 @@ PEER: Columns = {
 }
 KEYS: Columns = {"command": lambda keys: keys[0], "keys": lambda keys: ", ".join(f"`{key}`" for key in keys[1])}
 FAULT: Columns = {"fault": lambda fault: f"`{fault[0]}`", "what was seen": lambda fault: fault[1]}
+
+
+def signatures() -> str:
+    """The functions of `edgeconv`, each below the first line of its docstring, and the names of its classes."""
+    found = {name: getattr(edgeconv, name) for name in sorted(edgeconv.__all__)}
+    said = []
+    for name, function in found.items():
+        if inspect.isfunction(function):
+            taken = inspect.signature(function).parameters.values()
+            short = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in taken])
+            summary = (inspect.getdoc(function) or "").partition("\n")[0]
+            said += [f"# {summary}", *textwrap.wrap(f"{name}{short}", 116, subsequent_indent="    ")]
+    classes = ", ".join(f"`{name}`" for name, each in found.items() if inspect.isclass(each))
+    return "\n".join(["```python", *said, "```", "", f"Classes: {classes}.", ""])
 
 
 # ---- tables of records
@@ -409,6 +426,7 @@ def drawings(of: str) -> dict[str, str]:
 TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "against-peers", against_peers),
     ("README.md", "each-peers", partial(flat_rows, "h200", ["uint8, sobel", "float16, sobel"])),
+    ("docs/api.md", "signatures", signatures),
     ("docs/operation.md", "methods", lambda: table(METHODS, METHOD)),
     ("docs/operation.md", "filters", lambda: table(FILTERS, FILTER)),
     ("docs/bench.md", "method-options", lambda: table(options_of(Options), OPTION)),

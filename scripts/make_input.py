@@ -225,7 +225,7 @@ def main() -> int:
     picture = make_input()
     for size in arguments.sizes:
         path = arguments.output / f"input_{size}.png"
-        write_image(resize(picture, size), path)
+        write_image(resize(picture, size), path, overwrite=True)
         print(f"{path} ({path.stat().st_size:,} bytes)")
     return 0
 

@@ -153,7 +153,7 @@ def view(output: Path) -> None:
         keep(window, output / "threshold.webp", 0.7, quality=22)
 
         other = Path(scratch) / "sobel.png"
-        write_image(convolve(read_image(CHART).pixels, "sobel", channels="each", device="cpu"), other)
+        write_image(convolve(read_image(CHART).pixels, "sobel", device="cpu"), other, overwrite=True)
         window.open_pictures([str(other)])
         window.open_pictures([str(CHART)])
         window.model.show(left=ViewSource("file", str(other)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from meet import Child, held
-from problems import random_image
+from problems import random_image, save_image
 
 from edgeconv.batch import ledger
 from edgeconv.batch.engines import Engine
@@ -20,7 +20,6 @@ from edgeconv.batch.settings import ALL, Settings
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.batch.tasks import Inputs
 from edgeconv.core.request import make_request
-from edgeconv.io.encoding import write_image
 from edgeconv.options import Workers
 
 RULES = ("--method", "reference")
@@ -38,7 +37,7 @@ def draw_photos(folder: Path) -> Path:
     """Three pictures in a folder, one of them deeper."""
     (folder / "deep").mkdir(parents=True)
     for seed, name in enumerate(("a.png", "b.tiff", "deep/a.png")):
-        write_image(random_image(20 + seed, 30, "uint8", seed), folder / name)
+        save_image(random_image(20 + seed, 30, "uint8", seed), folder / name)
     return folder
 
 

@@ -26,7 +26,7 @@ from batch_folders import contents, draw_photos, run_here
 from bench_records import FEW, TimedMethod, grid, use
 from faults import DIED, Faults
 from picture_files import resize_file
-from problems import random_image
+from problems import random_image, save_image
 
 from edgeconv.batch import ledger
 from edgeconv.bench import runner
@@ -36,7 +36,6 @@ from edgeconv.difference import results as diff_job
 from edgeconv.difference.inputs import FileInput
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.atomic import TEMPORARY_NAME
-from edgeconv.io.encoding import write_image
 from edgeconv.run.job import Job
 from edgeconv.run.picture import run_picture
 from edgeconv.run.tiles import run_by_tiles
@@ -62,7 +61,7 @@ class FaultJob:
 def draw(folder: Path) -> None:
     """The inputs."""
     draw_photos(folder / "photos")
-    write_image(random_image(9, 30, "uint8"), folder / "photos" / "b.tiff")  # two tiles
+    save_image(random_image(9, 30, "uint8"), folder / "photos" / "b.tiff")  # two tiles
     (folder / "out").mkdir()
 
 
@@ -76,7 +75,7 @@ def change_inputs(folder: Path) -> None:
     """A batch was here, and two of its inputs are no longer what they were."""
     batch(folder)
     for seed, name in enumerate(("a.png", "deep/a.png")):
-        write_image(random_image(20, 30, "uint8", 70 + seed), folder / "photos" / name)
+        save_image(random_image(20, 30, "uint8", 70 + seed), folder / "photos" / name)
 
 
 def ledger_is_sound(folder: Path) -> None:
@@ -126,13 +125,13 @@ def diff_page(folder: Path) -> None:
 
 
 def draw_another(folder: Path) -> None:
-    write_image(random_image(20, 30, "uint8", 9), folder / "photos" / "c.png")
+    save_image(random_image(20, 30, "uint8", 9), folder / "photos" / "c.png")
 
 
 def make_baseline(folder: Path) -> None:
     """A baseline with one picture that is replaced, one that goes, and one that is missing."""
     for seed, name in enumerate(("out/a.png", "out/old.png")):
-        write_image(random_image(20, 30, "uint8", 80 + seed), folder / name)
+        save_image(random_image(20, 30, "uint8", 80 + seed), folder / name)
 
 
 def update_baseline(folder: Path) -> None:

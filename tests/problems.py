@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from edgeconv.api import check as verify
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem
+from edgeconv.io.encoding import write_image
 from edgeconv.methods.base import Plan
 
 AWKWARD_SHAPES = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (5, 4), (13, 17), (31, 33), (64, 64), (37, 131))
@@ -25,6 +27,11 @@ def random_image(height: int, width: int, dtype: Any, seed: int = 0, channels: i
     if kind.kind == "u":
         return rng.integers(0, np.iinfo(kind).max, (height, width, channels), dtype=kind, endpoint=True)
     return rng.uniform(-1, 1, (height, width, channels)).astype(kind)
+
+
+def save_image(pixels: np.ndarray, path: Path | str) -> None:
+    """A picture's file, in the place of one that is there."""
+    write_image(pixels, path, overwrite=True)
 
 
 def images_of(problem: Problem, pictures: int) -> np.ndarray:

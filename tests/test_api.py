@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from io import BytesIO, StringIO
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -218,3 +220,53 @@ def test_plans_of_grey_and_of_banks_are_measured(filter: Any, shape: Any, given:
     found = plan.measure(image, samples=1, check="full")
     assert (found.check.passed, found.check.checked_share) == (True, 1)
     assert found.counts.nominal_flops > 0
+
+
+# --- what a user of other libraries expects ---------------------------------------------------------------------------
+
+
+def test_every_name_is_shown_and_can_be_had() -> None:
+    assert set(edgeconv.__all__) <= set(dir(edgeconv))
+    for name in edgeconv.__all__:
+        assert getattr(edgeconv, name) is not None
+
+
+def test_a_measurement_is_shown_in_three_lines() -> None:
+    plan = edgeconv.plan((40, 30, 3), **RULES)
+    shown = str(plan.measure(samples=3, check="full")).splitlines()
+    assert [line.split()[0] for line in shown] == ["method", "speed", "check"]
+    assert "nominal GFLOPS" in shown[1]
+    assert "right: largest error 0" in shown[2]
+    assert str(plan.measure(samples=0, check="none")).endswith("check   not asked for")
+
+
+def test_a_picture_that_exists_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    edgeconv.write_image(picture(3), path)
+    before = path.read_bytes()
+    with pytest.raises(edgeconv.EdgeconvError, match=r"a\.png: exists: pass overwrite=True"):
+        edgeconv.write_image(~picture(3), path)
+    assert path.read_bytes() == before
+    edgeconv.write_image(~picture(3), path, overwrite=True)
+    assert np.array_equal(edgeconv.read_image(path).pixels, ~picture(3))
+
+
+def test_a_picture_is_read_from_an_open_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    edgeconv.write_image(picture(3), path)
+    with path.open("rb") as file:
+        assert np.array_equal(edgeconv.read_image(file).pixels, picture(3))
+    assert np.array_equal(edgeconv.read_image(BytesIO(path.read_bytes())).pixels, picture(3))
+    with pytest.raises(edgeconv.EdgeconvError, match="BytesIO: it has not ended"):
+        edgeconv.read_image(BytesIO(path.read_bytes()), edgeconv.ReadRules(max_bytes=10))
+    with pytest.raises(edgeconv.EdgeconvError, match="StringIO: gives text, and not bytes: open it with 'rb'"):
+        edgeconv.read_image(StringIO("P3"))  # type: ignore[arg-type]
+
+
+def test_canny_understands_the_words_of_opencv() -> None:
+    image = picture(3)
+    asked = edgeconv.canny(image, 400, 900, L2gradient=True, device="cpu")
+    assert np.array_equal(asked, edgeconv.canny(image, 400, 900, gradient="l2", device="cpu"))
+    assert not np.array_equal(asked, edgeconv.canny(image, 400, 900, device="cpu"))
+    with pytest.raises(UsageError, match="give one of the two"):
+        edgeconv.canny(image, gradient="l1", L2gradient=True)

@@ -19,7 +19,7 @@ from batch_folders import RULES, SUFFIX, a_row, contents, run_here, settings_for
 from command import edgeconv
 from damaged import BAD_FILES
 from picture_files import noisy, png
-from problems import random_image
+from problems import random_image, save_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, process, tasks
@@ -28,7 +28,6 @@ from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 from edgeconv.options import DEFAULT_NAME
 
@@ -197,7 +196,7 @@ def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
 def test_quality_and_level_trade_bytes_and_count_as_parameters(
     photos: Path, out: Path, given: list[dict[str, Any]]
 ) -> None:
-    write_image(np.tile(random_image(20, 30, "uint8"), (10, 10, 1)), photos / "a.png")
+    save_image(np.tile(random_image(20, 30, "uint8"), (10, 10, 1)), photos / "a.png")
     sizes = []
     for settings in given:
         assert run_here([photos], out, overwrite=True, resume=True, **settings).done == 2
@@ -206,8 +205,8 @@ def test_quality_and_level_trade_bytes_and_count_as_parameters(
 
 
 def test_what_decoding_drops_is_said_and_kept(photos: Path, out: Path) -> None:
-    write_image(random_image(9, 9, "uint8")[:, :, 0], photos / "grey.png")
-    write_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
+    save_image(random_image(9, 9, "uint8")[:, :, 0], photos / "grey.png")
+    save_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
     (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
     for seen in ("done", "unchanged since an earlier run"):
         done = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--rgb")
@@ -253,7 +252,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "photos" / "deep").mkdir(parents=True)
     for name in (*OTHERS, ".hidden.psd"):
         (tmp_path / "photos" / name).write_bytes(b"8BPS")
-    write_image(random_image(20, 30, "uint8"), "photos/one.png")
+    save_image(random_image(20, 30, "uint8"), "photos/one.png")
     return tmp_path
 
 
@@ -280,7 +279,7 @@ def test_our_own_ledger_and_locks_are_no_files_of_another_kind(photos: Path) -> 
 
 
 def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Path) -> None:
-    write_image(random_image(20, 30, "uint8", 7), "photos/one.bmp")
+    save_image(random_image(20, 30, "uint8", 7), "photos/one.bmp")
     (folder / "photos" / "two.png").symlink_to("one.png")
     (folder / "photos" / "two.bmp").symlink_to("one.png")  # two names of one file, that differ in the suffix alone
     refused = edgeconv("batch", "photos", "-o", "out", *RULES)
@@ -299,10 +298,10 @@ def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Pa
 
 def test_outputs_of_earlier_batches_are_no_inputs(folder: Path) -> None:
     """As `batch .` finds them, in folders with a ledger."""
-    write_image(random_image(20, 30, "uint8"), "photo.png")
+    save_image(random_image(20, 30, "uint8"), "photo.png")
     assert edgeconv("batch", "photo.png", "-o", "first", *RULES).code == 0
     assert edgeconv("batch", "photo.png", "-o", "first/below", *RULES).code == 0
-    write_image(random_image(20, 30, "uint8"), "first/new.png")
+    save_image(random_image(20, 30, "uint8"), "first/new.png")
     done = edgeconv("batch", ".", "-r", "-o", "second", *RULES, "--json")
     assert done.code == 0, done.err
     assert json.loads(done.text)["earlier_outputs"] == 2
@@ -313,7 +312,7 @@ def test_outputs_of_earlier_batches_are_no_inputs(folder: Path) -> None:
 
 
 def test_a_ledger_from_elsewhere_hides_nothing_outside_its_folder(folder: Path) -> None:
-    write_image(random_image(20, 30, "uint8"), "photo.png")
+    save_image(random_image(20, 30, "uint8"), "photo.png")
     Path("strange").mkdir()
     row = edgeconv("batch", "photo.png", "-o", "ours", *RULES)
     assert row.code == 0
@@ -342,7 +341,7 @@ def test_a_folder_of_every_damaged_file_loses_no_good_one(photos: Path, out: Pat
 
 def test_a_name_that_is_not_utf8_is_kept_byte_for_byte(photos: Path) -> None:
     odd = photos / os.fsdecode(b"\xff\xe9 \xe2\x82\xac.png")
-    write_image(random_image(9, 9, "uint8"), odd)
+    save_image(random_image(9, 9, "uint8"), odd)
     out, listed = photos.parent / "edges", photos.parent / "list.txt"
     done = edgeconv("batch", photos, "-o", out, *RULES, "--json")
     assert (done.code, json.loads(done.text)["done"]) == (0, 3), done.err
@@ -356,7 +355,7 @@ def test_a_name_that_is_not_utf8_is_kept_byte_for_byte(photos: Path) -> None:
 
 def test_a_name_that_grows_too_long_fails_alone(photos: Path, out: Path) -> None:
     long = "x" * 250 + ".png"
-    write_image(random_image(9, 9, "uint8"), photos / long)
+    save_image(random_image(9, 9, "uint8"), photos / long)
     done = edgeconv("batch", photos, photos / ("y" * 300), "-o", out, *RULES)
     assert (done.code, len(done.error_lines)) == (1, 2), done.err
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}

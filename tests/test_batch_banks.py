@@ -9,11 +9,10 @@ import pytest
 from batch_folders import RULES, contents
 from command import edgeconv
 from picture_files import saved
-from problems import random_image
+from problems import random_image, save_image
 
 import edgeconv as package
 from edgeconv.batch import ledger
-from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
 
 BANK = ["sobel-x", "sobel-y", "laplacian8"]
@@ -24,8 +23,8 @@ NAME = "sobel-x,sobel-y,laplacian8_reference_s1"
 def photos(tmp_path: Path) -> Path:
     folder = tmp_path / "photos"
     folder.mkdir()
-    write_image(random_image(20, 30, "uint8"), folder / "rgb.png")
-    write_image(random_image(20, 30, "uint16")[:, :, :1], folder / "grey.tiff")
+    save_image(random_image(20, 30, "uint8"), folder / "rgb.png")
+    save_image(random_image(20, 30, "uint16")[:, :, :1], folder / "grey.tiff")
     (folder / "pale.jpg").write_bytes(saved(random_image(20, 30, "uint8"), "JPEG", mode="L"))
     return folder
 

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 from batch_folders import RULES, SUFFIX, a_row, contents, opened_ledger, run_here
 from command import edgeconv
-from problems import random_image
+from problems import random_image, save_image
 
 from edgeconv.batch import ledger
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.batch.verify import verify
 from edgeconv.errors import ImageWriteError
-from edgeconv.io.encoding import write_image
 
 A, B = f"a{SUFFIX}.png", f"b{SUFFIX}.png"
 """Outputs of the two pictures of `photos`."""
@@ -49,7 +48,7 @@ def nothing(photos: Path, out: Path) -> None:
 
 
 def draw(name: str) -> Callable[[Path, Path], None]:
-    return lambda photos, out: write_image(random_image(20, 30, "uint8", 99), photos / name)
+    return lambda photos, out: save_image(random_image(20, 30, "uint8", 99), photos / name)
 
 
 def write(name: str, data: bytes = b"a person's own") -> Callable[[Path, Path], None]:
@@ -135,15 +134,15 @@ def test_a_picture_of_the_same_relative_name_elsewhere_is_another_one(tmp_path: 
     out = tmp_path / "edges"
     for seed, place in enumerate(("here", "there")):
         (tmp_path / place).mkdir()
-        write_image(random_image(9, 9, "uint8", seed), tmp_path / place / "a.png")
+        save_image(random_image(9, 9, "uint8", seed), tmp_path / place / "a.png")
     assert edgeconv("batch", "a.png", "-o", out, *RULES, cwd=tmp_path / "here").code == 0
     assert edgeconv("batch", "a.png", "-o", out, *RULES, cwd=tmp_path / "there").code == 1
     assert edgeconv("batch", "../here/a.png", "-o", out, *RULES, "--resume", cwd=tmp_path / "there").code == 0
 
 
 def test_two_pictures_never_take_one_name_even_where_it_is_known_only_late(tmp_path: Path) -> None:
-    write_image(random_image(4, 23, "uint8", 1), tmp_path / "a.png")
-    write_image(random_image(4, 3, "uint8", 2), tmp_path / "a2.png")
+    save_image(random_image(4, 23, "uint8", 1), tmp_path / "a.png")
+    save_image(random_image(4, 3, "uint8", 2), tmp_path / "a2.png")
     out = tmp_path / "out"
     summary = run_here([tmp_path], out, name="{stem}{width}{ext}", overwrite=True)
     assert "gives them different names" in summary.failures[0].error
@@ -171,7 +170,7 @@ SAME, SIZED = ("--name", "{stem}{ext}", "--overwrite"), ("--name", "{stem}-{widt
 def test_no_input_is_overwritten(photos: Path, words: tuple[str, ...], code: int) -> None:
     """What is known early is found before the first write; a size is known late."""
     for name in ("a-30x20.png", A):
-        write_image(random_image(9, 9, "uint8"), photos / name)
+        save_image(random_image(9, 9, "uint8"), photos / name)
     before = contents(photos)
     done = edgeconv("batch", photos, "-o", photos, *RULES, *words)
     assert done.code == code
@@ -212,7 +211,7 @@ def test_verify_names_what_is_missing_or_changed(photos: Path, out: Path) -> Non
 
 
 def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, out: Path) -> None:
-    write_image(random_image(9, 9, "uint8"), photos / "c.png")
+    save_image(random_image(9, 9, "uint8"), photos / "c.png")
     for share in ((1, 2), (2, 2)):
         run_here([photos], out, recursive=True, share=share)
     names = {path.name for path in out.iterdir() if path.suffix == ".jsonl"}
@@ -309,7 +308,7 @@ def test_behind_a_row_that_a_full_disk_cut_short_nothing_is_appended(
 @pytest.mark.parametrize("how", ["removed", "renamed", "renamed and made anew"])
 def test_an_output_folder_that_goes_in_the_middle_is_an_error(photos: Path, out: Path, how: str) -> None:
     for index in range(9):
-        write_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
+        save_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
     gone: list[Path] = []
 
     def take_away(now: BatchSummary) -> None:
@@ -368,3 +367,9 @@ def test_a_ledger_can_be_kept_elsewhere(photos: Path, out: Path) -> None:
     assert "2 of 2 outputs" in edgeconv("verify", out, "--ledger", place).text
     again = edgeconv("batch", photos, "-o", out, *RULES, "--ledger", place, "--resume", "--json")
     assert json.loads(again.text)["skipped"] == 2
+
+
+def test_a_share_without_pictures_says_so(photos: Path) -> None:
+    done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--shard", "9/9")
+    assert done.code == 0
+    assert "edgeconv: --shard 9/9 has none of the pictures" in done.err

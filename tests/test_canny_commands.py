@@ -333,3 +333,10 @@ def test_the_check_of_rows_knows_weak_and_strong_ones() -> None:
         y, x = (int(place) for place in np.argwhere(places[:7])[0])
         wrong[y, x] = value
         assert not check(picture, wrong, problem, max_samples=2400).passed, fault
+
+
+def test_thresholds_that_nothing_reaches_are_a_note(folder: Path) -> None:
+    done = edgeconv("run", "photo.png", "-f", "canny", "--thresholds", "5000,6000", cwd=folder)
+    assert done.code == 0
+    assert "no edge: no gradient here is above the upper threshold, 6000" in done.text
+    assert "no edge" not in edgeconv("run", "photo.png", "-f", "canny", "--thresholds", "1,2", cwd=folder).text

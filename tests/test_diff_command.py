@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from command import edgeconv
 from jsonschema import Draft202012Validator
+from problems import random_image
 
 from edgeconv.cli import app
 from edgeconv.core.text import visible
@@ -190,3 +191,12 @@ def test_damage_behind_the_first_page_is_one_line(damage: str, tmp_path: Path) -
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert done.err.startswith("edgeconv: error: b.tif")
+
+
+def test_quiet_says_by_the_exit_code_alone(tmp_path: Path) -> None:
+    write_image(random_image(9, 8, "uint8"), tmp_path / "a.png")
+    write_image(random_image(9, 8, "uint8", seed=1), tmp_path / "b.png")
+    for other, code in (("a.png", 0), ("b.png", 1), ("none.png", 2)):
+        done = edgeconv("diff", "-q", "a.png", other, cwd=tmp_path)
+        assert (done.code, done.text) == (code, "")
+        assert bool(done.err) == (code == 2)

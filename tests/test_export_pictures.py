@@ -10,11 +10,11 @@ import pytest
 from browser import Browser
 from command import edgeconv
 from picture_files import smooth_image
+from problems import save_image
 
 from edgeconv.export import run_pictures as module
 from edgeconv.export.run_pictures import SIDE, run_pictures
 from edgeconv.export.schemas import read
-from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import decode_image
 
 QUICK = ("--samples", 0, "--check", "none", "--method", "opencv", "--device", "cpu")
@@ -24,7 +24,7 @@ HEIGHT, WIDTH = 60, 90
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A picture, and in `out` what one run made of it."""
-    write_image(smooth_image(HEIGHT, WIDTH), tmp_path / "photo.png")
+    save_image(smooth_image(HEIGHT, WIDTH), tmp_path / "photo.png")
     done = edgeconv("run", "photo.png", "-o", "out/", *QUICK, cwd=tmp_path)
     assert done.code == 0, done.err
     return tmp_path
@@ -68,7 +68,7 @@ def test_what_has_changed_since_the_run_is_not_shown(folder: Path, monkeypatch: 
     report, edges = only(folder, "out/*.json"), only(folder, "out/*.png")
     changed = smooth_image(HEIGHT, WIDTH)
     changed[3, 4, 1] ^= 1
-    write_image(changed, folder / "photo.png")
+    save_image(changed, folder / "photo.png")
     edges.write_bytes(edges.read_bytes()[:-5])
     assert shown(report) == ([], ["photo.png", f"out/{edges.name}"])
     (folder / "photo.png").unlink()
@@ -101,7 +101,7 @@ def test_outputs_of_every_kind_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], dtype: type, channels: int
 ) -> None:
     picture = np.resize(smooth_image(700, 40).astype(dtype), (1200, 40, channels))
-    write_image(picture, tmp_path / "photo.png")
+    save_image(picture, tmp_path / "photo.png")
     done = edgeconv("run", "photo.png", "-o", "out/", *QUICK, *words, cwd=tmp_path)
     assert done.code == 0, done.err
     monkeypatch.chdir(tmp_path)

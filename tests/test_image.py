@@ -64,7 +64,7 @@ def test_what_is_written_is_read_back_to_the_bit(
     """Whatever the byte order of the array."""
     pixels = random_image(*shape, dtype)
     for order in "<>":
-        write_image(pixels.astype(pixels.dtype.newbyteorder(order)), tmp_path / f"picture{suffix}")
+        write_image(pixels.astype(pixels.dtype.newbyteorder(order)), tmp_path / f"picture{suffix}", overwrite=True)
         assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
 
 

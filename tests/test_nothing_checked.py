@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import edgeconv
-from problems import random_image
-
-from edgeconv.io.encoding import write_image
+from problems import random_image, save_image
 
 BATCH = ("-m", "opencv", "-o", "edges")
 
@@ -50,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("empty", "empty-too", "bad", "ledger"):
         Path(name).mkdir()
-    write_image(random_image(20, 30, "uint8"), "photo.png")
+    save_image(random_image(20, 30, "uint8"), "photo.png")
     for name in ("a.png", "b.png"):
         Path("bad", name).write_bytes(b"text")
     Path("ledger", "edgeconv-ledger.jsonl").touch()
@@ -75,14 +73,14 @@ def test_verify_counts_the_pictures_that_have_no_output(here: Path) -> None:
     found = edgeconv("verify", "edges", cwd=here)
     assert (found.code, found.text) == (0, "1 of 1 outputs are as they were written; 2 pictures failed.\n")
     for name in ("a.png", "b.png"):
-        write_image(random_image(20, 30, "uint8"), Path("bad", name))
+        save_image(random_image(20, 30, "uint8"), Path("bad", name))
     edgeconv("batch", "bad", *BATCH, "--resume", cwd=here)
     found = edgeconv("verify", "edges", cwd=here)
     assert (found.code, found.text) == (0, "3 of 3 outputs are as they were written.\n")
 
 
 def test_a_picture_of_nan_alone_is_called_right_nowhere(here: Path) -> None:
-    write_image(np.full((9, 9, 3), np.nan, np.float32), "nan.tiff")
+    save_image(np.full((9, 9, 3), np.nan, np.float32), "nan.tiff")
     told = [
         edgeconv("run", "nan.tiff", "-m", "opencv", "--samples", "0", cwd=here).text,
         edgeconv("compare", "nan.tiff", cwd=here).text,

@@ -27,6 +27,8 @@ REFUSED_WITH_2 = (
     ("run photo.png --workspace-limit lots", "--workspace-limit 'lots'"),
     ("run photo.png --memory-limit much", "--memory-limit 'much'"),
     ("run photo.png --stride abc", "See 'edgeconv run --help'."),
+    ("run photo.png --sigma 3", "No such option: --sigma. See 'edgeconv run --help'."),
+    ("diff photo.png photo.png -q --json", "--quiet does not go with --json: use one or the other."),
     ("run photo.png --nope", "No such option: --nope. See 'edgeconv run --help'."),
     ("run photo.png --strde 2", "No such option: --strde. Did you mean '--stride'? See 'edgeconv run --help'."),
     ("run photo.png --border replicat", "Did you mean 'replicate'?"),

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from batch_folders import RULES
 from command import Finished, edgeconv
-from problems import random_image
+from problems import random_image, save_image
 
 from edgeconv.batch import ledger
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.io.contained_paths import file_identity
-from edgeconv.io.encoding import write_image
 from edgeconv.run.job import Job
 from edgeconv.run.naming import default_name, output_path
 
@@ -30,8 +29,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A picture, a kernel, and another picture of the same name."""
     monkeypatch.chdir(tmp_path)
     Path("x").mkdir()
-    write_image(random_image(9, 8, "uint8"), "a.png")
-    write_image(random_image(9, 8, "uint8", 7), "x/a.png")
+    save_image(random_image(9, 8, "uint8"), "a.png")
+    save_image(random_image(9, 8, "uint8", 7), "x/a.png")
     Path("kern.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]")
     np.save("m_k00.npy", np.ones((2, 1, 3, 3)))
     return tmp_path
@@ -102,14 +101,14 @@ FOREIGN = ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}
         ((), nothing, ("x/a.png",), "holds the result of another picture, a.png"),
         (
             (),
-            lambda: write_image(random_image(9, 8, "uint8", 5), "a.png"),
+            lambda: save_image(random_image(9, 8, "uint8", 5), "a.png"),
             ("a.png",),
             "holds the result of an earlier version of a.png",
         ),
         ((), lambda: Path("e.png").write_bytes(b"mine"), ("a.png",), "exists and was changed since edgeconv wrote it"),
         ((), edited("e.png"), ("a.png",), "exists and was changed since edgeconv wrote it"),
         ((), nothing, ("a.png", "-m", "opencv"), "holds a result with other settings"),
-        ((), lambda: write_image(random_image(9, 8, "uint8", channels=1), "a.png"), ("a.png",), "holds a result with"),
+        ((), lambda: save_image(random_image(9, 8, "uint8", channels=1), "a.png"), ("a.png",), "holds a result with"),
         ((), lambda: Path("e.json").write_text("{}"), ("a.png",), "exists"),
         ((), lambda: Path("e.json").unlink(), ("a.png",), "exists"),
         ((), lambda: Path("e.png").unlink(), ("a.png", "--stride", 2), "holds a result with other settings"),

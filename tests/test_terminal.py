@@ -202,3 +202,24 @@ def test_a_long_text_is_broken_under_its_label_and_a_path_never() -> None:
     assert check == ["check  right"]
     assert [lines for _, lines in broken(rows, None)] == [[f"wrote  {path} in a second"], ["check  right"]]
     assert broken([TextRow("a\x1b", "b\nc")], None)[0][1] == ["a\\u001b  b\\u000ac"]
+
+
+def test_a_picture_is_not_written_to_a_terminal(folder: Path) -> None:
+    done = on_terminal("run", "photo.png", "-o", "-", cwd=folder)
+    assert done.code == 2
+    assert "Standard output is a terminal" in done.text
+
+
+def test_help_has_the_options_under_the_headings_of_their_groups() -> None:
+    shown = edgeconv("run", "--help").text.splitlines()
+    headings = [line for line in shown if line.endswith(":") and not line.startswith(" ")]
+    assert headings[:3] == ["Arguments:", "Filters, chains and masks:", "Which method, and where:"]
+    assert headings[-1] == "Other:"
+    for heading, option in (("Timing and check:", "--samples"), ("Reading pictures:", "--strict")):
+        after = shown[shown.index(heading) + 1 :]
+        assert any(line.strip().startswith(option) for line in after[: after.index("")])
+
+
+def test_measuring_is_named_where_something_was_measured(folder: Path) -> None:
+    assert "with measuring" in edgeconv("run", "photo.png", cwd=folder).text
+    assert "with measuring" not in edgeconv("run", "photo.png", "--samples", 0, "--check", "none", cwd=folder).text

@@ -158,7 +158,8 @@ def canny(
     high: float | None = None,
     *,
     rule: ThresholdRule | None = None,
-    gradient: Gradient = "l1",
+    gradient: Gradient | None = None,
+    L2gradient: bool = False,
     blur: int = 0,
     method: str = AUTO,
     device: str = AUTO,
@@ -174,7 +175,8 @@ def canny(
         low, high: thresholds in units of the Sobel gradient, in either order; fractions are allowed.
         rule: finds them in the picture where they are not given: `median` (default) or `otsu`
             (`edgeconv.core.chains.automatic_thresholds` states both). A batch has one pair for all its pictures.
-        gradient: magnitudes |gx| + |gy| (`l1`), or sqrt(gx² + gy²) (`l2`), as L2gradient in OpenCV.
+        gradient: magnitudes |gx| + |gy| (`l1`, the default), or sqrt(gx² + gy²) (`l2`).
+        L2gradient: the same question as OpenCV asks it: True is `l2`.
         blur: 3 or 5 smooths by a binomial of that size before, as `cv2.GaussianBlur` with sigma 0; 0 does not.
         method, device, options, out: see `convolve`.
 
@@ -186,7 +188,10 @@ def canny(
         UsageError: a picture, threshold or setting that has no meaning (also a ValueError).
         UnavailableError: a method or device that this machine does not have, or that does not compute canny.
     """
-    chosen = chain("canny", low=low, high=high, rule=rule, gradient=gradient, blur=blur)
+    if L2gradient and gradient == "l1":
+        raise UsageError("L2gradient=True is gradient='l2', and gradient is 'l1': give one of the two.")
+    asked: Gradient | None = "l2" if L2gradient else gradient
+    chosen = chain("canny", low=low, high=high, rule=rule, gradient=asked, blur=blur)
     return convolve(image, chosen, method, device=device, options=options, out=out)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.check import Check as Check
+from edgeconv.api.figures_text import three_lines
 from edgeconv.core.chains import CHAIN_BORDER, Chain, ChainProblem
 from edgeconv.core.choices import Border, Channels, DeviceName, Gradient, Luma, OutputMode, ThresholdRule
 from edgeconv.core.cost import Counts
@@ -193,6 +194,9 @@ class RunFigures(Part):
     peak_bytes: Natural | None
     check: Check | None
     throughput: Throughput | None = None
+
+    def __str__(self) -> str:
+        return three_lines(self)
 
 
 # --- filled -------------------------------------------------------------------------------------------------------

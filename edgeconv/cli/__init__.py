@@ -17,7 +17,7 @@ __all__ = ["COMMANDS", "app", "main"]
 app = typer.Typer(
     name="edgeconv",
     cls=Commands,
-    help="3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods, with honest GFLOPS.",
+    help="Edges of RGB and grey pictures by 3×3 filters and Canny, by interchangeable methods, with honest figures.",
     **SETTINGS,
 )
 

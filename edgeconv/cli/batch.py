@@ -80,6 +80,8 @@ def batch(
         with stopping(running.stop, atomic.remove_being_written) as received:
             summary = running.run(lambda now: progress.update(now.finished, now.pictures, now.note))
         progress.clear()
+    if inputs.shard is not None and not summary.pictures:
+        say(f"edgeconv: --shard {inputs.shard} has none of the pictures: there are fewer than shares.", err=True)
     for failure in summary.failures:
         error = failure.error if failure.input in failure.error else f"{failure.input}: {failure.error}"
         say(f"edgeconv: failed: {error}", err=True)

@@ -44,7 +44,7 @@ def diff(
             raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
         first, *others = (FileInput(name, asked.convert, wanted.rules) for name in inputs)
         done = results.run(first, others, wanted)
-    return _finish(done, showing.json_only)
+    return _finish(done, showing.json_only, asked.quiet)
 
 
 def compare(
@@ -89,10 +89,12 @@ def _wanted(accepting: Accepting, showing: Showing, reading: Reading) -> Wanted:
     )
 
 
-def _finish(done: DiffOutcome, json_only: bool) -> int:
+def _finish(done: DiffOutcome, json_only: bool, quiet: bool = False) -> int:
     """Print what was found and written, and return the exit code that it calls for."""
     from edgeconv.difference.compare import to_json
 
+    if quiet:
+        return done.exit_code
     if json_only:
         say_lines(to_json(done.record))
     else:

@@ -71,7 +71,8 @@ EXCLUSIVE: tuple[tuple[str, str, str], ...] = (
     ("filter kernel kernel_file", "chain", CHAINING),
     ("filters", "chain", RUNS),
     ("filter kernel kernel_file", "filters", RUNS),
-    ("verbose quiet", "json_only", "run"),
+    ("verbose", "json_only", "run"),
+    ("quiet", "json_only", "run diff"),
     ("quiet", "verbose", "run"),
     ("max_failures", "fail_fast", "batch"),
 )

@@ -56,6 +56,16 @@ class Commands(TyperGroup):
 class Refusing(TyperCommand):
     """A command that refuses options without effect before it does anything."""
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """See click.Command.format_options: under the heading of each group."""
+        lines: dict[str, list[Any]] = {}
+        for each in self.get_params(ctx):
+            heading = "Arguments" if each.param_type_name == "argument" else getattr(each, "rich_help_panel", None)
+            lines.setdefault(heading or "Other", []).append(each.get_help_record(ctx))
+        for heading, records in lines.items():
+            with formatter.section(heading):
+                formatter.write_dl([record for record in records if record is not None])
+
     def invoke(self, ctx: Any) -> Any:
         """See click.Command.invoke."""
         flags = {each.name or "": max(each.opts, key=len) for each in self.params}
@@ -69,7 +79,7 @@ def load(name: str) -> Any:
     function = function_of(name)
     hints = get_type_hints(function, include_extras=True)
     groups = {entry: taken_options(hint) for entry, hint in hints.items() if is_dataclass(_bare(hint))}
-    rows = [_option(option) for options in groups.values() for option in options]
+    rows = [_option(option, _heading(hints[entry])) for entry, options in groups.items() for option in options]
     arguments = [
         _parameter(each.name, _bare(hints[each.name]), each.default, _argument(hints[each.name]))
         for each in inspect.signature(function).parameters.values()
@@ -117,10 +127,15 @@ def _argument(hint: Any) -> Any:
     return typer.Argument(help=declared.help)
 
 
-def _option(row: Option) -> inspect.Parameter:
+def _heading(group: Any) -> str:
+    """The first line of a group's docstring."""
+    return str(_bare(group).__doc__).partition("\n")[0].rstrip(".")
+
+
+def _option(row: Option, heading: str) -> inspect.Parameter:
     flags = [f"{row.flag}/--no-{row.flag.removeprefix('--')}"] if row.default is True else row.flags
     offers = row.suggestions if row.choices or row.suggest is not None else None
-    declared = typer.Option(*flags, help=row.help, autocompletion=offers)
+    declared = typer.Option(*flags, help=row.help, autocompletion=offers, rich_help_panel=heading)
     return _parameter(row.name, row.type | None if row.may_be_none else row.type, row.default, declared)
 
 
@@ -133,7 +148,10 @@ def explained(error: Any, arguments: list[str]) -> str:
     """The message for an error of the parser, with what was probably meant; `arguments` are the command line's."""
     message, hint = str(error.format_message()).rstrip(), ""
     if hasattr(error, "possibilities"):
-        message = f"No such option: {error.option_name}.{did_you_mean(error.option_name, error.possibilities or ())}"
+        near = did_you_mean(error.option_name, error.possibilities or ())
+        if not did_you_mean(error.option_name.strip("-"), [each.strip("-") for each in error.possibilities or ()]):
+            near = ""  # only the hyphens are alike
+        message = f"No such option: {error.option_name}.{near}"
     if hasattr(error, "option_name"):
         files = [each for each in arguments if each[0] == "-" and each[:2] != "--" and "." in each]
         hint = f" For a file of that name, put -- before it: -- {files[0]}." if files else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from time import thread_time
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,9 +39,14 @@ def run(
 
     It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json. Several --filters give a picture
     each, or all in one file that is named .tiff (a page each) or .npy. For several pictures there is 'edgeconv batch'.
+
+    \b
+    edgeconv run photo.jpg
+    edgeconv run photo.png --filter canny --blur 5
+    edgeconv run input_2048.png --method cudnn --stride 2
     """
     from edgeconv.core.records import to_json
-    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UsageError
     from edgeconv.io.files import is_standard_stream
     from edgeconv.run import report_text
     from edgeconv.run.job import Job
@@ -65,9 +71,11 @@ def run(
         tile=tiling.tile,
         limit_bytes=tiling.limit_bytes,
     )
+    aside = place.output is not None and is_standard_stream(place.output)  # which takes the picture then
+    if aside and sys.stdout is not None and sys.stdout.isatty():
+        raise UsageError("Standard output is a terminal, which cannot show a picture's bytes: name a file with -o.")
     start = _by_tiles if by_tiles({"picture": picture, **vars(tiling)}) else run_picture
     record = start(job, started)
-    aside = place.output is not None and is_standard_stream(place.output)  # which takes the picture then
     if place.json_only:
         say_lines(to_json(record).decode().rstrip(), err=aside)
     elif not place.quiet:

@@ -24,6 +24,7 @@ from edgeconv.api import check as verify
 from edgeconv.api import figures
 from edgeconv.api.auto import Choice
 from edgeconv.api.figures import ProblemPart
+from edgeconv.api.figures_text import NOTHING_TO_CHECK
 from edgeconv.api.measure import time_kernel
 from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import exactness
@@ -46,7 +47,7 @@ from edgeconv.io.reading import read_image
 from edgeconv.methods import all_methods, applicable, refuse_inapplicable
 from edgeconv.methods.entry import MethodEntry
 from edgeconv.methods.options import Options
-from edgeconv.run import report, report_text
+from edgeconv.run import report
 from edgeconv.run.report import InputPart
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
@@ -210,7 +211,7 @@ def _check_text(ran: MethodRun) -> str:
     """What of an output was checked, by its own bounds, and whether it is right."""
     check = ran.checked.check
     if not check.checked_samples:
-        return report_text.NOTHING_TO_CHECK
+        return NOTHING_TO_CHECK
     error = verify.size_of(check.relative_error)
     found = f"largest relative error {error:.2g} in {check.checked_samples:,} of {ran.output.size:,} samples"
     if not check.passed:

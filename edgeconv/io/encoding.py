@@ -21,7 +21,7 @@ from edgeconv.core.chains import Chain
 from edgeconv.core.filters import RGB_CHANNELS, Filter
 from edgeconv.core.option import listed
 from edgeconv.errors import ImageWriteError, MemoryLimitError, UsageError
-from edgeconv.io.atomic import write_bytes_atomically
+from edgeconv.io.atomic import NameTakenError, write_bytes_atomically
 from edgeconv.io.decoding import failures, swap_red_and_blue
 from edgeconv.io.files import is_standard_stream
 from edgeconv.io.formats import FORMATS, WRITTEN, Format, npy
@@ -38,16 +38,22 @@ BANK_FORMAT = "tiff"
 """Of a filter bank's outputs in a batch, unless another is asked for: a picture has one output file there."""
 
 
-def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
+def write_image(
+    pixels: NDArray[Any], destination: Path | str, *, format: str | None = None, overwrite: bool = False
+) -> None:
     """Write `pixels` (HWC with 3 channels in RGB order, or 1; or HW) to a file, completely or not at all.
 
     An NPY has the shape of `pixels`; the other formats have no axis for one channel.
 
     The suffix of `destination` names the format unless `format` does (a name or suffix of the table, needed only for
     `-`, standard output, where PNG is the default for whole numbers and NPY for floats). Raises ImageWriteError
-    where the format cannot hold the type or size, or the file cannot be written.
+    where the format cannot hold the type or size, the file cannot be written, or exists and `overwrite` is not set.
     """
-    write_bytes_atomically(destination, encode_image(pixels, destination, format=format))
+    encoded = encode_image(pixels, destination, format=format)
+    try:
+        write_bytes_atomically(destination, encoded, replace=overwrite)
+    except NameTakenError:
+        raise NameTakenError(f"{destination}: exists: pass overwrite=True, or choose another name.") from None
 
 
 def encode_image(

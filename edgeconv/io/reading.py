@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,12 +83,22 @@ Decoder = Callable[[bytes, Header], Any]
 does not decode."""
 
 
-def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
-    """Read a picture from a file, a pipe or a device, or from standard input for `-`.
+def read_image(source: Path | str | IO[bytes], rules: ReadRules = DEFAULT_RULES) -> Picture:
+    """Read a picture from a file, a pipe or a device, from standard input for `-`, or from an open file.
 
-    Raises ImageReadError for a file that is missing, damaged, cut short, not a picture or refused by `rules`, and
-    MemoryLimitError where memory does not suffice to decode it.
+    An open file (`io.BytesIO`, `open(path, "rb")`) is read from where it is to its end. Raises ImageReadError for a
+    file that is missing, damaged, cut short, not a picture or refused by `rules`, and MemoryLimitError where memory
+    does not suffice to decode it.
     """
+    if not isinstance(source, str | os.PathLike):
+        name = str(getattr(source, "name", type(source).__name__))
+        data = source.read(rules.max_bytes + 1)
+        if not isinstance(data, bytes):
+            raise ImageReadError(f"{name}: gives text, and not bytes: open it with 'rb'.")
+        with _refusals(name, None, "to read it"):
+            if len(data) > rules.max_bytes:
+                raise _above_limit("it has not ended", rules.max_bytes)
+        return decode_image(data, name, rules)
     name = STREAM_NAME if is_standard_stream(source) else str(source)
     return decode_image(read_picture_bytes(source, rules), name, rules)
 

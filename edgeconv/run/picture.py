@@ -85,6 +85,9 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
         with watch.phase("encode"):
             for path, content in zip(places, encoded, strict=True):
                 outputs.add(path, content)
+        notes, chain = list(picture.notes), request.chain
+        if chain is not None and chain.has_hysteresis and not finished.any():
+            notes.append(f"no edge: no gradient here is above the upper threshold, {chain.thresholds[1]:g}")
         digests = [hashlib.sha256(content).hexdigest() for content in encoded]
         files = zip(bank.labels, paths, encoded, digests, strict=False)
         record = report.RunReport(
@@ -93,7 +96,7 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
             input=report.InputPart(
                 file=job.source,
                 format=picture.format,
-                notes=list(picture.notes),
+                notes=notes,
                 file_bytes=len(data),
                 file_sha256=file_sha256,
                 **input_pixels,

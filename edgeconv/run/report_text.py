@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from edgeconv.api.check import size_of
 from edgeconv.api.figures import Check, ProblemPart, RunFigures
+from edgeconv.api.figures_text import NOTHING_TO_CHECK, before, errors, found_text, speed_text, throughput_text
 from edgeconv.core.chains import Chain
 from edgeconv.core.exactness import LEVEL_OFF, LEVEL_OFF_BELOW
 from edgeconv.core.output import threshold_text
@@ -14,7 +15,6 @@ from edgeconv.core.text import TextRow, digits_text, seconds_text, share_text
 from edgeconv.run.report import InputPart, OutputPart, RunReport
 
 NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
-NOTHING_TO_CHECK = "nothing to check: every output reaches a pixel that is not a finite number"
 MAX_NAMES = 4
 """Files of a bank that are named in a line."""
 MAX_BOUNDS = 6
@@ -26,12 +26,13 @@ Measured = RunReport | RunFigures
 def summary(report: RunReport) -> list[TextRow]:
     """What was written, how fast beside the floor, and whether it is right; a note for what a reader should know."""
     result = report.output
-    wall = "" if report.wall_seconds is None else f", {seconds_text(report.wall_seconds)} with measuring"
+    measured = report.timing.kernel is not None or report.check is not None
+    wall = f", {seconds_text(report.wall_seconds)} with measuring" if measured and report.wall_seconds else ""
     size = f"{result.width}×{result.height} {result.dtype}"
     why = report.method.why.rpartition("; ")[2]
     instead = f"; by {report.method.name}, as {why}" if "does not compute" in why else ""
     written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}{instead}"
-    rows = [TextRow("wrote", written), TextRow("speed", _speed_text(report)), _verdict(report)]
+    rows = [TextRow("wrote", written), TextRow("speed", speed_text(report)), _verdict(report)]
     return rows + [TextRow("note", note, "note") for note in report.input.notes]
 
 
@@ -68,7 +69,7 @@ def measured(report: Measured) -> list[TextRow]:
     check = report.check
     if check is None:
         return [*_time_rows(report), *_speed_rows(report)]
-    found = _found_text(report, check) if check.checked_samples else NOTHING_TO_CHECK
+    found = found_text(report, check) if check.checked_samples else NOTHING_TO_CHECK
     return [*_time_rows(report), *_speed_rows(report), TextRow("check", found)]
 
 
@@ -99,36 +100,6 @@ def _files_text(result: OutputPart) -> str:
 # --- times --------------------------------------------------------------------------------------------------------
 
 
-def _speed_text(report: RunReport) -> str:
-    kernel, speed = report.timing.kernel, report.speed
-    what = f"{'a tile ' if report.tiles is not None else ''}by {report.method.name} on {report.device.name}"
-    if kernel is None:
-        return f"{seconds_text(report.timing.cold_seconds)} {what}, the first run; none was timed after it"
-    took = f"{seconds_text(kernel.median_seconds)} {what}{_before(report)}"
-    if report.throughput is not None:
-        return f"{took}: {_throughput_text(report)}"
-    return (
-        took if speed is None else f"{took}: {digits_text(speed.kernel_gflops, 4)} nominal GFLOPS{_share_text(report)}"
-    )
-
-
-def _throughput_text(report: Measured) -> str:
-    """Of a chain: pixels, and how near it comes to a copy."""
-    assert report.throughput is not None
-    return f"{digits_text(report.throughput.pixels_per_second / 1e6, 4)} million pixels/s{_share_text(report)}"
-
-
-def _share_text(report: Measured) -> str:
-    """`, 81 % of a copy's speed`, where that is a limit."""
-    rates = report.throughput or report.speed
-    share = None if rates is None else rates.memory_floor_share
-    return "" if share is None else f", {share_text(share)} of a copy's speed"
-
-
-def _before(report: Measured) -> str:
-    return f" (before {report.timing.leaves_out})" if report.timing.leaves_out else ""
-
-
 def _time_rows(report: Measured) -> list[TextRow]:
     timing, kernel = report.timing, report.timing.kernel
     cold = f"cold {seconds_text(timing.cold_seconds)}"
@@ -153,7 +124,7 @@ def _speed_rows(report: Measured) -> list[TextRow]:
         end_to_end = digits_text(rates.end_to_end_pixels_per_second / 1e6, 4)
         per_second = digits_text(rates.gigabytes_per_second, 4)
         return [
-            TextRow("speed", f"{_throughput_text(report)} (end to end {end_to_end}), {per_second} GB/s"),
+            TextRow("speed", f"{throughput_text(report)} (end to end {end_to_end}), {per_second} GB/s"),
             TextRow("counted", f"{report.counts.nominal_flops:,} FLOPs: {rates.counted}"),
         ]
     if speed is None:
@@ -205,10 +176,10 @@ def _verdict(report: RunReport) -> TextRow:
     if check is None or not check.checked_samples:
         return TextRow("check", "not asked for" if check is None else NOTHING_TO_CHECK, "note")
     if not check.passed:
-        return TextRow("WRONG", _found_text(report, check).removeprefix("WRONG").lstrip(": "), "bad")
+        return TextRow("WRONG", found_text(report, check).removeprefix("WRONG").lstrip(": "), "bad")
     share = "all" if check.checked_share == 1 else f"{100 * check.checked_share:.3g} %"
     found = f"{check.checked_samples:,} samples ({share}) {_agreement(check)}"
-    return TextRow("right", f"{found}{_before(report)}", "good")
+    return TextRow("right", f"{found}{before(report)}", "good")
 
 
 def _agreement(check: Check) -> str:
@@ -220,29 +191,16 @@ def _agreement(check: Check) -> str:
     within = "are within the error bound of the float64 reference"
     if check.differing_samples:  # of whole numbers; all differences lie where the bound lets a value round either way
         return f"{within}, {check.differing_samples:,} of them off by at most {check.max_abs_error:g}"
-    absolute, relative = _errors(check)
+    absolute, relative = errors(check)
     allowed = f"where {check.tolerance:.2g} is allowed"
     return f"{within}: largest error {absolute}, {relative} of the largest value {allowed}"
-
-
-def _errors(check: Check) -> tuple[str, str]:
-    """The largest error in output units, and as a share of the largest value."""
-    absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
-    return absolute, "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
-
-
-def _found_text(report: Measured, check: Check) -> str:
-    absolute, relative = _errors(check)
-    extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
-    verdict = "right" if check.passed else "WRONG"
-    return f"{verdict}{_before(report)}: largest error {absolute} ({relative} relative) against float64; {extent}"
 
 
 def _check_rows(report: RunReport) -> list[TextRow]:
     check, verdict = report.check, _verdict(report)
     if check is None or not check.checked_samples:
         return [verdict]
-    found = TextRow("check", _found_text(report, check), verdict.tone)
+    found = TextRow("check", found_text(report, check), verdict.tone)
     rounds = report.output.dtype.startswith("uint") and report.problem.output_mode != "normalize"
     return [found, TextRow("exactness", exactness_text(check, rounds))] if check.arithmetic else [found]
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import random_image
+from problems import random_image, save_image
 from pytestqt.qtbot import QtBot
 
 from edgeconv import convolve
 from edgeconv.core.progress import Stopped
-from edgeconv.io.encoding import write_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import read_image
 from edgeconv.methods.base import Plan
@@ -36,7 +35,7 @@ SIGNALS = ("picture_read", "layer_ready", "scale_known", "difference_ready", "me
 @pytest.fixture
 def picture(tmp_path: Path) -> Path:
     path = tmp_path / "picture.png"
-    write_image(PIXELS, path)
+    save_image(PIXELS, path)
     return path
 
 
@@ -83,7 +82,7 @@ def layers(found: Answers) -> Iterator[Layer]:
 def test_grey_is_shown_and_filtered_as_one_channel(tmp_path: Path, dtype: str) -> None:
     """And as three where the window was opened with --rgb."""
     path = tmp_path / "grey.tiff"
-    write_image(random_image(40, 56, dtype)[:, :, :1], path)
+    save_image(random_image(40, 56, dtype)[:, :, :1], path)
     for rules, channels in ((ReadRules(), 1), (ReadRules(rgb=True), 3)):
         pixels = read_image(path, rules).pixels
         parameters = Parameters(filter="sobel", method="reference", device="cpu", channels="each")
@@ -115,7 +114,7 @@ def test_the_method_of_a_side_is_measured_and_not_told_what_it_does_not_know(pic
 
 def test_two_pictures_are_not_measured(picture: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.png"
-    write_image(random_image(40, 56, np.uint8, seed=1), other)
+    save_image(random_image(40, 56, np.uint8, seed=1), other)
     found = answers(work.RenderService(), request_for(picture, mode="split", right=ViewSource("file", str(other))))
     assert "measured" not in found
     assert np.array_equal(list(layers(found))[1].pixels, random_image(40, 56, np.uint8, seed=1))
@@ -247,7 +246,7 @@ def test_whatever_a_method_raises_the_answer_is_one_line(picture: Path, monkeypa
 def test_a_picture_that_was_changed_is_read_anew_when_asked(picture: Path) -> None:
     service = work.RenderService()
     (before,) = layers(answers(service, request_for(picture)))
-    write_image(random_image(40, 56, np.uint8, seed=5), picture)
+    save_image(random_image(40, 56, np.uint8, seed=5), picture)
     (kept,) = layers(answers(service, request_for(picture)))
     assert kept is before
     service.forget(str(picture))
@@ -267,7 +266,7 @@ def test_two_float_sides_are_shown_in_one_range(tmp_path: Path) -> None:
 
 def output_of(picture: Path, pixels: np.ndarray, **parameters: Any) -> work.ThresholdScale:
     """The scale of the slider for an output."""
-    write_image(pixels, picture)
+    save_image(pixels, picture)
     chosen = Parameters(device="cpu", method="reference", **({"filter": "identity"} | parameters))
     return only(answers(work.RenderService(), request_for(picture, chosen)), "scale_known")[0]
 
