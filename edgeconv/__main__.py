@@ -5,7 +5,16 @@ Loading takes some tens of milliseconds, in which an interrupt would otherwise b
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
+import threading
+
 from edgeconv.signals import end_at_once
+
+TYPE_CHECKING = False  # as type checkers know it
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> None:
@@ -13,7 +22,22 @@ def main() -> None:
     end_at_once()
     from edgeconv.cli import main as run
 
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        if isinstance(ended.code, int) and sys.gettrace() is None and sys.getprofile() is None:
+            _end(ended.code)
+        raise
+
+
+def _end(code: int) -> NoReturn:
+    """End the process as Python does, but for taking its modules apart: a tenth of the time of a small picture.
+
+    Threads are waited for, and what was registered for the end is called.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    os._exit(code)
 
 
 if __name__ == "__main__":

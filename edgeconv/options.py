@@ -5,10 +5,9 @@ works with. The first line of its docstring is its heading in `--help`. Commands
 and the window's controls are the first three (view/). What a user may tell a method stands in methods/options.py, from
 which `MethodOptions` is made.
 
-Importing this module costs next to nothing, so that `--help` answers at once: what needs NumPy is imported in methods.
+Importing this module costs next to nothing, so that `--help` answers at once: what needs NumPy is imported in methods,
+and annotations are no strings, each of which would be compiled when it is asked for.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, make_dataclass
@@ -101,7 +100,7 @@ class Filtering:
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
     )
 
-    def chosen_filter(self) -> Filter:
+    def chosen_filter(self) -> "Filter":
         """The filter or kernel; raises UsageError."""
         from edgeconv.core.filters import named_filter, parse_kernel
         from edgeconv.io.kernel_file import read_kernel
@@ -110,7 +109,7 @@ class Filtering:
             return parse_kernel(self.kernel)
         return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
 
-    def chosen(self) -> Filter | Chain:
+    def chosen(self) -> "Filter | Chain":
         """What is applied; raises UsageError."""
         return self.chosen_filter()
 
@@ -119,7 +118,7 @@ class Filtering:
         names = ("channels", "luma", "stride", "padding", "border", "output_mode")
         return {name: getattr(self, name) for name in names}
 
-    def request(self) -> Request:
+    def request(self) -> "Request":
         """All of it, checked; raises UsageError."""
         from edgeconv.core.request import make_request
 
@@ -141,7 +140,7 @@ class Chaining(Filtering):
     )
     blur: Blur = option(0, "canny: binomial smoothing before it, of a size of {choices}; 0 is none.")
 
-    def chosen(self) -> Filter | Chain:
+    def chosen(self) -> "Filter | Chain":
         from edgeconv.core.chains import make_chain, parse_thresholds
 
         if self.chain is None and self.filter not in CHAINS:
@@ -170,7 +169,7 @@ class Bank(Chaining):
 
     filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
 
-    def chosen(self) -> Filter | Chain:
+    def chosen(self) -> "Filter | Chain":
         from edgeconv.core.filters import filter_bank
 
         if self.filters is None:

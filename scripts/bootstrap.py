@@ -66,6 +66,10 @@ def environment_python() -> Path:
 def install(python: Path, extras: list[str]) -> None:
     """Install the project, editable, with this interpreter's pip working on the other environment."""
     target = f"{PROJECT}[{','.join(extras)}]" if extras else str(PROJECT)
+    print(
+        f"bootstrap: pip installs edgeconv and what it needs into {ENVIRONMENT}; the first time takes minutes",
+        flush=True,
+    )
     pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check")
     subprocess.run((*pip, "install", "--quiet", "--editable", target), check=True)
 

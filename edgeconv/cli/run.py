@@ -43,7 +43,7 @@ def run(
     \b
     edgeconv run photo.jpg
     edgeconv run photo.png --filter canny --blur 5
-    edgeconv run input_2048.png --method cudnn --stride 2
+    edgeconv run photo.png --method cudnn --stride 2
     """
     from edgeconv.core.records import to_json
     from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UsageError

@@ -170,7 +170,7 @@ def named_filter(name: str) -> Filter:
             f"'{name}' is a chain of stages, and only single filters can be used here: use one of "
             f"{', '.join(filter_names())}, or 'edgeconv run', 'batch' or 'compare' for '{name}'."
         )
-    known = f"use one of {', '.join(filter_names())}, or --kernel."
+    known = f"use one of {', '.join((*filter_names(), *CHAINS))}, or --kernel."
     raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, (*filter_names(), *CHAINS))}")
 
 

@@ -8,8 +8,6 @@ The type says what the option takes: a `Literal` lists its choices, `bool` makes
 command line, the window, `bench`, docs) asks `options_of` for them, and writes none of this down again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache

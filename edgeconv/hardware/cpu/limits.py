@@ -1,4 +1,4 @@
-"""What this processor can do at most, in generated code: bytes read and written, and multiply-adds.
+"""What this processor can do at most: bytes read and written, and multiply-adds, in generated code (limits_code.py).
 
 A copy reads half and writes half. At strides 2 and 3 four or nine bytes are read for one that is written, and reading
 is cheaper, so a copy of as many bytes takes longer than a convolution has to. Each unit of a move copies as much as it
@@ -6,30 +6,26 @@ has to write and then only reads on (or, for banks, whose outputs are larger tha
 engine's own threads do it: beside a convolution that starts them within microseconds, a copy by threads that Python
 wakes would start too late to be a floor.
 
-Multiply-adds take registers alone, no memory. `llvm.fmuladd` is one instruction where the processor has it, and else a
-product and a sum.
+Multiply-adds take registers alone, no memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from functools import reduce
 from itertools import product
-from operator import add
 from typing import Any, Literal
 
 import numpy as np
-from llvmlite import ir
 from numpy.typing import NDArray
 
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.crew import NativeWork
-from edgeconv.hardware.cpu.emit import Unit
 from edgeconv.hardware.cpu.processor import SCALAR_BYTES
 
+CODE = "edgeconv.hardware.cpu.limits_code"
 Stores = Literal["cached", "streaming"]
 Memory = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Source, target, and places for what was read, so that reading cannot be left out."""
@@ -85,7 +81,7 @@ class MemoryMove:
             Move.WRITTEN_BYTES: written_unit,
         }
         most = min(units, threads)
-        code = jit.compiled(f"{__name__}:write_moves", stores, jit.processor())
+        code = jit.compiled(f"{CODE}:write_moves", stores, jit.processor())
         self._work = NativeWork(code, arguments, units, asked=None, max_threads=most)
 
     def run(self) -> None:
@@ -113,35 +109,6 @@ def _units(sides: tuple[int, int], unit_bytes: int) -> tuple[int, int, int]:
     return units, read_unit, written_unit
 
 
-def write_moves(stores: Stores) -> str:
-    """LLVM IR of a move with one kind of stores."""
-    e = Unit(ir.Module(name="moving"))
-    source, target, sinks = (e.at(name) for name in (Move.SOURCE_ADDRESS, Move.TARGET_ADDRESS, Move.SINKS_ADDRESS))
-    reads, writes = e[Move.READ_BYTES], e[Move.WRITTEN_BYTES]
-    aligned = CACHE_LINE_BYTES if stores == "streaming" else None
-    both = reads.min(writes)
-    lines = range(0, STEP_BYTES, CACHE_LINE_BYTES)
-    ones = e.splat("uint8", CACHE_LINE_BYTES, 1)
-    first, stop = e.more
-    with e.count(first, stop) as unit:
-        read_from, write_to = source.at(unit * reads), target.at(unit * writes)
-        with e.count(0, both, STEP_BYTES) as at:
-            for line in lines:
-                write_to.at(at + line).store(read_from.at(at + line).load(CACHE_LINE_BYTES), aligned)
-        seen = [e.variable(ones) for _ in lines]
-        with e.count(both, reads, STEP_BYTES) as at:
-            for line, variable in zip(lines, seen, strict=True):
-                variable.value |= read_from.at(at + line).load(CACHE_LINE_BYTES)
-        sink = sinks.at((unit & (SINKS - 1)) * STEP_BYTES)
-        for line, variable in zip(lines, seen, strict=True):
-            sink.at(line).store(variable.value)
-        with e.count(both, writes, STEP_BYTES) as at:
-            for line in lines:
-                write_to.at(at + line).store(ones, aligned)
-    e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
-    return e.text_with_alone(Move.UNITS)
-
-
 def _steps(size_bytes: int) -> int:
     return -(-size_bytes // STEP_BYTES) * STEP_BYTES
 
@@ -152,21 +119,6 @@ def multiply_adds(threads: int) -> tuple[NativeWork, int]:
     lanes, units = target.vector_bytes // FLOAT_BYTES, threads * PIECES_PER_THREAD
     # One row per thread, for results that must not be optimised away.
     arguments = {Chains.UNITS: units, Chains.SUMS_ADDRESS: np.zeros((threads, lanes), np.float32)}
-    code = jit.compiled(f"{__name__}:write_multiply_adds", lanes, target)
+    code = jit.compiled(f"{CODE}:write_multiply_adds", lanes, target)
     work = NativeWork(code, arguments, units, asked=threads, max_threads=threads)
     return work, units * ROUNDS * CHAINS * lanes * FLOPS_PER_MULTIPLY_ADD
-
-
-def write_multiply_adds(lanes: int) -> str:
-    """The LLVM IR: `acc ← acc · ½ + 1`, which stays near 2, and at the end the sum goes to the worker's row."""
-    e = Unit(ir.Module(name="multiply-adds"))
-    with e.count(*e.more):
-        # Chains that begin alike would be made one.
-        chains = [e.variable(e.splat("float32", lanes, 2.0 + chain)) for chain in range(CHAINS)]
-        with e.count(0, e.int64(ROUNDS)):
-            for chain in chains:
-                value = chain.value
-                chain.value = value.times(0.5, value.like(1.0))
-        total = reduce(add, [chain.value for chain in chains])
-        e.at(Chains.SUMS_ADDRESS, "float32").at(e.worker * lanes).store(total)
-    return e.text_with_alone(Chains.UNITS)
