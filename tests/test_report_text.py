@@ -101,7 +101,7 @@ def test_reports_from_before_bounds_were_derived_still_have_a_table() -> None:
 
 
 def test_the_example_in_the_documents_is_what_a_committed_record_prints() -> None:
-    rows = report_text.summary(run_report("two-core-epyc", "cpu_sliding_s1"))
+    rows = report_text.summary(run_report("example", "coast_sobel_sliding_s1"))
     shown = "\n".join(line for _, lines in broken(rows, None) for line in lines)
     assert shown in (PROJECT / "docs" / "usage.md").read_text(encoding="utf-8")
 
