@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from edgeconv.api.convolve import chain as chain
     from edgeconv.api.convolve import convolve as convolve
     from edgeconv.api.convolve import plan as plan
+    from edgeconv.api.convolve import result_memory as result_memory
     from edgeconv.api.figures import RunFigures as RunFigures
     from edgeconv.api.plan import ConvolutionPlan as ConvolutionPlan
     from edgeconv.core.chains import Chain as Chain
@@ -51,6 +52,7 @@ _HOMES = {
     "make_problem": "edgeconv.core.problem",
     "plan": "edgeconv.api.convolve",
     "read_image": "edgeconv.io.reading",
+    "result_memory": "edgeconv.api.convolve",
     "write_image": "edgeconv.io.encoding",
 }
 

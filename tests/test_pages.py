@@ -12,7 +12,7 @@ from meet import run_program
 import edgeconv
 from edgeconv.api.arrays import ALIGNED_BYTES, aligned_empty
 from edgeconv.hardware import pages
-from edgeconv.hardware.pages import LARGE_PAGE_BYTES, LEAST_BYTES, MOST_WAITING, MOST_WAITING_BYTES, large_empty
+from edgeconv.hardware.pages import LARGE_PAGE_BYTES, LEAST_BYTES, MOST_WAITING, large_empty
 
 U8 = np.dtype("uint8")
 
@@ -22,6 +22,7 @@ def _none_waiting():
     pages._WAITING.clear()
     yield
     pages._WAITING.clear()
+    pages._LIMIT.clear()
 
 
 def address(array: np.ndarray) -> int:
@@ -66,7 +67,7 @@ def test_two_results_never_share_memory() -> None:
 
 def test_few_blocks_wait_and_none_that_is_very_large() -> None:
     held = [large_empty(LEAST_BYTES + number * LARGE_PAGE_BYTES) for number in range(MOST_WAITING + 3)]
-    held.append(large_empty(MOST_WAITING_BYTES + 1))
+    held.append(large_empty(pages.limit_bytes() + 1))
     while held:
         del held[0]
     gc.collect()
@@ -103,3 +104,24 @@ out = edgeconv.convolve(np.zeros((1000, 1000, 3), np.uint8), device="cpu")
 def test_results_that_are_there_when_the_interpreter_ends_say_nothing() -> None:
     done = run_program(SCRIPT_THAT_A_MODULE_HOLDS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_memory_that_is_kept_is_seen_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert edgeconv.result_memory() == (256 * 2**20, 0)
+    blocks = [large_empty(size * LARGE_PAGE_BYTES) for size in (2, 3)]
+    while blocks:
+        del blocks[0]
+    assert edgeconv.result_memory().held_bytes == 5 * LARGE_PAGE_BYTES
+    assert edgeconv.result_memory(4 * LARGE_PAGE_BYTES).held_bytes == 3 * LARGE_PAGE_BYTES, "the oldest goes"
+    assert edgeconv.result_memory("2M") == (2 * 2**20, 0)
+    blocks.append(large_empty(LEAST_BYTES + 1))
+    blocks.clear()
+    assert edgeconv.result_memory().held_bytes == 0, "larger than the limit"
+    with pytest.raises(edgeconv.EdgeconvError, match="limit 'lots' is not a number of bytes"):
+        edgeconv.result_memory("lots")
+
+
+def test_the_environment_says_how_much_is_kept() -> None:
+    code = "import edgeconv; print(*edgeconv.result_memory())"
+    assert run_program(code, EDGECONV_RESULT_MEMORY="3M").stdout.split() == [str(3 * 2**20), "0"]
+    assert "EDGECONV_RESULT_MEMORY 'x' is not a number" in run_program(code, EDGECONV_RESULT_MEMORY="x").stderr

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, listed
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
+from edgeconv.core.text import parse_bytes
 from edgeconv.errors import EdgeconvError, UsageError
+from edgeconv.hardware import pages
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.devices import get_device
 from edgeconv.methods.options import Options
@@ -230,6 +232,31 @@ def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | 
         native = library.native(image)
         with home.guard(8 * native.size):
             return chain.settled(native, home.array_module)
+
+
+class ResultMemory(NamedTuple):
+    """What `result_memory` answers, in bytes."""
+
+    limit_bytes: int
+    held_bytes: int
+
+
+def result_memory(limit: int | str | None = None) -> ResultMemory:
+    """Memory of large results on the host that were dropped, which is kept for the next results of their size.
+
+    Args:
+        limit: at most so much is kept from now on, in bytes or as `512M`; 0 gives all of it back. None changes
+            nothing. At first it is what the environment variable `EDGECONV_RESULT_MEMORY` says, or 256 MiB.
+
+    Returns:
+        The limit, and what is kept now.
+
+    Raises:
+        UsageError: a limit that is no number of bytes.
+    """
+    if limit is not None:
+        pages.set_limit(parse_bytes(str(limit), "limit"))
+    return ResultMemory(pages.limit_bytes(), pages.waiting_bytes())
 
 
 RULES = ("channels", "luma", "stride", "padding", "border", "output_mode", "threshold")

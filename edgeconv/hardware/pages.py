@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import weakref
 from collections import deque
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.text import parse_bytes
+
 LARGE_PAGE_BYTES = 2 * 2**20
 LEAST_BYTES = LARGE_PAGE_BYTES
 """Below this, memory that `malloc` has at hand is as good."""
-MOST_WAITING_BYTES = 64 * 2**20
-"""A larger block is given back at once."""
 MOST_WAITING = 2
+VARIABLE, DEFAULT_LIMIT = "EDGECONV_RESULT_MEMORY", "256M"
+"""Of all blocks that wait; a larger one is given back at once."""
 
 _WAITING: deque[_Block] = deque(maxlen=MOST_WAITING)
 """Each step on it is a single one under the interpreter lock: a block may come back in the middle of any other."""
@@ -49,13 +53,15 @@ class _Block:
         return lent
 
     def _take_back(self) -> None:
-        if self.size_bytes > MOST_WAITING_BYTES:
+        limit = limit_bytes()
+        if self.size_bytes > limit:
             return
         for older in _waiting():
             if _is_taken(older):  # so that nobody writes to it meanwhile
                 older._advise("MADV_FREE")
                 _WAITING.append(older)
         _WAITING.append(self)
+        keep_waiting(limit)
 
     def _advise(self, name: str) -> None:
         advice = getattr(mmap, name, None)
@@ -66,8 +72,43 @@ class _Block:
                 return
 
 
+@cache
+def _limit_from_environment() -> int:
+    return parse_bytes(os.environ.get(VARIABLE, DEFAULT_LIMIT), VARIABLE)
+
+
+_LIMIT: list[int] = []
+"""What `set_limit` was told last, in the place of what the environment says."""
+
+
+def limit_bytes() -> int:
+    """How much memory may wait. Raises UsageError for a variable that is no number of bytes."""
+    return _LIMIT[-1] if _LIMIT else _limit_from_environment()
+
+
+def waiting_bytes() -> int:
+    """How much memory waits now."""
+    return sum(block.size_bytes for block in _waiting())
+
+
+def set_limit(size_bytes: int) -> None:
+    """From now on so much memory may wait at most; what is more is given back."""
+    _LIMIT[:] = [size_bytes]
+    keep_waiting(size_bytes)
+
+
+def keep_waiting(size_bytes: int) -> None:
+    """Give back the oldest blocks until no more waits."""
+    while waiting_bytes() > size_bytes:
+        try:
+            _WAITING.popleft()
+        except IndexError:  # another thread took it
+            return
+
+
 def large_empty(size_bytes: int) -> NDArray[np.uint8]:
-    """Bytes of any content on a block of its own."""
+    """Bytes of any content on a block of its own. Raises UsageError as `limit_bytes`."""
+    limit_bytes()
     rounded = -(-size_bytes // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
     for block in reversed(_waiting()):
         if block.size_bytes == rounded and _is_taken(block):
