@@ -2,13 +2,12 @@
 
     python3 scripts/benchmark_batch.py [--format png] [--pictures N] [--size 2048] [--repeats 5] [--device auto]
 
-In one run, interleaved, medians: `edgeconv batch`, a pool that only decodes and encodes the same pictures with the same
-codecs and as many workers, a plain OpenCV loop, and libvips where it is installed; for JPEG also a batch whose JPEG is
-the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec pool's pictures a second. Work: laplacian8 by
-channel, 8 bits in, |value| clipped, the same format in and out.
+In one run, interleaved, medians: `edgeconv batch`; a pool that only decodes and encodes the same pictures with the same
+codecs; a pool of OpenCV loops, and one of libvips pipelines where that is installed; all of them with a thread for each
+core. For JPEG also a batch whose JPEG is the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec
+pool's pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out.
 
-The pools get eight pictures a worker, so that their first and last picture count as little as in a long batch; those
-who take one picture after the other get a few.
+There are eight pictures a worker, so that the first and the last count as little as in a long batch.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ Call = Callable[[], Any]
 DISTINCT = 16
 """Different pictures; the others are further names of these."""
 PICTURES_A_WORKER = 8
-ONE_BY_ONE = 4
-"""Pictures for those who take one after the other: their rate does not depend on how many there are."""
 
 
 def draw(folder: Path, count: int, size: int, suffix: str) -> None:
@@ -105,26 +102,36 @@ def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:
         list(pool.map(one, pictures(source)))
 
 
-def opencv_loop(source: Path, target: Path) -> None:
-    """What a plain script does: one picture after the other, OpenCV's own threads."""
+def opencv_pool(source: Path, target: Path) -> None:
+    """A plain script in a pool of threads, whose pictures OpenCV takes with one thread each."""
     import cv2
     import numpy as np
 
-    cv2.setNumThreads(usable_threads())
+    cv2.setNumThreads(1)
     kernel = np.array([[1, 1, 1], [1, -8, 1], [1, 1, 1]], np.float32)
-    for path in pictures(source)[:ONE_BY_ONE]:
+
+    def one(path: Path) -> None:
         wide = cv2.filter2D(cv2.imread(str(path)), cv2.CV_16S, kernel, borderType=cv2.BORDER_CONSTANT)
         cv2.imwrite(str(target / path.name), cv2.convertScaleAbs(wide))
 
+    with ThreadPoolExecutor(usable_threads()) as pool:
+        list(pool.map(one, pictures(source)))
+    cv2.setNumThreads(usable_threads())
 
-def libvips(source: Path, target: Path) -> None:
-    """pyvips, one picture after the other, libvips' own threads; border repeated."""
+
+def libvips_pool(source: Path, target: Path) -> None:
+    """pyvips in a pool of threads, with one of libvips' own for each picture; border repeated."""
+    os.environ["VIPS_CONCURRENCY"] = "1"  # read when libvips is loaded
     import pyvips
 
     mask = pyvips.Image.new_from_array([[1, 1, 1], [1, -8, 1], [1, 1, 1]])
-    for path in pictures(source)[:ONE_BY_ONE]:
+
+    def one(path: Path) -> None:
         wide = pyvips.Image.new_from_file(str(path), access="sequential").conv(mask)
         wide.abs().cast("uchar").write_to_file(str(target / path.name))
+
+    with ThreadPoolExecutor(usable_threads()) as pool:
+        list(pool.map(one, pictures(source)))
 
 
 def entrants(source: Path, target: Path, device: str, edges: dict[str, Any]) -> dict[str, Call]:
@@ -132,13 +139,13 @@ def entrants(source: Path, target: Path, device: str, edges: dict[str, Any]) -> 
     found: dict[str, Call] = {
         BATCH: lambda: edgeconv_batch(source, target, device),
         CODECS: lambda: codecs_only(source, target, edges),
-        "OpenCV loop": lambda: opencv_loop(source, target),
+        "OpenCV pool": lambda: opencv_pool(source, target),
     }
     is_on_gpu = pictures(source)[0].suffix == ".jpg" and choose(AUTO, device).device == "cuda"
     if is_on_gpu and gpu_jpeg_unavailable_reason() is None:
         found[ON_GPU] = lambda: edgeconv_batch(source, target, device, "gpu")
     if find_spec("pyvips"):
-        found["pyvips"] = lambda: libvips(source, target)
+        found["pyvips pool"] = lambda: libvips_pool(source, target)
     return found
 
 
@@ -186,10 +193,7 @@ def main() -> int:
         edges = {path.name: first[index % DISTINCT] for index, path in enumerate(pictures(source))}
         samples = time_by_turns(entrants(source, target, asked.device, edges), asked.repeats, target)
 
-    rates = {
-        name: (asked.pictures if name in (BATCH, CODECS, ON_GPU) else ONE_BY_ONE) / statistics.median(times)
-        for name, times in samples.items()
-    }
+    rates = {name: asked.pictures / statistics.median(times) for name, times in samples.items()}
     share = rates[BATCH] / rates[CODECS]
     for name, rate in rates.items():
         print(f"{name:<32} {rate:7.2f} pictures/s")
@@ -199,7 +203,6 @@ def main() -> int:
         "kind": "batch benchmark",
         "format": asked.format,
         "pictures": asked.pictures,
-        "pictures_one_by_one": ONE_BY_ONE,
         "side": asked.size,
         "device": get_device("cpu").describe(),
         "gpu": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,

@@ -211,7 +211,7 @@ def reader_fuzz() -> str:
 
 
 SHARE = "batch / codecs (goal 0.9)"
-BATCH = ("edgeconv batch, JPEG on the GPU", "edgeconv batch", "codecs only", SHARE, "OpenCV loop", "pyvips")
+BATCH = ("edgeconv batch, JPEG on the GPU", "edgeconv batch", "codecs only", SHARE, "OpenCV pool", "pyvips pool")
 """Columns, as scripts/benchmark_batch.py calls them."""
 
 
