@@ -69,6 +69,7 @@ def one_run() -> RunReport:
     made["input"] |= {"file": "in.png", "width": 31, "height": 29, "channels": 3, "dtype": "uint16"}
     made["output"] |= {"file": "out.tiff", "width": 15, "height": 14, "channels": 1, "dtype": "float32"}
     made["phases_seconds"], made["whole_run_seconds"] = dict(PHASES), 8.8
+    made["wall_seconds"] = 9.7
     made["timing"] |= {"cold_seconds": 9.9e-3, "l2_state": "cold"}
     made["timing"]["kernel"] |= SERIES
     made["timing"]["end_to_end"] |= {**SERIES, "median_seconds": 4.4e-3}
@@ -96,7 +97,7 @@ def test_each_line_of_a_runs_report(one_run: RunReport) -> None:
     assert shown["output"] == "out.tiff  15×14×1 float32"
     assert shown["phases"] == (
         "start 110 ms  decode 22 ms  set_up 3.3 ms  host_to_device 440 µs  convolve 55 µs  device_to_host 6.6 µs  "
-        "encode 770 ms; whole run 8.8 s"
+        "encode 770 ms; whole run 8.8 s; 9.7 s with timed runs and check"
     )
     assert shown["kernel"] == "cold 9.9 ms; median 2.2 ms (p10 1.1 ms, p90 3.3 ms, n 17, L2 cold)"
     assert shown["parts"] == "pad 1.1 ms, convolve 990 µs, each by itself"

@@ -17,7 +17,7 @@ TILE_STEP = 16
 
 
 def sampling_seconds(job_seconds: float) -> float:
-    """How long timed runs may take unless a user says so: with the roof and the check no longer than the job did."""
+    """How long timed runs may take unless a user says so: with the copy and the check no longer than the job did."""
     return min(MAX_SAMPLING_SECONDS, job_seconds / 2)
 
 

@@ -128,7 +128,7 @@ class RunReport(RecordHead, omit_defaults=True):
         ),
     ]
     whole_run_seconds: Annotated[
-        Amount, Meta(description="file in, file out: the sum of the phases, without samples, roof and check")
+        Amount, Meta(description="file in, file out: the sum of the phases, without samples and check")
     ]
     timing: TimingPart
     counts: Counts
@@ -138,7 +138,7 @@ class RunReport(RecordHead, omit_defaults=True):
     throughput: Annotated[Throughput | None, Meta(description="only of a chain, in the place of `speed`")] = None
     wall_seconds: Annotated[
         Amount | None,
-        Meta(description="by the clock up to this report, with samples, roof and check; absent by tiles"),
+        Meta(description="by the clock up to this report, with samples and check; absent by tiles"),
     ] = None
     tiles: TilesPart | None = None
 

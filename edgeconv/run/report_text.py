@@ -42,7 +42,7 @@ def table(report: RunReport) -> list[TextRow]:
     phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report.phases_seconds.items())
     wall = report.wall_seconds
     whole = seconds_text(report.whole_run_seconds)
-    whole += "" if wall is None else f"; {seconds_text(wall)} with timed runs, roof and check"
+    whole += "" if wall is None else f"; {seconds_text(wall)} with timed runs and check"
     threshold = "" if problem.threshold is None else f", threshold {threshold_text(problem.threshold)}"
     package = f" of package {method.package}" if method.package else ""
     return [
