@@ -56,6 +56,15 @@ def test_a_call_from_python_is_never_the_fastest_method(monkeypatch: pytest.Monk
     assert {row[2] for row in every_row(record).rows if row[0] == "fastest"} == {"quick"}
 
 
+@pytest.mark.parametrize("what", ["border is replicate, not zero", "output is raw, not abs"])
+def test_a_peer_that_does_something_else_is_set_against_nobody(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [1e-3]))
+    assert {winner.peer.candidate for group in groups(record) for winner in winners(group)} == {"rival"}
+    for row in record.rows:
+        row.differs = f"its {what}" if row.kind == "peer" else None
+    assert {winner.peer for group in groups(record) for winner in winners(group)} == {None}
+
+
 def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The floor takes 1 ms here; the wrong one is named, and has no time."""
     use(monkeypatch, TimedMethod("slow", [3e-3]), TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]),

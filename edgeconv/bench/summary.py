@@ -85,11 +85,14 @@ def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
 def competes(row: BenchRow) -> bool:
     """Whether a row may be called the fastest.
 
-    Not where it computes in less than float32 and the picture's type does not ask for that, nor where it is the same
-    kernel as its method's own row, called from Python (`call=plan` of older records).
+    Not where it computes in less than float32 and the picture's type does not ask for that, nor what has another border
+    or stores another output, nor where it is the same kernel as its method's own row, called from Python (`call=plan`
+    of older records).
     """
-    reduced = row.options.math != "fma" or (row.differs or "").startswith("half")
-    return not (reduced and row.case.dtype != "float16") and ":call=" not in row.candidate
+    differs = row.differs or ""
+    reduced = row.options.math != "fma" or differs.startswith("half")
+    other = "its border is" in differs or "its output is" in differs
+    return not (reduced and row.case.dtype != "float16") and not other and ":call=" not in row.candidate
 
 
 def fastest(rows: Iterable[BenchRow]) -> BenchRow | None:
