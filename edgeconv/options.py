@@ -10,7 +10,7 @@ and annotations are no strings, each of which would be compiled when it is asked
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,7 @@ from edgeconv.core.choices import (
     Luma,
     OutputMode,
 )
-from edgeconv.core.option import AUTO, KEY, Option, listed, option, options_of
+from edgeconv.core.option import AUTO, KEY, Option, group, listed, option, options_of  # type: ignore[attr-defined]
 from edgeconv.core.text import parse_bytes
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
@@ -78,7 +78,7 @@ def _formats() -> Iterable[str]:
 # --- what is computed ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class Filtering:
     """The filter and the rules by which it is applied."""
 
@@ -125,7 +125,7 @@ class Filtering:
         return make_request(self.chosen(), **self.rules())
 
 
-@dataclass(frozen=True)
+@group
 class Chaining(Filtering):
     """Also several stages one after another in the place of a filter: those of canny, or any that fit together."""
 
@@ -149,7 +149,7 @@ class Chaining(Filtering):
         return make_chain(chain, **thresholds, gradient=self.gradient, blur=self.blur)
 
 
-@dataclass(frozen=True)
+@group
 class Masking(Chaining):
     """Filter, chain or mask."""
 
@@ -163,7 +163,7 @@ class Masking(Chaining):
         return {**super().rules(), "threshold": self.threshold}
 
 
-@dataclass(frozen=True)
+@group
 class Bank(Chaining):
     """Filters and chains."""
 
@@ -183,12 +183,12 @@ class Bank(Chaining):
         return filter_bank(names)
 
 
-@dataclass(frozen=True)
+@group
 class Applying(Bank, Masking):
     """Filters, chains and masks."""
 
 
-@dataclass(frozen=True)
+@group
 class MethodChoice:
     """Which method, and where."""
 
@@ -206,7 +206,7 @@ def _as_written(entry: Option) -> tuple[str, Any, Any]:
     return entry.parameter, hint, field(default=default, metadata={KEY: entry})
 
 
-_Written: Any = make_dataclass("_Written", map(_as_written, options_of(Options)), frozen=True)
+_Written: Any = make_dataclass("_Written", map(_as_written, options_of(Options)), eq=False, repr=False)
 
 
 class MethodOptions(_Written):  # type: ignore[misc]  # whose fields are those of methods/options.py
@@ -227,7 +227,7 @@ class MethodOptions(_Written):  # type: ignore[misc]  # whose fields are those o
 # --- what is read and written -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class Reading:
     """Reading pictures."""
 
@@ -243,7 +243,7 @@ class Reading:
         return ReadRules(self.max_pixels, parse_bytes(self.max_bytes, "--max-bytes"), self.strict, self.rgb)
 
 
-@dataclass(frozen=True)
+@group
 class Overwriting:
     """For outputs that edgeconv recognises as its earlier results."""
 
@@ -252,14 +252,14 @@ class Overwriting:
     )
 
 
-@dataclass(frozen=True)
+@group
 class Replacing:
     """For every other file."""
 
     overwrite: bool = option(False, "Replace files of these names.")
 
 
-@dataclass(frozen=True)
+@group
 class Printing:
     """What is printed."""
 
@@ -269,7 +269,7 @@ class Printing:
 # --- run ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class RunOutput(Overwriting, Printing):
     """Output and report."""
 
@@ -289,7 +289,7 @@ class RunOutput(Overwriting, Printing):
         return format, parse_quality(self.quality, format or named)
 
 
-@dataclass(frozen=True)
+@group
 class Sampling:
     """Timing and check."""
 
@@ -302,7 +302,7 @@ class Sampling:
     check: Check = option("sample", "Compare with the float64 oracle: {choices}.")
 
 
-@dataclass(frozen=True)
+@group
 class Tiling:
     """Pictures larger than memory."""
 
@@ -320,7 +320,7 @@ class Tiling:
 # --- batch --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class BatchInput:
     """Which pictures."""
 
@@ -329,7 +329,7 @@ class BatchInput:
     shard: str | None = option(None, "Only a share of the pictures: 2/8 is the second of eight shares.")
 
 
-@dataclass(frozen=True)
+@group
 class BatchOutput(Overwriting, Printing):
     """Output and ledger."""
 
@@ -350,7 +350,7 @@ class BatchOutput(Overwriting, Printing):
     )
 
 
-@dataclass(frozen=True)
+@group
 class Workers:
     """How many pictures at once, and where."""
 
@@ -372,7 +372,7 @@ class Workers:
         return int(self.jobs)
 
 
-@dataclass(frozen=True)
+@group
 class Failing:
     """Failed pictures, now and in an earlier batch."""
 
@@ -385,7 +385,7 @@ class Failing:
 # --- diff and compare ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class Accepting:
     """What counts as the same."""
 
@@ -399,7 +399,7 @@ class Accepting:
     ignore: str | None = option(None, "Do not judge 'x,y,w,h;…', or the regions in a file that the page saved.")
 
 
-@dataclass(frozen=True)
+@group
 class Showing(Replacing, Printing):
     """Output of the comparison."""
 
@@ -411,7 +411,7 @@ class Showing(Replacing, Printing):
     """The default opens in a browser in about a second."""
 
 
-@dataclass(frozen=True)
+@group
 class DiffInput(Accepting):
     """What is compared, and what counts as the same."""
 
@@ -425,7 +425,7 @@ class DiffInput(Accepting):
 # --- bench --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class GridAxes:
     """Which cases are measured, by axes that take the place of the grid's."""
 
@@ -447,7 +447,7 @@ class GridAxes:
     cases: int | None = option(None, "Of the grid surface: how many cases are drawn.")
 
 
-@dataclass(frozen=True)
+@group
 class Timing:
     """How each case is timed and checked."""
 
@@ -458,7 +458,7 @@ class Timing:
     check: Literal["sample", "full"] = option("sample", "Compare with the float64 oracle before timing: {choices}.")
 
 
-@dataclass(frozen=True)
+@group
 class BenchOutput(Replacing):
     """The record of a grid and what is made of it."""
 
@@ -469,7 +469,7 @@ class BenchOutput(Replacing):
     resume: bool = option(False, "Go on with a record that was stopped.")
 
 
-@dataclass(frozen=True)
+@group
 class Ladder(Replacing):
     """A ladder of kernels on a GPU, at several sizes."""
 
@@ -477,7 +477,7 @@ class Ladder(Replacing):
     time_limit: float = option(0.2, "Seconds of sampling per row.", above=0)
 
 
-@dataclass(frozen=True)
+@group
 class GemmLadder(Ladder):
     """`bench gemm`."""
 
@@ -486,7 +486,7 @@ class GemmLadder(Ladder):
     output: Path = option(Path("gemm.json"), "The record, as JSON.", "-o")
 
 
-@dataclass(frozen=True)
+@group
 class ConvLadder(Ladder):
     """`bench conv`."""
 
@@ -495,7 +495,7 @@ class ConvLadder(Ladder):
     output: Path = option(Path("conv.json"), "The record, as JSON.", "-o")
 
 
-@dataclass(frozen=True)
+@group
 class Pairing(Replacing):
     """What `bench ab` runs, for how long, and when it fails."""
 
@@ -508,7 +508,7 @@ class Pairing(Replacing):
 # --- report and resize --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@group
 class Reporting(Replacing):
     """What is made of records."""
 
@@ -521,7 +521,7 @@ class Reporting(Replacing):
     )
 
 
-@dataclass(frozen=True)
+@group
 class Resizing(Replacing):
     """The same picture in other sizes."""
 

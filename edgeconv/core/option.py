@@ -1,6 +1,6 @@
-"""How an option is declared: a field of a dataclass, with what a person needs beside its type and default.
+"""How an option is declared: a field of a group, with what a person needs beside its type and default.
 
-    @dataclass(frozen=True)
+    @group
     class Reading:
         max_pixels: int = option(2**28, "Refuse a larger picture before it is decoded.")
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from edgeconv.core.choices import BORDERS_HERE
 from edgeconv.core.text import parse_bytes
@@ -142,6 +142,15 @@ def option(default: Any, help: str, *flags: str, **declared: Any) -> Any:
     `flags` are named where they are not the field's name with hyphens; a short one (`-s`) goes beside that.
     """
     return field(default=default, metadata={KEY: Option(help, flags, **declared)})
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as group  # which is what type checkers know
+else:
+
+    def group(kind: type) -> type:
+        """A dataclass of options, without comparisons and a text: each costs every start its time, and nobody asks."""
+        return dataclass(eq=False, repr=False, match_args=False)(kind)
 
 
 @cache

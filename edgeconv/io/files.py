@@ -38,7 +38,7 @@ XZ_MAGIC = b"\xfd7zXZ\x00"
 XZ_MEMORY_BYTES = 2**27
 """Of the decompressor: twice what `xz -9` asks for."""
 
-_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML = r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
 
 
@@ -198,7 +198,7 @@ def utf8(text: str) -> bytes:
 
 def xml_text(text: str) -> str:
     """Text with characters that XML 1.0 does not allow written as `\\x01` or `\\udcff`."""
-    return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return re.sub(_NOT_IN_XML, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def reason_of(error: OSError | ValueError) -> str:

@@ -45,7 +45,7 @@ def _arguments(written: dict[str, str]) -> list[str]:
     return [flag if value == "True" else f"{flag}={value}" for flag, value in flags.items()]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Parameters(MethodOptions, MethodChoice, Masking):
     """The options of `edgeconv run` that decide what is computed and how.
 
