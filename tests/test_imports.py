@@ -86,7 +86,7 @@ run.ownership run.picture run.report run.report_text io.kernel_file
 core.cost core.exactness core.lowering core.noise core.progress core.request
 hardware.cache hardware.device hardware.devices hardware.versions hardware.cpu hardware.cpu.caches hardware.cpu.crew
 hardware.cpu.device hardware.cpu.jit hardware.cpu.limits hardware.cpu.mapped hardware.cpu.processor
-methods.base methods.reference methods.cpu methods.cpu.arrays methods.cpu.canny methods.cpu.canny_layout
+methods.base methods.reference methods.cpu methods.cpu.arrays
 methods.cpu.division methods.cpu.layout methods.cpu.native methods.cpu.rows methods.cpu.sliding methods.cpu.sums
 """
 DIFF = """

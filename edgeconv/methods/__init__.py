@@ -55,7 +55,7 @@ METHODS: tuple[MethodEntry, ...] = (
         "cudnn",
         "cuda",
         "edgeconv.methods.cuda.cudnn:CuDNN",
-        "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7",
+        "cuDNN NHWC, or planes in groups, chosen by GetConvolutionForwardAlgorithm_v7",
     ),
 )
 

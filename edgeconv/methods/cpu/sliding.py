@@ -24,7 +24,7 @@ from edgeconv.core.lowering import lower
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cpu import jit
 from edgeconv.methods.base import Method, Plan, check_workspace
-from edgeconv.methods.cpu import canny, division, native
+from edgeconv.methods.cpu import division, native
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
     Argument,
@@ -65,6 +65,8 @@ class CpuSliding(CpuIm2col):
 
     def prepare(self, problem: Problem | ChainProblem, options: Options, pictures: int = 1) -> Plan:
         if isinstance(problem, ChainProblem):
+            from edgeconv.methods.cpu import canny  # only for those who ask for it
+
             return canny.prepare(problem, options)
         return _prepare("sliding", problem, options, TILE_PIXELS, columns=False)
 
