@@ -19,6 +19,18 @@ from edgeconv.io.resize import Resized, resize_files
 GREY_TIFF, RGB_TIFF = 1, 2
 UNSIGNED, FLOAT = 1, 3
 
+ORIENTATIONS = {
+    1: lambda pixels: pixels,
+    2: lambda pixels: pixels[:, ::-1],
+    3: lambda pixels: pixels[::-1, ::-1],
+    4: lambda pixels: pixels[::-1],
+    5: lambda pixels: pixels.swapaxes(0, 1),
+    6: lambda pixels: pixels.swapaxes(0, 1)[:, ::-1],
+    7: lambda pixels: pixels.swapaxes(0, 1)[::-1, ::-1],
+    8: lambda pixels: pixels.swapaxes(0, 1)[::-1],
+}
+"""How a stored picture is turned upright (EXIF 2.32, table 6), by orientation."""
+
 
 def smooth_image(height: int, width: int) -> np.ndarray:
     """HWC uint8 that survives JPEG almost unchanged, and looks different from every side."""

@@ -19,7 +19,7 @@ from edgeconv.batch import ledger
 from edgeconv.batch.engines.cluster import local_cluster
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.verify import verify
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import EdgeconvError, ImageReadError, UnavailableError
 from edgeconv.io.atomic import NameTakenError
 
 IN, OUT = "s3://bucket/photos", "s3://bucket/edges"
@@ -216,3 +216,19 @@ def test_without_fsspec_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(UnavailableError, match=r"pip install '\.\[remote\]'"):
         store_of("s3://bucket/a").read("s3://bucket/a")
+
+
+def test_an_object_is_called_empty_only_where_it_is(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some stores refuse a range of an empty object, and any store may refuse another one."""
+    files = fsspec.filesystem("memory")
+    files.pipe("/edges/empty.png", b"")
+    files.pipe("/edges/full.png", b"x")
+
+    def refused(*words: object, **more: object) -> bytes:
+        raise ValueError("no such range")
+
+    monkeypatch.setattr(type(files), "cat_file", refused)
+    with pytest.raises(ImageReadError, match="the object is empty"):
+        store_of(memory).read(f"{memory}/empty.png")
+    with pytest.raises(EdgeconvError, match="no such range"):
+        store_of(memory).read(f"{memory}/full.png")

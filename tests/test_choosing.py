@@ -18,6 +18,7 @@ from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS, method_names
+from edgeconv.methods.entry import MethodEntry
 
 NO_GPU = "no driver"
 ON_GPU = method_names("cuda", METHODS)
@@ -104,3 +105,10 @@ def test_jpeg_that_is_decoded_on_a_gpu_is_filtered_there(
     monkeypatch.setattr(engines, "choose", choose)
     edgeconv("batch", photos, "-o", tmp_path / "out", *words)
     assert seen == [device]
+
+
+def test_where_no_method_runs_that_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MethodEntry, "unavailable_reason", lambda self: "broken")
+    for problem, what in (("filter", "such pictures"), ("chain", "this chain")):
+        with pytest.raises(UnavailableError, match=f"No method on cpu computes {what} here"):
+            choose("auto", "auto", PROBLEMS[problem])

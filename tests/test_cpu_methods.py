@@ -18,11 +18,12 @@ from problems import assert_right, image_of, random_bank, random_image, run_on_h
 from selection import drawn_pairs
 
 import edgeconv
+from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import lower
-from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
+from edgeconv.core.problem import INPUT_DTYPES, PictureProblem, Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.hardware.cpu import compiler, jit
 from edgeconv.hardware.cpu.processor import WORK, Processor
@@ -243,9 +244,16 @@ def test_flat_rows_are_read_where_they_lie_whatever_the_padding(padding: int) ->
 # --- refusals, and code for processors that are not here -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["opencv", "sliding", "im2col"])
-def test_refuses_arrays_that_the_plan_was_not_made_for(method: str) -> None:
-    problem = Case("laplacian8", "each", "uint8", "abs", shape=(8, 8)).problem()
+EACH = Case("laplacian8", "each", "uint8", "abs", shape=(8, 8)).problem()
+CANNY = chain_problem((8, 8, 3), np.uint8, make_chain("canny", low=50, high=150), "abs")
+
+
+@pytest.mark.parametrize(
+    ("method", "problem"),
+    [("opencv", EACH), ("sliding", EACH), ("im2col", EACH), ("opencv", CANNY), ("sliding", CANNY)],
+    ids=["opencv", "sliding", "im2col", "opencv canny", "sliding canny"],
+)
+def test_refuses_arrays_that_the_plan_was_not_made_for(method: str, problem: PictureProblem) -> None:
     plan = require(method, "cpu").prepare(problem, Options())
     image, out = random_image(8, 8, "uint8"), np.empty(problem.output_shape, np.uint8)
     with pytest.raises(UsageError, match="C-contiguous"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import edgeconv_process
-from picture_files import Piped, exif, noisy, png, png_chunk, png_head, saved, smooth_image, tiff
+from picture_files import ORIENTATIONS, Piped, exif, noisy, png, png_chunk, png_head, saved, smooth_image, tiff
 from PIL import Image, ImageCms
 from problems import random_image
 
@@ -31,17 +31,6 @@ LOSSLESS = [
     for suffix in entry.suffixes
     for dtype in entry.writes
 ]
-ORIENTATIONS = {
-    1: lambda pixels: pixels,
-    2: lambda pixels: pixels[:, ::-1],
-    3: lambda pixels: pixels[::-1, ::-1],
-    4: lambda pixels: pixels[::-1],
-    5: lambda pixels: pixels.swapaxes(0, 1),
-    6: lambda pixels: pixels.swapaxes(0, 1)[:, ::-1],
-    7: lambda pixels: pixels.swapaxes(0, 1)[::-1, ::-1],
-    8: lambda pixels: pixels.swapaxes(0, 1)[::-1],
-}
-"""How a stored picture is turned upright (EXIF 2.32, table 6), by orientation."""
 
 
 def read(folder: Path, name: str, data: bytes) -> Picture:

@@ -15,6 +15,7 @@ from problems import random_image
 import edgeconv
 from edgeconv.api import arrays, measure
 from edgeconv.api.cache import PlanCache
+from edgeconv.api.plan import MAX_STREAMS
 from edgeconv.core.records import to_json
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import MemoryLimitError, UsageError
@@ -442,3 +443,16 @@ def test_weights_as_lists_arrays_and_names_are_the_same_filter() -> None:
         assert np.array_equal(edgeconv.convolve(image, filter, "reference"), expected)
     table[1][1] = 0
     assert not np.array_equal(edgeconv.convolve(image, table, "reference"), expected)
+
+
+def test_workspaces_of_streams_that_are_gone_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of its own for each call, as a program has that makes a stream for each picture."""
+    image = random_image(20, 30, "uint8")
+    plan = edgeconv.plan(image.shape, "uint8", method="opencv", **RULES)
+    numbers = iter(range(1, 100))
+    monkeypatch.setattr(plan, "_stream", lambda: next(numbers))
+    monkeypatch.setattr(plan, "_by_address", False)
+    right = plan(image)
+    for _ in range(3 * MAX_STREAMS):
+        assert np.array_equal(plan(image), right)
+    assert len(plan._idle) == MAX_STREAMS

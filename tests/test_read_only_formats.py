@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from command import edgeconv
 from damaged import MOVING
-from picture_files import exif, noisy, pnm, saved, smooth_image
+from picture_files import ORIENTATIONS, exif, noisy, pnm, saved, smooth_image
 from PIL import Image, ImageOps
 
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.formats import FORMATS, NAMES, SUFFIXES, WRITTEN
+from edgeconv.io.formats.avif import TURNED
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image
 from edgeconv.options import FORMAT_HELP, PICTURE_HELP
@@ -171,3 +172,13 @@ def test_a_folder_of_them_is_filtered(tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert len(list((tmp_path / "out").glob("*.png"))) == len(kinds)
     assert kinds.keys() <= SUFFIXES.keys()
+
+
+def test_each_turn_and_mirror_of_avif_is_the_orientation_of_the_table() -> None:
+    """Pillow writes one of several ways to say an orientation; these are all of them."""
+    pixels = smooth_image(4, 7)
+    for quarters, by_mirror in enumerate(TURNED):
+        for mirror, orientation in by_mirror.items():
+            turned = np.rot90(pixels, quarters)  # anticlockwise
+            upright = turned if mirror is None else np.flip(turned, mirror)
+            assert np.array_equal(ORIENTATIONS[orientation](pixels), upright), (quarters, mirror)
