@@ -37,6 +37,11 @@ def _end(code: int) -> NoReturn:
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except Exception:  # the command has said what there is to say
+            continue
     os._exit(code)
 
 

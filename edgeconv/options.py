@@ -6,7 +6,7 @@ and the window's controls are the first three (view/). What a user may tell a me
 which `MethodOptions` is made.
 
 Importing this module costs next to nothing, so that `--help` answers at once: what needs NumPy is imported in methods,
-and annotations are no strings, each of which would be compiled when it is asked for.
+and annotations are not strings, each of which would be compiled when it is asked for.
 """
 
 from collections.abc import Iterable

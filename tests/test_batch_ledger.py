@@ -372,4 +372,4 @@ def test_a_ledger_can_be_kept_elsewhere(photos: Path, out: Path) -> None:
 def test_a_share_without_pictures_says_so(photos: Path) -> None:
     done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--shard", "9/9")
     assert done.code == 0
-    assert "edgeconv: --shard 9/9 has none of the pictures" in done.err
+    assert "edgeconv: --shard 9/9 has no picture" in done.err

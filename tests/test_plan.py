@@ -15,9 +15,11 @@ from problems import random_image
 import edgeconv
 from edgeconv.api import arrays, measure
 from edgeconv.api.cache import PlanCache
+from edgeconv.api.figures import speed
 from edgeconv.api.plan import MAX_STREAMS
+from edgeconv.core.cost import count
 from edgeconv.core.records import to_json
-from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.core.timing import Budget, Stopwatch, series_of
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.hardware.cpu.device import CpuDevice
 from edgeconv.methods import METHODS
@@ -456,3 +458,31 @@ def test_workspaces_of_streams_that_are_gone_do_not_pile_up(monkeypatch: pytest.
     for _ in range(3 * MAX_STREAMS):
         assert np.array_equal(plan(image), right)
     assert len(plan._idle) == MAX_STREAMS
+
+
+@pytest.mark.parametrize(
+    ("kernel", "copy", "share"),
+    [
+        ([2.0] * 5, [1.0] * 5, 0.5),
+        ([1.0] * 5, [1.0] * 5, 1.0),
+        ([0.9, 0.9, 0.9, 1.1, 1.1], [1.0] * 5, 1.0),  # faster by no more than its noise
+        ([0.9] * 5, [1.0] * 5, None),
+        ([0.9], [1.0], None),  # of one sample nobody knows the noise
+    ],
+)
+def test_the_share_of_a_copy_is_at_most_all_of_it_within_the_noise(
+    kernel: list[float], copy: list[float], share: float | None
+) -> None:
+    plan = edgeconv.plan((20, 30, 3), "uint8", method="opencv", **RULES).prepared
+    series = [series_of(samples, "sample limit") for samples in (kernel, copy)]
+    roof = measure.roof_of(plan, *series)
+    found = speed(count(plan.problem), series[0].median_seconds, 1.0, roof)
+    assert found.memory_floor_share == (None if share is None else pytest.approx(share))
+
+
+def test_no_copy_is_made_where_memory_is_short() -> None:
+    plan = edgeconv.plan((20, 30, 3), "uint8", method="opencv", **RULES).prepared
+    needed = 2 * 20 * 30 * 3
+    assert measure.copy_of(plan, 2 * needed - 1) is None
+    assert measure.copy_of(plan, 2 * needed) is not None
+    assert measure.copy_of(plan, None) is not None

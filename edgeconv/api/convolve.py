@@ -252,7 +252,7 @@ def result_memory(limit: int | str | None = None) -> ResultMemory:
         The limit, and what is kept now.
 
     Raises:
-        UsageError: a limit that is no number of bytes.
+        UsageError: a limit that is not a number of bytes.
     """
     if limit is not None:
         pages.set_limit(parse_bytes(str(limit), "limit"))

@@ -39,7 +39,7 @@ TURNS = 3
 FEW = Budget(max_samples=10)
 """For a part of a run."""
 SPARE = 2
-"""Memory that is free is at least so many times what the copy needs."""
+"""How many times the memory that the copy needs must be free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +146,8 @@ def time_copy(plan: PreparedFilter, copy: Callable[[], None]) -> Series:
         return collect([partial(plan.processor.time_once, copy, "warm")], Budget())[0]
 
 
-def roof_of(plan: PreparedFilter, kernel: Series, copy: Series) -> Roof:
-    """The limits of a plan that was timed beside its copy.
+def roof_of(plan: PreparedFilter, kernel: Series, copy: Series, when: str = "by turns with the filter") -> Roof:
+    """The limits of a plan whose copy was timed too, `when` in words.
 
     A kernel whose samples lie among those of the copy is as fast as the copy: one above the other is noise then.
     """
@@ -157,7 +157,7 @@ def roof_of(plan: PreparedFilter, kernel: Series, copy: Series) -> Roof:
     moved = cost.count(plan.problem, plan.output_dtype).fewest_bytes
     with plan.guard():
         rate, how = plan.processor.fma_rate()
-    return Roof(moved / seconds, rate, f"a copy of the picture's own bytes, by turns with the filter; {how}")
+    return Roof(moved / seconds, rate, f"a copy of the picture's own bytes, {when}; {how}")
 
 
 def measure(filtered: Filtered, budget: Budget, check: str) -> RunFigures:

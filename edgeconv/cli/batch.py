@@ -81,7 +81,10 @@ def batch(
             summary = running.run(lambda now: progress.update(now.finished, now.pictures, now.note))
         progress.clear()
     if inputs.shard is not None and not summary.pictures:
-        say(f"edgeconv: --shard {inputs.shard} has none of the pictures: there are fewer than shares.", err=True)
+        say(
+            f"edgeconv: --shard {inputs.shard} has no picture: there are fewer pictures than shares.",
+            err=True,
+        )
     for failure in summary.failures:
         error = failure.error if failure.input in failure.error else f"{failure.input}: {failure.error}"
         say(f"edgeconv: failed: {error}", err=True)

@@ -82,7 +82,7 @@ _LIMIT: list[int] = []
 
 
 def limit_bytes() -> int:
-    """How much memory may wait. Raises UsageError for a variable that is no number of bytes."""
+    """How much memory may wait. Raises UsageError where the variable is not a number of bytes."""
     return _LIMIT[-1] if _LIMIT else _limit_from_environment()
 
 

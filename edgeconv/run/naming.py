@@ -40,7 +40,7 @@ def filter_word(chosen: Filter | Chain) -> str:
 
 
 def rules_word(request: Request) -> str:
-    """Channels, output mode and threshold in a name, where they are not the default: `_each`, `_luma_t40`."""
+    """Channels, output mode and threshold in a name, where they are not the default: `_mix`, `_luma_t40`."""
     told = (request.channels, usual_channels(request.filter)), (request.output_mode or DEFAULT_MODE, DEFAULT_MODE)
     mask = "" if request.threshold is None else f"_t{threshold_text(request.threshold)}"
     chain = "" if request.chain is None else request.chain.rules_word

@@ -14,7 +14,7 @@ from edgeconv.core.output import threshold_text
 from edgeconv.core.text import TextRow, digits_text, seconds_text, share_text
 from edgeconv.run.report import InputPart, OutputPart, RunReport
 
-NO_LIMIT = "no limit of this run: its data fit the last cache, or its arithmetic is narrower than float32"
+NO_LIMIT = "no limit of this run: it was faster than its copy, or its arithmetic is narrower than float32"
 MAX_NAMES = 4
 """Files of a bank that are named in a line."""
 MAX_BOUNDS = 6

@@ -203,7 +203,7 @@ def run_by_tiles(
             )
             sink.finish()
             output_identity = file_identity(place)
-        peak_bytes = get_device("cpu").peak_bytes()  # before a copy is measured, which is no part of the job
+        peak_bytes = get_device("cpu").peak_bytes()  # now: the copy that is measured below is not part of the job
         full = max(filter.samples, key=lambda shape: shape[0] * shape[1])
         plan = filter.plan(full)
         input_identity = _identity(path, identity)
@@ -216,7 +216,7 @@ def run_by_tiles(
         plan.release_arrays()
         left = plan.processor.free_bytes() if limit is None else limit - resident_bytes()
         copy = copy_of(plan, left) if job.samples else None
-        roof = None if copy is None else roof_of(plan, kernel, time_copy(plan, copy))
+        roof = None if copy is None else roof_of(plan, kernel, time_copy(plan, copy), "after the tiles")
         told = describe(
             request,
             plan,
