@@ -64,12 +64,12 @@ def png_head(width: int, height: int, bits: int = 8, colour_type: int = 2) -> by
     return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour_type, 0, 0, 0))
 
 
-def png(pixels: np.ndarray, extra: bytes = b"") -> bytes:
+def png(pixels: np.ndarray, extra: bytes = b"", level: int = -1) -> bytes:
     """A PNG of 8 or 16 bits, grey, grey + alpha, RGB or RGBA by its channels, with `extra` chunks before the pixels."""
     height, width, channels = pixels.shape
     kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows = pixels.astype(pixels.dtype.newbyteorder(">")).reshape(height, -1)
-    body = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))
+    body = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows), level)
     head = png_head(width, height, 8 * pixels.dtype.itemsize, kind)
     return head + extra + png_chunk(b"IDAT", body) + png_chunk(b"IEND", b"")
 

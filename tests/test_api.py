@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from io import BytesIO, StringIO
 from itertools import product
 from pathlib import Path
@@ -251,13 +252,29 @@ def test_a_picture_that_exists_is_replaced_only_when_asked(tmp_path: Path) -> No
     assert np.array_equal(edgeconv.read_image(path).pixels, ~picture(3))
 
 
+class _Slow(BytesIO):
+    """Gives a few bytes at a time, as a pipe or a socket may."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(3 if size is None else min(3, size))
+
+
 def test_a_picture_is_read_from_an_open_file(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     edgeconv.write_image(picture(3), path)
     with path.open("rb") as file:
         assert np.array_equal(edgeconv.read_image(file).pixels, picture(3))
     assert np.array_equal(edgeconv.read_image(BytesIO(path.read_bytes())).pixels, picture(3))
-    with pytest.raises(edgeconv.EdgeconvError, match="BytesIO: it has not ended"):
+    with gzip.open(tmp_path / "a.png.gz", "wb") as file:
+        file.write(path.read_bytes())
+    with gzip.open(tmp_path / "a.png.gz") as file:
+        assert np.array_equal(edgeconv.read_image(file).pixels, picture(3))  # type: ignore[arg-type]
+    assert np.array_equal(edgeconv.read_image(_Slow(path.read_bytes())).pixels, picture(3))
+    with pytest.raises(edgeconv.EdgeconvError, match=r"BytesIO: the file is empty \(0 bytes\)"):
+        edgeconv.read_image(BytesIO())
+    with pytest.raises(edgeconv.EdgeconvError, match="A NoneType is not a file: give a path, or a file that is open"):
+        edgeconv.read_image(None)  # type: ignore[arg-type]
+    with pytest.raises(edgeconv.EdgeconvError, match="BytesIO: PNG: it has not ended"):
         edgeconv.read_image(BytesIO(path.read_bytes()), edgeconv.ReadRules(max_bytes=10))
     with pytest.raises(edgeconv.EdgeconvError, match="StringIO: gives text, and not bytes: open it with 'rb'"):
         edgeconv.read_image(StringIO("P3"))  # type: ignore[arg-type]

@@ -125,3 +125,9 @@ def test_the_environment_says_how_much_is_kept() -> None:
     code = "import edgeconv; print(*edgeconv.result_memory())"
     assert run_program(code, EDGECONV_RESULT_MEMORY="3M").stdout.split() == [str(3 * 2**20), "0"]
     assert "EDGECONV_RESULT_MEMORY 'x' is not a number" in run_program(code, EDGECONV_RESULT_MEMORY="x").stderr
+
+
+def test_more_than_the_system_has_is_a_memory_error() -> None:
+    for size in (2**60, 2**64):  # more than an address space, and than a number of a mapping
+        with pytest.raises(MemoryError):
+            large_empty(size)

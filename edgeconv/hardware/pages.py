@@ -39,7 +39,10 @@ class _Block:
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         # Python's own choice is memory that processes share, which has no large pages.
-        self._memory = mmap.mmap(-1, size_bytes + LARGE_PAGE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            self._memory = mmap.mmap(-1, size_bytes + LARGE_PAGE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, OverflowError):  # the system's word for it
+            raise MemoryError from None
         self._start = -ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) % LARGE_PAGE_BYTES
         self._advise("MADV_HUGEPAGE")
 
@@ -107,7 +110,7 @@ def keep_waiting(size_bytes: int) -> None:
 
 
 def large_empty(size_bytes: int) -> NDArray[np.uint8]:
-    """Bytes of any content on a block of its own. Raises UsageError as `limit_bytes`."""
+    """Bytes of any content on a block of its own. Raises MemoryError, and UsageError as `limit_bytes`."""
     limit_bytes()
     rounded = -(-size_bytes // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
     for block in reversed(_waiting()):

@@ -10,6 +10,7 @@ LIBRARIES = (
     "numpy",
     "opencv-python-headless",
     "llvmlite",
+    "deflate",
     "isal",
     "tifffile",
     "imagecodecs",

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.errors import one_line
-from edgeconv.io.formats import Format, tiff
+from edgeconv.io.formats import Format, png, tiff
 from edgeconv.io.formats.base import AGAIN, BadPicture, Header
 from edgeconv.io.formats.messages import LISTENER
 
@@ -69,13 +69,28 @@ def decode(data: bytes, entry: Format, header: Header) -> tuple[NDArray[Any], tu
 
 def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """The pixels, HWC or HW, upright, with the values that the file has."""
-    if entry.decode is not None:
-        return entry.decode(data, header)
-    data, by_pillow = data[: header.file_bytes], header.decoder == "pillow"
+    pixels = None if entry.decode is None else entry.decode(data, header)
+    if entry.name == "PNG" and pixels is not None and (rest := png.without_pixels(data)) is not None:
+        # OpenCV complains of the other chunks, and may even refuse the file for them.
+        pixels = pixels if opencv().imdecode(np.frombuffer(rest, np.uint8), 0) is not None else None
+    by_opencv = pixels is None and header.decoder == "opencv"
+    if pixels is None:
+        pixels = _by_libraries(data[: header.file_bytes], entry, header)
+    turned_already = entry.name == "TIFF" and by_opencv  # even when asked not to
+    transposed, flipped = TURNS[1 if turned_already else header.orientation]
+    if transposed or flipped:
+        with failures("turned", AGAIN) as cv2:
+            pixels = cv2.transpose(pixels) if transposed else pixels
+            pixels = cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
+    return pixels
+
+
+def _by_libraries(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     as_stored = entry.name in ("TIFF", "AVIF")
     with failures("decoded", AGAIN) as cv2:
         flags = (cv2.IMREAD_GRAYSCALE if header.grey else cv2.IMREAD_COLOR_RGB) | cv2.IMREAD_ANYDEPTH
         flags |= cv2.IMREAD_IGNORE_ORIENTATION
+        by_pillow = header.decoder == "pillow"
         if as_stored:  # OpenCV's own conversion corrupts 16-bit TIFF and AVIF with alpha
             flags = cv2.IMREAD_UNCHANGED
         elif by_pillow:  # for libjpeg's warnings, which Pillow hides
@@ -89,12 +104,8 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
             pixels = _by_pillow(data, entry, header)
         elif as_stored and pixels.shape[2:] in ((3,), (4,)):
             pixels = swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])
-        turned_already = entry.name == "TIFF" and not by_pillow  # by OpenCV, even when asked not to
-        transposed, flipped = TURNS[1 if turned_already else header.orientation]
-        if transposed:
-            pixels = cv2.transpose(pixels)
-        upright: NDArray[Any] = cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
-        return upright
+        decoded: NDArray[Any] = pixels
+        return decoded
 
 
 def opencv() -> Any:

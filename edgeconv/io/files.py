@@ -22,7 +22,7 @@ from typing import IO, Any
 from edgeconv.core.text import visible
 from edgeconv.errors import ImageReadError, ImageWriteError
 
-STANDARD_STREAM = "-"
+STANDARD_STREAM, STREAM_NAME = "-", "standard input"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
 IS_A_FOLDER = "is a folder: name a picture in it, or use 'edgeconv batch' for all of its pictures"
 
@@ -42,19 +42,32 @@ _NOT_IN_XML = r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
 
 
-def is_standard_stream(path: Path | str) -> bool:
+def is_standard_stream(path: object) -> bool:
     """Whether `path` is `-`."""
     return str(path) == STANDARD_STREAM
 
 
+def label_of(source: Path | str | IO[bytes]) -> str:
+    """How messages name a source: by its path, or an open file by the name or the type that it has."""
+    if isinstance(source, str | os.PathLike):
+        return STREAM_NAME if is_standard_stream(source) else str(source)
+    return str(getattr(source, "name", type(source).__name__))
+
+
 @contextmanager
-def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
+def opened(source: Path | str | IO[bytes]) -> Iterator[tuple[IO[bytes], int | None]]:
     """A file, or standard input for `-`, open for reading, and how many bytes are left in it.
 
-    The size is None where it is unknown before reading: of a pipe or a device, which may have no end, and of a file
-    that the system generates on the fly. Read errors inside the block become ImageReadError too.
+    The size is None where it is unknown before reading: of a pipe or a device, which may have no end, of a file that
+    the system generates on the fly, and of one that the caller opened, which may unpack what it reads. Read errors
+    inside the block become ImageReadError too.
     """
     try:
+        if not isinstance(source, str | os.PathLike):
+            if not hasattr(source, "read"):
+                raise ImageReadError(f"A {type(source).__name__} is not a file: give a path, or a file that is open.")
+            yield source, None
+            return
         with nullcontext(_standard_input()) if is_standard_stream(source) else Path(source).open("rb") as stream:
             size = None
             with suppress(OSError):  # no descriptor behind it
@@ -70,15 +83,15 @@ def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
         if is_standard_stream(source):
             raise ImageReadError(f"Standard input cannot be read ({reason_of(error)}): {PIPE_INTO_IT}.") from None
         raise ImageReadError(
-            f"{source}: cannot be read ({reason_of(error)}): check its name and permissions."
+            f"{label_of(source)}: cannot be read ({reason_of(error)}): check its name and permissions."
         ) from None
 
 
-def empty(source: Path | str) -> ImageReadError:
+def empty(source: Path | str | IO[bytes]) -> ImageReadError:
     """The error for a file or stream of 0 bytes."""
     if is_standard_stream(source):
         return ImageReadError(f"Standard input is empty: {PIPE_INTO_IT}.")
-    return ImageReadError(f"{source}: the file is empty (0 bytes): export or download it again.")
+    return ImageReadError(f"{label_of(source)}: the file is empty (0 bytes): export or download it again.")
 
 
 def read_bytes(source: Path | str, limit: int) -> bytes:

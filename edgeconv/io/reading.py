@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.io.decoding import decode
-from edgeconv.io.files import empty, is_standard_stream, opened
+from edgeconv.io.files import empty, is_standard_stream, label_of, opened
 from edgeconv.io.formats import NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, tiff
 from edgeconv.io.formats.base import BadPicture, Header
 from edgeconv.io.formats.unread import name_of
@@ -42,8 +42,6 @@ HASHED_BYTES = 2**24
 """A file of at most this size is read even if it does not begin like a picture: the ledger needs its hash."""
 STEP_BYTES = 2**20
 """Read from a stream at once."""
-
-STREAM_NAME = "standard input"
 
 GREY_NOTE = "grey spread to three channels"
 FRAMES_NOTE = "first of several frames or pages taken"
@@ -90,17 +88,7 @@ def read_image(source: Path | str | IO[bytes], rules: ReadRules = DEFAULT_RULES)
     file that is missing, damaged, cut short, not a picture or refused by `rules`, and MemoryLimitError where memory
     does not suffice to decode it.
     """
-    if not isinstance(source, str | os.PathLike):
-        name = str(getattr(source, "name", type(source).__name__))
-        data = source.read(rules.max_bytes + 1)
-        if not isinstance(data, bytes):
-            raise ImageReadError(f"{name}: gives text, and not bytes: open it with 'rb'.")
-        with _refusals(name, None, "to read it"):
-            if len(data) > rules.max_bytes:
-                raise _above_limit("it has not ended", rules.max_bytes)
-        return decode_image(data, name, rules)
-    name = STREAM_NAME if is_standard_stream(source) else str(source)
-    return decode_image(read_picture_bytes(source, rules), name, rules)
+    return decode_image(read_picture_bytes(source, rules), label_of(source), rules)
 
 
 def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
@@ -128,17 +116,21 @@ def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
     return replace(first, pixels=joined, notes=tuple(note if said == FRAMES_NOTE else said for said in first.notes))
 
 
-def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+def read_picture_bytes(source: Path | str | IO[bytes], rules: ReadRules = DEFAULT_RULES) -> bytes:
     """All of a file that begins like a picture, or of a stream, which may have no end.
 
     The size of a file is known and compared with the limit before it is read, that of a stream while it is. Raises
     ImageReadError, MemoryLimitError.
     """
-    name = STREAM_NAME if is_standard_stream(source) else str(source)
+    name = label_of(source)
     with opened(source) as (stream, size):
         begun = stream.read(SIGNATURE_BYTES)
         if not begun:
             raise empty(source)
+        if not isinstance(begun, bytes):
+            raise ImageReadError(f"{name}: gives text, and not bytes: open it with 'rb'.")
+        while len(begun) < SIGNATURE_BYTES and (piece := stream.read(SIGNATURE_BYTES - len(begun))):
+            begun += piece  # an unbuffered source gives what it has
         entry = format_of(begun)
         if entry is None and (size is None or size > HASHED_BYTES):
             raise _unread(begun, name)

@@ -24,9 +24,9 @@ from edgeconv.api.measure import filter_picture, measure, prepare_filter
 from edgeconv.core.records import fields_of, header, to_json
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.io.encoding import encode_image, pictures_of
-from edgeconv.io.files import STANDARD_STREAM, is_standard_stream
+from edgeconv.io.files import STANDARD_STREAM, label_of
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.reading import STREAM_NAME, decode_image, read_header, read_picture_bytes
+from edgeconv.io.reading import decode_image, read_header, read_picture_bytes
 from edgeconv.run import report
 from edgeconv.run.job import Job, sampling_seconds
 from edgeconv.run.naming import output_path, picture_paths
@@ -44,7 +44,7 @@ def run_picture(job: Job, process_seconds: float | None = None) -> report.RunRep
         watch.phases_seconds["start"] = process_seconds
     with watch.phase("decode"):
         data = read_picture_bytes(job.source, job.rules)
-        name = STREAM_NAME if is_standard_stream(job.source) else job.source
+        name = label_of(job.source)
         stated = read_header(data, name, job.rules)
         decoded = partial(decode_image, data, name, job.rules, header=stated)
         picture = decoded() if job.request.needs_picture else None

@@ -33,12 +33,14 @@ class Format:
     """Sample types that it can hold without conversion; none for a format that is only read."""
     max_side: int = UNLIMITED
     """The longest side that the format or its encoder can store, in pixels."""
-    decode: Callable[[bytes, Header], NDArray[Any]] | None = None
-    """Its own decoder to HWC or HW, upright; None where a library decodes it. Raises BadPicture, MemoryError."""
+    decode: Callable[[bytes, Header], NDArray[Any] | None] | None = None
+    """Its own decoder to HWC or HW, as stored; None, or giving None, where a library decodes it.
+
+    Raises BadPicture, MemoryError."""
 
 
 FORMATS = (
-    Format("PNG", (".png",), ((0, png.SIGNATURE),), png.read_header, ("uint8", "uint16"), 1_000_000),
+    Format("PNG", (".png",), ((0, png.SIGNATURE),), png.read_header, ("uint8", "uint16"), 1_000_000, png.decode),
     Format("JPEG", (".jpg", ".jpeg"), ((0, jpeg.SIGNATURE),), jpeg.read_header, ("uint8",), 65_500),
     Format(
         "TIFF",
