@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.hardware.pages import large_empty
 from edgeconv.io.formats.base import BadPicture, Header, Sides, any_sides, cut_short, too_many, unpack
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
@@ -141,6 +140,8 @@ def decode(data: bytes, header: Header) -> NDArray[Any] | None:
     # It may be shorter, and bytes may follow it: then the sum is not at the end.
     if len(rows) != size + header.height or deflate.adler32(rows) != int.from_bytes(stream[-ZLIB_SUM_BYTES:]):
         return None
+    from edgeconv.hardware.pages import large_empty  # which small pictures do without, as they do without the code
+
     pixels, above, bad = large_empty(size), np.zeros(row_bytes, np.uint8), np.zeros(1, np.int64)
     source = np.frombuffer(rows, np.uint8)
     addresses = (array.ctypes.data for array in (source, pixels, above))
@@ -153,7 +154,7 @@ def decode(data: bytes, header: Header) -> NDArray[Any] | None:
 
 @cache
 def _unfilter(pixel_bytes: int) -> NativeFunction:
-    from edgeconv.hardware.cpu import jit  # which small pictures do without
+    from edgeconv.hardware.cpu import jit
 
     return jit.compiled(UNFILTER, pixel_bytes, jit.processor()).function("unfilter", 6)
 
