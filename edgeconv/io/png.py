@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from edgeconv.core.geometry import bands
 from edgeconv.hardware.pool import run_pieces, threads_for
+from edgeconv.io.formats.png import SIGNATURE, adler32, crc32
 
 try:
-    from isal import isal_zlib as deflate
+    from isal import isal_zlib as fast_zlib
 except ImportError:  # no wheel for this platform
-    deflate = zlib  # type: ignore[misc]
+    fast_zlib = zlib  # type: ignore[misc]
 
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
 COLOUR_TYPES = {1: 0, 3: 2}
 """Channels to PNG's code: grey, and RGB."""
 
@@ -47,10 +47,9 @@ ZLIB_HEADER = b"\x78\x01"
 """Deflate with a 32 KiB window, fastest level."""
 ADLER_MODULUS = 65521
 
-BAND_BYTES = 4 * 2**20
-"""Raw bytes of a band: much longer than the 32 KiB window that a new band starts without."""
-BLOCK_BYTES = 256 * 2**10
-"""Raw bytes that are filtered and then compressed while they are still in the L2 cache."""
+BAND_BYTES = 2**20
+"""Raw bytes of a band: much longer than the 32 KiB window that a new band starts without, and long for a call, as each
+call gives back the interpreter lock and waits for it again."""
 SAMPLED_ROWS = 32
 
 Rows = NDArray[np.uint8]
@@ -105,7 +104,7 @@ def join_adler32(first: int, second: int, second_length: int) -> int:
 
 
 def _chunk(kind: bytes, data: bytes) -> list[bytes]:
-    checksum = deflate.crc32(data, deflate.crc32(kind))
+    checksum = crc32(data, crc32(kind))
     return [struct.pack(">I", len(data)) + kind, data, struct.pack(">I", checksum)]
 
 
@@ -113,57 +112,48 @@ def _compress_band(
     raw: Rows, start: int, stop: int, filter_code: int, pixel_bytes: int, level: int, is_last: bool
 ) -> tuple[bytes, int]:
     """The deflated rows `start` to `stop` and the Adler-32 of what was deflated."""
-    library = deflate if level in FAST_LEVELS else zlib
-    compressor = library.compressobj(level, library.DEFLATED, RAW_DEFLATE)
-    pieces: list[bytes] = []
-    checksum = 1
-    row_bytes = raw.shape[1]
-    block_rows = max(1, BLOCK_BYTES // row_bytes)
-    filtered = np.empty((min(block_rows, stop - start), row_bytes + 1), np.uint8)
+    filtered = np.empty((stop - start, raw.shape[1] + 1), np.uint8)
     filtered[:, 0] = filter_code
-    for first in range(start, stop, block_rows):
-        last = min(first + block_rows, stop)
-        block = filtered[: last - first]
-        FILTERS[filter_code](raw, first, last, pixel_bytes, block[:, 1:])
-        checksum = deflate.adler32(block, checksum)
-        pieces.append(compressor.compress(block))
-    pieces.append(compressor.flush(library.Z_FINISH if is_last else library.Z_SYNC_FLUSH))
-    return b"".join(pieces), checksum
+    above = raw[start - 1 : stop - 1] if start else np.vstack((np.zeros_like(raw[:1]), raw[: stop - 1]))
+    FILTERS[filter_code](raw[start:stop], above, pixel_bytes, filtered[:, 1:])
+    library = fast_zlib if level in FAST_LEVELS else zlib
+    compressor = library.compressobj(level, library.DEFLATED, RAW_DEFLATE)
+    end = library.Z_FINISH if is_last else library.Z_SYNC_FLUSH
+    return compressor.compress(filtered) + compressor.flush(end), adler32(filtered)
 
 
 # --- row filters: what is stored instead of a byte, modulo 256 -----------------------------------------------------
 
 
-def _none(raw: Rows, start: int, stop: int, pixel_bytes: int, out: Rows) -> None:
+def _none(rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
     """The byte itself."""
-    out[...] = raw[start:stop]
+    out[...] = rows
 
 
-def _sub(raw: Rows, start: int, stop: int, pixel_bytes: int, out: Rows) -> None:
+def _sub(rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
     """Its difference from the same byte of the pixel to the left."""
-    out[:, :pixel_bytes] = raw[start:stop, :pixel_bytes]
-    np.subtract(raw[start:stop, pixel_bytes:], raw[start:stop, :-pixel_bytes], out=out[:, pixel_bytes:])
+    out[:, :pixel_bytes] = rows[:, :pixel_bytes]
+    np.subtract(rows[:, pixel_bytes:], rows[:, :-pixel_bytes], out=out[:, pixel_bytes:])
 
 
-def _up(raw: Rows, start: int, stop: int, pixel_bytes: int, out: Rows) -> None:
+def _up(rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
     """Its difference from the byte above."""
-    inner = max(start, 1)
-    out[: inner - start] = raw[start:inner]
-    np.subtract(raw[inner:stop], raw[inner - 1 : stop - 1], out=out[inner - start :])
+    np.subtract(rows, above, out=out)
 
 
-FILTERS: tuple[Callable[[Rows, int, int, int, Rows], None], ...] = (_none, _sub, _up)
+FILTERS: tuple[Callable[[Rows, Rows, int, Rows], None], ...] = (_none, _sub, _up)
 """By PNG's filter code."""
 
 
 def _choose_filter(raw: Rows, pixel_bytes: int) -> int:
     """The code of the filter whose bytes have the least entropy on a sample of rows."""
-    rows = sorted({number * (raw.shape[0] - 1) // (SAMPLED_ROWS - 1) for number in range(SAMPLED_ROWS)})
+    numbers = sorted({number * (raw.shape[0] - 1) // (SAMPLED_ROWS - 1) for number in range(SAMPLED_ROWS)})
+    rows, above = raw[numbers], raw[[number - 1 for number in numbers]]
+    above[0] = 0  # the first of them is the picture's first
     costs = []
-    filtered = np.empty((len(rows), raw.shape[1]), np.uint8)
+    filtered = np.empty_like(rows)
     for row_filter in FILTERS:
-        for number, row in enumerate(rows):
-            row_filter(raw, row, row + 1, pixel_bytes, filtered[number : number + 1])
+        row_filter(rows, above, pixel_bytes, filtered)
         shares = np.bincount(filtered.ravel(), minlength=256) / filtered.size
         seen = shares[shares > 0]
         costs.append(-float((seen * np.log2(seen)).sum()))

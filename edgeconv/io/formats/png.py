@@ -1,9 +1,8 @@
 """PNG: every chunk is parsed and its checksum compared, so that damage is detected before libpng prints warnings.
 
 This takes about 1 % of the decoding time. Large pictures of 8 and 16 bits are decoded here, by libdeflate and generated
-code, in half of OpenCV's time. Their pixels come from a few long calls that give back the interpreter lock, while what
-is short keeps it: many short calls that give it back would wait for it at each. Whatever is unusual or wrong is left to
-OpenCV, which knows what may be forgiven.
+code, in half of OpenCV's time: their pixels come from two long calls that give back the interpreter lock. Whatever is
+unusual or wrong is left to OpenCV, which knows what may be forgiven.
 
 Source: PNG specification, third edition (W3C), sections 5, 7 to 11.
 """
@@ -32,7 +31,8 @@ try:
 except ImportError:  # no wheel for this platform
     deflate = None  # type: ignore[assignment]
 
-crc32 = zlib.crc32 if deflate is None else deflate.crc32
+crc32, adler32 = (zlib.crc32, zlib.adler32) if deflate is None else (deflate.crc32, deflate.adler32)
+"""libdeflate's keep the interpreter lock, and are quick: many short calls that give it back would wait for it again."""
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -138,7 +138,7 @@ def decode(data: bytes, header: Header) -> NDArray[Any] | None:
     except (deflate.DeflateError, OSError, ImportError):  # a damaged stream; a system that allows no machine code
         return None
     # It may be shorter, and bytes may follow it: then the sum is not at the end.
-    if len(rows) != size + header.height or deflate.adler32(rows) != int.from_bytes(stream[-ZLIB_SUM_BYTES:]):
+    if len(rows) != size + header.height or adler32(rows) != int.from_bytes(stream[-ZLIB_SUM_BYTES:]):
         return None
     from edgeconv.hardware.pages import large_empty  # which small pictures do without, as they do without the code
 
