@@ -26,11 +26,11 @@ RULES = ("--method", "reference")
 SUFFIX = "_sobel_reference_s1"
 
 PICTURE, OUTPUT, ROW = (
-    "edgeconv.batch.process:PictureProcessor.process",
+    "edgeconv.batch.process:PictureProcessor.compute",
     "os:link",
     "edgeconv.batch.ledger:Ledger.append",
 )
-"""Points of a batch: a picture is begun, an output is whole and takes its name, its row is written."""
+"""Points of a batch: a picture is computed, an output is whole and takes its name, its row is written."""
 
 
 def draw_photos(folder: Path) -> Path:

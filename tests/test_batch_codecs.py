@@ -19,7 +19,7 @@ from edgeconv.batch.engines.cluster_worker import Terms, check, maker_here
 from edgeconv.batch.process import PictureWork
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task
-from edgeconv.errors import ImageWriteError, UnavailableError
+from edgeconv.errors import UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
 from edgeconv.io.read_limits import ReadRules
@@ -56,14 +56,14 @@ def test_a_gpu_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool
 class FakeGpu:
     """Decodes to a picture that no other decoder gives, and encodes to bytes that no other encoder gives."""
 
-    def decode(self, data: bytes, header: Header) -> Any:
-        can = header.gpu_jpeg and header.width > 8
-        return np.full(header.shape(rgb=True), 7, np.uint8) if can else None
+    def decode(self, files: list[tuple[bytes, Header]]) -> list[Any]:
+        def one(header: Header) -> Any:
+            return np.full(header.shape(rgb=True), 7, np.uint8) if header.width > 8 else None
 
-    def encode(self, pixels: Any, quality: int | None) -> bytes:
-        if pixels.max() == 0:
-            raise RuntimeError("no room")
-        return f"{pixels.shape} at {quality}".encode()
+        return [one(header) for _, header in files]
+
+    def encode(self, pictures: list[Any], quality: int | None) -> list[bytes | None]:
+        return [f"{pixels.shape} at {quality}".encode() if pixels.max() else None for pixels in pictures]
 
 
 @pytest.fixture
@@ -72,50 +72,63 @@ def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
     return settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu")
 
 
-def decoded(data: bytes, settings: Settings) -> PictureWork:
-    """The work on a file, behind the stage that decodes it."""
-    by = processor_for(settings)
-    work = by.begin(Task("a.jpg", PurePosixPath(), ""))
-    work.data = data
-    by.decode([work])
-    return work
+def decoded(settings: Settings, *files: bytes) -> list[PictureWork]:
+    """The works on files, behind the stage that decodes them."""
+    by, folder = processor_for(settings), Path(settings.output)
+    works = []
+    for number, data in enumerate(files):
+        path = folder / f"{number}.jpg"
+        path.write_bytes(data)
+        works.append(by.begin(Task(str(path), PurePosixPath(), "")))
+    by.read(works)
+    by.decode(works)
+    return works
 
 
-@pytest.mark.parametrize(
-    ("data", "on_gpu", "notes"),
-    [
-        (saved(PIXELS, "JPEG", exif=exif(6)), True, ("orientation 6 applied",)),
-        (saved(PIXELS, "JPEG", "L"), True, ()),
-        (saved(PIXELS, "JPEG", "CMYK"), False, ()),
-        (saved(PIXELS[:, :7], "JPEG"), False, ("JPEG decoded by the host, not by the GPU",)),
-        (png(PIXELS), False, ()),
-    ],
-    ids=["turned", "grey", "CMYK", "refused by the GPU", "PNG"],
-)
-def test_the_gpu_decodes_jpeg_and_the_host_the_rest(
-    by_gpu: Settings, data: bytes, on_gpu: bool, notes: tuple[str, ...]
-) -> None:
+KINDS: list[tuple[bytes, bool, tuple[str, ...]]] = [
+    (saved(PIXELS, "JPEG", exif=exif(6)), True, ("orientation 6 applied",)),
+    (saved(PIXELS, "JPEG", "L"), True, ()),
+    (saved(PIXELS, "JPEG", "CMYK"), False, ()),
+    (saved(PIXELS[:, :7], "JPEG"), False, ("JPEG decoded by the host, not by the GPU",)),
+    (saved(PIXELS[:30], "JPEG"), True, ()),
+    (png(PIXELS), False, ()),
+]
+"""Files, whether the GPU decodes them, and what is said: turned, grey, CMYK, too narrow, of another size, PNG."""
+
+
+def test_the_gpu_decodes_jpeg_and_the_host_the_rest(by_gpu: Settings) -> None:
     """What the GPU refuses is said. It decodes all JPEG to three channels; only --rgb leaves those of grey."""
     for settings in (by_gpu, replace(by_gpu, rules=ReadRules(rgb=True))):
-        picture, expected = decoded(data, settings).picture, decode_image(data, "a.jpg", settings.rules)
-        pixels = np.full_like(expected.pixels, 7) if on_gpu else expected.pixels
-        assert np.array_equal(picture.pixels, pixels)
-        assert set(picture.notes) == {*expected.notes, *notes}
+        works = decoded(settings, *(data for data, _, _ in KINDS))
+        for work, (data, on_gpu, notes) in zip(works, KINDS, strict=True):
+            picture, expected = work.picture, decode_image(data, work.task.source, settings.rules)
+            assert picture is not None
+            pixels = np.full_like(expected.pixels, 7) if on_gpu else expected.pixels
+            assert np.array_equal(picture.pixels, pixels)
+            assert set(picture.notes) == {*expected.notes, *notes}
 
 
-def test_a_file_is_looked_through_before_the_gpu_gets_it(by_gpu: Settings) -> None:
-    assert "cut short" in str(decoded(saved(PIXELS, "JPEG")[:-40], by_gpu).row.error)
+def test_a_file_is_looked_through_before_the_gpu_gets_it_and_costs_only_itself(by_gpu: Settings) -> None:
+    whole = saved(PIXELS, "JPEG")
+    works = decoded(by_gpu, whole, whole[:-40], b"no picture", whole)
+    assert [work.is_open for work in works] == [True, False, False, True]
+    assert "cut short" in str(works[1].row.error)
+    assert "is not a picture" in str(works[2].row.error)
 
 
 def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: Settings) -> None:
-    assert process.encode(PIXELS, "a.jpg", by_gpu) == b"(40, 56, 3) at 50"
-    assert bytes(process.encode(PIXELS[..., :1], "a.jpg", by_gpu)).startswith(jpeg.SIGNATURE)
+    by = processor_for(by_gpu)
+    works = [by.begin(Task(f"{name}.jpg", PurePosixPath(), "")) for name in "abc"]
+    for work, output in zip(works, (PIXELS, PIXELS[..., :1], np.zeros_like(PIXELS)), strict=True):
+        work.output = output
+    by.encode(works)
+    assert works[0].encoded == b"(40, 56, 3) at 50"
+    assert bytes(works[1].encoded).startswith(jpeg.SIGNATURE)
+    assert str(works[2].row.error).endswith(".jpg: JPEG: it cannot be encoded on the GPU.")
     assert not process.encodes_on_gpu((70_000, 8, 3), np.dtype("uint8"), by_gpu)
     assert not process.encodes_on_gpu((8, 8, 3), np.dtype("uint16"), by_gpu)
     for others in ({"format": "png"}, {"format": None}, {"jpeg_codec": "host"}):
         assert not process.encodes_on_gpu((8, 8, 3), np.dtype("uint8"), replace(by_gpu, **others))
-    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded on the GPU \(no room\)"):
-        process.encode(np.zeros_like(PIXELS), "a.jpg", by_gpu)
 
 
 def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

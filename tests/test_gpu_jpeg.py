@@ -19,9 +19,7 @@ from selection import drawn_pairs
 from edgeconv.api import check
 from edgeconv.batch.verify import verify
 from edgeconv.core.request import make_request
-from edgeconv.io import gpu_jpeg
 from edgeconv.io.encoding import write_image
-from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 from edgeconv.io.read_limits import ReadRules
@@ -51,15 +49,17 @@ def jpeg(pixels: np.ndarray, sampling: str = "420", *, progressive: bool = False
     return bytes(cv2.imencode(".jpg", bgr, [*flags, cv2.IMWRITE_JPEG_RST_INTERVAL, restart])[1])
 
 
-def header_of(data: bytes) -> Header:
-    return read_header(data)
-
-
 @pytest.fixture(scope="module")
 def gpu() -> GpuJpeg:
     if nvimgcodec_version() == "none":  # one that is there and does not work is a failure
         pytest.skip(f"nvImageCodec is not installed ({INSTALL})")
     return GpuJpeg()
+
+
+def decoded(gpu: GpuJpeg, data: bytes) -> Any:
+    """The pixels of one file alone."""
+    (pixels,) = gpu.decode([(data, read_header(data))])
+    return pixels
 
 
 def assert_near(decoded: np.ndarray, expected: np.ndarray) -> None:
@@ -76,25 +76,23 @@ COLOURS = drawn_pairs(
 @pytest.mark.parametrize(("shape", "sampling", "progressive"), COLOURS)
 def test_colours_at_any_resolution(gpu: GpuJpeg, shape: tuple[int, int], sampling: str, progressive: bool) -> None:
     data = jpeg(photo(*shape), sampling, progressive=progressive)
-    header = header_of(data)
-    assert header.gpu_jpeg
-    decoded = gpu.decode(data, header)
-    assert decoded.flags.c_contiguous
-    assert_near(decoded.get(), decode_image(data, "x.jpg").pixels)
+    assert read_header(data).gpu_jpeg
+    pixels = decoded(gpu, data)
+    assert pixels.flags.c_contiguous
+    assert_near(pixels.get(), decode_image(data, "x.jpg").pixels)
 
 
 def test_grey_and_restart_markers(gpu: GpuJpeg) -> None:
     for data in (jpeg(photo(100, 130)[..., 0]), jpeg(photo(100, 130), restart=4), saved(photo(64, 80), "JPEG", "L")):
         expected = decode_image(data, "x.jpg", ReadRules(rgb=True)).pixels  # a reader takes the first channel of grey
-        assert_near(gpu.decode(data, header_of(data)).get(), expected)
+        assert_near(decoded(gpu, data).get(), expected)
 
 
 def test_every_orientation(gpu: GpuJpeg) -> None:
-    for orientation in range(1, 9):
-        data = saved(photo(120, 200), "JPEG", exif=exif(orientation), quality=95)
-        decoded = gpu.decode(data, header_of(data))
-        assert decoded.flags.c_contiguous
-        assert_near(decoded.get(), decode_image(data, "x.jpg").pixels)
+    files = [saved(photo(120, 200), "JPEG", exif=exif(orientation), quality=95) for orientation in range(1, 9)]
+    for data, pixels in zip(files, gpu.decode([(data, read_header(data)) for data in files]), strict=True):
+        assert pixels.flags.c_contiguous
+        assert_near(pixels.get(), decode_image(data, "x.jpg").pixels)
 
 
 def test_what_decoders_read_differently_is_left_to_the_host(gpu: GpuJpeg) -> None:
@@ -103,10 +101,7 @@ def test_what_decoders_read_differently_is_left_to_the_host(gpu: GpuJpeg) -> Non
         saved(photo(64, 80), "JPEG", keep_rgb=True),
         jpeg(photo(17, 3)),
     ):
-        assert gpu.decode(data, header_of(data)) is None
-        assert np.array_equal(
-            decode_image(data, "x.jpg", decoder=gpu.decode).pixels, decode_image(data, "x.jpg").pixels
-        )
+        assert decoded(gpu, data) is None
 
 
 def test_an_encoded_picture_is_what_the_host_would_have_written_to_within_the_loss(gpu: GpuJpeg) -> None:
@@ -114,8 +109,9 @@ def test_an_encoded_picture_is_what_the_host_would_have_written_to_within_the_lo
 
     pixels = photo(300, 401)
     for quality in (None, 30):
-        encoded = gpu.encode(cupy.asarray(pixels), quality)
-        assert encoded == gpu.encode(cupy.asarray(pixels), quality)
+        encoded, again = gpu.encode([cupy.asarray(pixels)] * 2, quality)
+        assert encoded is not None
+        assert encoded == again
         flags = [] if quality is None else [cv2.IMWRITE_JPEG_QUALITY, quality]
         of_host = bytes(cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), flags)[1])
         losses = [
@@ -128,43 +124,26 @@ def test_an_encoded_picture_is_what_the_host_would_have_written_to_within_the_lo
 def test_threads_share_the_gpu_and_get_their_own_pictures(gpu: GpuJpeg) -> None:
     import cupy
 
-    pictures = [photo(100 + 10 * index, 200, index) for index in range(40)]
-    files = [jpeg(pixels) for pixels in pictures]
-    alone = [gpu.decode(data, header_of(data)).get() for data in files]
+    files = [jpeg(photo(100 + 10 * index, 200, index)) for index in range(40)]
+    headers = [read_header(data) for data in files]
+    alone = [decoded(gpu, data).get() for data in files]
 
-    def one(index: int) -> tuple[bool, bytes]:
+    def some(first: int) -> tuple[bool, list[bytes | None]]:
+        numbers = range(first, 40, 7)
         with cupy.cuda.Stream(non_blocking=True):
-            decoded = gpu.decode(files[index], header_of(files[index]))
-            return np.array_equal(decoded.get(), alone[index]), gpu.encode(decoded, None)
+            pictures = gpu.decode([(files[number], headers[number]) for number in numbers])
+            same = all(map(np.array_equal, (each.get() for each in pictures), (alone[number] for number in numbers)))
+            return same, gpu.encode(pictures, None)
 
-    with ThreadPoolExecutor(16) as pool:
-        results = list(pool.map(one, list(range(40)) * 4))
+    with ThreadPoolExecutor(7) as pool:
+        results = list(pool.map(some, list(range(7)) * 8))
     assert all(same for same, _ in results)
-    assert [encoded for _, encoded in results[:40]] * 3 == [encoded for _, encoded in results[40:]]
-
-
-def test_where_more_decoders_find_no_room_those_that_are_there_do_it(
-    gpu: GpuJpeg, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[Any] = []
-
-    def two_at_most(tools: type = gpu_jpeg._Tools) -> Any:
-        if len(made) == 2:
-            raise MemoryError("no room on the GPU")
-        made.append(tools())
-        return made[-1]
-
-    monkeypatch.setattr(gpu_jpeg, "_Tools", two_at_most)
-    data = jpeg(photo(100, 130))
-    expected, few = gpu.decode(data, header_of(data)).get(), GpuJpeg(most=9)
-    with ThreadPoolExecutor(8) as pool:
-        decoded = list(pool.map(lambda data: few.decode(data, header_of(data)).get(), [data] * 30))
-    assert all(np.array_equal(pixels, expected) for pixels in decoded)
+    assert [encoded for _, encoded in results[:7]] * 7 == [encoded for _, encoded in results[7:]]
 
 
 def test_damage_inside_the_data_ends_nothing(gpu: GpuJpeg) -> None:
     whole = jpeg(photo(200, 300))
-    before = gpu.decode(whole, header_of(whole)).get()
+    before, header = decoded(gpu, whole).get(), read_header(whole)
     rng = np.random.default_rng(5)
     start = whole.index(b"\xff\xda") + 14
     files = []
@@ -173,11 +152,11 @@ def test_damage_inside_the_data_ends_nothing(gpu: GpuJpeg) -> None:
         for place in rng.integers(start, len(whole) - 2, 8):
             damaged[place] = int(rng.integers(0, 255))
         files += [bytes(damaged), whole]
-    with ThreadPoolExecutor(8) as pool:
-        decoded = list(pool.map(lambda data: gpu.decode(data, header_of(whole)), files))
-    assert all(np.array_equal(pixels.get(), before) for pixels in decoded[1::2])
-    assert {pixels.shape for pixels in decoded[::2] if pixels is not None} == {before.shape}
-    assert np.array_equal(gpu.decode(whole, header_of(whole)).get(), before)
+    for first in range(0, len(files), 40):
+        pictures = gpu.decode([(data, header) for data in files[first : first + 40]])
+        assert all(np.array_equal(pixels.get(), before) for pixels in pictures[1::2])
+        assert {pixels.shape for pixels in pictures[::2] if pixels is not None} == {before.shape}
+    assert np.array_equal(decoded(gpu, whole).get(), before)
 
 
 @pytest.fixture
@@ -228,7 +207,7 @@ def test_what_is_filtered_is_what_the_gpu_decoded(photos: Path, gpu: GpuJpeg, ru
         assert done.code == 0, done.err
         for path in photos.glob("[0-9].jpg"):
             data = path.read_bytes()
-            pixels = gpu.decode(data, header_of(data)).get()
+            pixels = decoded(gpu, data).get()
             problem = request.problem(pixels.shape, pixels.dtype)
             raw = np.empty(problem.output_shape, problem.output_dtype)
             require("sliding", "cpu").prepare(problem, Options()).run(pixels, raw)

@@ -42,7 +42,7 @@ def test_what_is_read_back_is_what_was_written(shape, dtype):
             checked.load()  # Pillow checks every chunk's CRC and the stream's Adler-32
 
 
-@pytest.mark.parametrize("code", range(len(png.FILTERS)))
+@pytest.mark.parametrize("code", png.FILTERS)
 def test_every_filter_is_the_one_that_decoders_undo(code, monkeypatch):
     monkeypatch.setattr(png, "_choose_filter", lambda raw, pixel_bytes: code)
     monkeypatch.setattr(png, "BAND_BYTES", 3000)

@@ -4,8 +4,9 @@
 
 A stage that fails for one picture leaves the error with it, and later stages pass that picture over. Pixels that the
 GPU decodes or encodes (`--jpeg-codec gpu`) are not copied between host and device. Each thread has its own plan,
-buffers and CUDA stream. The engines give one picture at a time, so memory is bounded by the number of threads. The row
-of the ledger is created here and written by the one process that owns the ledger.
+buffers and CUDA stream. The engines give one picture at a time, or a list of what the GPU decodes, so memory is bounded
+by the number of threads, or by `LIST_BYTES`. The row of the ledger is created here and written by the one process that
+owns the ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,9 +39,12 @@ from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.encoding import encode_image
 from edgeconv.io.files import as_compared, is_same_file
 from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN, Format
+from edgeconv.io.formats.base import Header
 from edgeconv.io.gpu_jpeg import the_gpu
-from edgeconv.io.reading import Picture, decode_image
+from edgeconv.io.reading import Decoder, Picture, decode_image, read_header
 
+MAX_LIST, LIST_BYTES = 64, 2**30
+"""Pictures that the GPU decodes as a list, and their pixels: a longer list was no faster."""
 MAX_TRIES = 8
 """To write an output whose file another process creates and removes again in between."""
 
@@ -55,6 +59,7 @@ class PictureWork:
     new: bool = True
     """Whether the row is of this run."""
     data: bytes = b""
+    header: Header | None = None
     picture: Picture | None = None
     output: Any = None
     """The filtered pixels, HWC or HW, a NumPy or CuPy array; of one picture alone, valid until this thread's next."""
@@ -77,6 +82,16 @@ class PictureWork:
         except Exception as error:
             self.row.error = f"{self.task.source}: {one_line_with_class(error)}"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something left to do."""
+        return self.new and self.row.error is None
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Of what was read, once it is decoded by the GPU."""
+        return 0 if self.header is None else self.header.width * self.header.height * RGB_CHANNELS
+
     def result(self) -> PictureResult:
         """What became of it."""
         if self.new:
@@ -86,8 +101,18 @@ class PictureWork:
 
 
 def _open(works: list[PictureWork]) -> list[PictureWork]:
-    """Those for which there is something left to do."""
-    return [work for work in works if work.new and work.row.error is None]
+    return [work for work in works if work.is_open]
+
+
+@contextmanager
+def _shared(works: list[PictureWork], name: Stage) -> Iterator[None]:
+    """Each of the works gets its part of the time that a stage takes for all of them."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        for work in works:
+            work.watch.add(name, (time.perf_counter() - started) / len(works))
 
 
 class PictureProcessor:
@@ -112,12 +137,8 @@ class PictureProcessor:
         """Process pictures, from files to rows. Any error ends up in a row; nothing is raised."""
         works = [self.begin(task) for task in tasks]
         self.read(works)
-        if _open(works):
-            with self._on.own_stream(self.settings.options.threads):
-                self.decode(works)
-                self.filter(works)
-                self.encode(works)
-            self.put(works)
+        self.compute(works)
+        self.put(works)
         return [work.result() for work in works]
 
     def begin(self, task: Task) -> PictureWork:
@@ -144,18 +165,41 @@ class PictureProcessor:
                 earlier = self._previous.still_holding(work.task, work.row.input_sha256)
                 if earlier is not None:
                     work.row, work.new = earlier, False
+                else:
+                    work.header = read_header(work.data, work.task.source, self.settings.rules)
+
+    def goes_by_lists(self, work: PictureWork) -> bool:
+        """Whether the GPU decodes what was read."""
+        return self.settings.jpeg_codec == "gpu" and work.header is not None and work.header.gpu_jpeg
+
+    def compute(self, works: list[PictureWork]) -> None:
+        """All between the two files."""
+        if any(work.is_open for work in works):
+            with self._on.own_stream(self.settings.options.threads):
+                self.decode(works)
+                self.filter(works)
+                self.encode(works)
 
     def decode(self, works: list[PictureWork]) -> None:
         """Pixels, on the host or on the GPU that decoded them."""
+        listed = [work for work in _open(works) if self.goes_by_lists(work)]
+        decoded: dict[int, Any] = {}
+        if listed:
+            with _shared(listed, "decode"):
+                files = [(work.data, cast(Header, work.header)) for work in listed]
+                decoded = dict(zip(map(id, listed), the_gpu().decode(files), strict=True))
         for work in _open(works):
             with work.stage("decode"):
-                decoder = None if self.settings.jpeg_codec == "host" else the_gpu().decode
-                work.picture = decode_image(work.data, work.task.source, self.settings.rules, decoder=decoder)
+                pixels = decoded.pop(id(work), None)
+                given: Decoder | None = None if self.settings.jpeg_codec == "host" else lambda *file, it=pixels: it
+                work.picture = decode_image(
+                    work.data, work.task.source, self.settings.rules, header=work.header, decoder=given
+                )
                 work.row.notes = work.picture.notes
 
     def filter(self, works: list[PictureWork]) -> None:
         """The finished output, by this thread's plan, which times the parts of this stage."""
-        for work in _open(works):
+        for work in sorted(_open(works), key=_shape):  # a plan is for one shape
             with work.stage():
                 assert work.picture is not None
                 output = self._filtered(work.picture.pixels, work.watch)
@@ -163,6 +207,7 @@ class PictureProcessor:
                     output = output.copy()
                 request = self.settings.request
                 work.output = output.reshape(request.output_shape(work.picture.shape, output.shape))
+                work.picture = None
 
     def encode(self, works: list[PictureWork]) -> None:
         """The name and the bytes of the output file."""
@@ -174,7 +219,19 @@ class PictureProcessor:
                 name = self._names.name(work.task, suffix, width, height)
                 refuse_device_name(name)
                 work.name = (work.task.folder / name).as_posix()
-                work.encoded = encode(work.output, join(settings.output, work.name), settings)
+                if not encodes_on_gpu(work.output.shape, work.output.dtype, settings):
+                    work.encoded = encode(work.output, join(settings.output, work.name), settings)
+        listed = [work for work in _open(works) if not work.encoded]
+        if listed:
+            with _shared(listed, "encode"):
+                encoded = the_gpu().encode([work.output for work in listed], settings.quality)
+            for work, data in zip(listed, encoded, strict=True):
+                if data is None:
+                    work.row.error = f"{join(settings.output, work.name)}: JPEG: it cannot be encoded on the GPU."
+                else:
+                    work.encoded = data
+        for work in works:
+            work.output = None
 
     def put(self, works: list[PictureWork]) -> None:
         """The file in its place, unless the same bytes are there already; never over an input or a file to be kept."""
@@ -250,6 +307,11 @@ class PictureProcessor:
         raise ImageWriteError(f"{target}: another process keeps creating and removing it: choose another folder.")
 
 
+def _shape(work: PictureWork) -> tuple[int, ...]:
+    assert work.picture is not None
+    return work.picture.shape
+
+
 def encodes_on_gpu(shape: tuple[int, ...], dtype: Any, settings: Settings) -> bool:
     """Whether `encode` takes an output of this shape from GPU memory."""
     entry: Format | None = WRITTEN.get(f".{settings.format}")
@@ -259,12 +321,7 @@ def encodes_on_gpu(shape: tuple[int, ...], dtype: Any, settings: Settings) -> bo
 
 
 def encode(output: Any, target: str, settings: Settings) -> bytes | memoryview:
-    """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
-    if encodes_on_gpu(output.shape, output.dtype, settings):
-        try:
-            return the_gpu().encode(output, settings.quality)
-        except RuntimeError as error:
-            raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
+    """The bytes of an output file, from a NumPy array. Raises ImageWriteError."""
     chosen = settings.request.filter
     return encode_image(
         output,

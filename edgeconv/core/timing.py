@@ -170,3 +170,7 @@ class Stopwatch:
             yield
         finally:
             self.phases_seconds[name] = self.phases_seconds.get(name, 0.0) + self._clock() - started
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add time that was measured elsewhere."""
+        self.phases_seconds[name] = self.phases_seconds.get(name, 0.0) + seconds

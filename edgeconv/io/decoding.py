@@ -62,35 +62,29 @@ def decode(data: bytes, entry: Format, header: Header) -> tuple[NDArray[Any], tu
             raise
         reason = f"its compression ({header.rare_compression}) is not supported here, or its contents are damaged"
         raise BadPicture(reason, tiff.BY_TILES if entry.name == "TIFF" else f"{AGAIN}, or convert it to PNG") from None
+    turned_already = entry.name == "TIFF" and header.decoder == "opencv"  # even when asked not to
+    transposed, flipped = TURNS[1 if turned_already else header.orientation]
+    if transposed or flipped:
+        with failures("turned", AGAIN) as cv2:
+            pixels = cv2.transpose(pixels) if transposed else pixels
+            pixels = cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
     if header.largest is not None:
         pixels = _stretched(pixels, header.largest)
     return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis], turn.lines
 
 
 def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
-    """The pixels, HWC or HW, upright, with the values that the file has."""
-    pixels = None if entry.decode is None else entry.decode(data, header)
-    if entry.name == "PNG" and pixels is not None and (rest := png.without_pixels(data)) is not None:
-        # OpenCV complains of the other chunks, and may even refuse the file for them.
-        pixels = pixels if opencv().imdecode(np.frombuffer(rest, np.uint8), 0) is not None else None
-    by_opencv = pixels is None and header.decoder == "opencv"
-    if pixels is None:
-        pixels = _by_libraries(data[: header.file_bytes], entry, header)
-    turned_already = entry.name == "TIFF" and by_opencv  # even when asked not to
-    transposed, flipped = TURNS[1 if turned_already else header.orientation]
-    if transposed or flipped:
-        with failures("turned", AGAIN) as cv2:
-            pixels = cv2.transpose(pixels) if transposed else pixels
-            pixels = cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
-    return pixels
-
-
-def _by_libraries(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
+    """The pixels, HWC or HW, as stored, with the values that the file has."""
+    if entry.decode is not None and (own := entry.decode(data, header)) is not None:
+        rest = png.without_pixels(data) if entry.name == "PNG" else None
+        # OpenCV complains of the other chunks of a PNG, and may even refuse the file for them.
+        if rest is None or opencv().imdecode(np.frombuffer(rest, np.uint8), 0) is not None:
+            return own
+    data, by_pillow = data[: header.file_bytes], header.decoder == "pillow"
     as_stored = entry.name in ("TIFF", "AVIF")
     with failures("decoded", AGAIN) as cv2:
         flags = (cv2.IMREAD_GRAYSCALE if header.grey else cv2.IMREAD_COLOR_RGB) | cv2.IMREAD_ANYDEPTH
         flags |= cv2.IMREAD_IGNORE_ORIENTATION
-        by_pillow = header.decoder == "pillow"
         if as_stored:  # OpenCV's own conversion corrupts 16-bit TIFF and AVIF with alpha
             flags = cv2.IMREAD_UNCHANGED
         elif by_pillow:  # for libjpeg's warnings, which Pillow hides

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from queue import Empty, LifoQueue
 from typing import Any
 
 from edgeconv.core.filters import RGB_CHANNELS
@@ -32,8 +31,8 @@ QUALITY = 95
 """Where none is asked for: OpenCV's default, which the host's encoder uses."""
 NARROWEST = 8
 """In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; GPUs do."""
-MADE_AT_ONCE = 4
-"""Decoders that are set up side by side; that takes a second or two, and the driver does little of it in parallel."""
+MOST_HOST_THREADS = int(os.environ.get("HT", 8))
+"""Of the library, for the parts of a list that are done on the host."""
 INSTALL = f"{install('nvimgcodec13')}; nvimgcodec12 beside CuPy for CUDA 12"
 
 
@@ -64,102 +63,78 @@ def require_gpu_jpeg() -> None:
         raise UnavailableError(f"JPEG on the GPU does not work here: {reason}.")
 
 
-class _Tools:
-    """A decoder and an encoder, for one thread at a time, and their stream, to which the memory of images goes back."""
-
-    def __init__(self) -> None:
-        """Takes over a second, mostly at the first picture, which is therefore a test picture."""
-        import cupy
-
-        codec = _nvimgcodec()
-        self.stream = cupy.cuda.Stream(non_blocking=True)
-        backends = [codec.Backend(codec.HYBRID_CPU_GPU)]
-        self.decoder = codec.Decoder(max_num_cpu_threads=1, backends=backends, options=":fancy_upsampling=1")
-        self.encoder = codec.Encoder(max_num_cpu_threads=1)
-        black = cupy.zeros((8, 8, RGB_CHANNELS), cupy.uint8)
-        first = self.encoder.encode(black, "jpeg", params=_params(QUALITY), cuda_stream=self.stream.ptr)
-        if first is None:
-            raise RuntimeError("it encodes nothing")
-        again = codec.CodeStream(bytes(memoryview(first)))
-        if self.decoder.decode(again, cuda_stream=self.stream.ptr) is None:
-            raise RuntimeError("it decodes nothing")
-
-
 class GpuJpeg:
-    """The decoders and encoders of one GPU, for any number of threads.
+    """The decoder and the encoder of one GPU, for lists of pictures; a thread that comes meanwhile waits.
 
-    They are made as the threads need them, a few at a time, so that a short batch does not wait for all of them.
+    Lists are what is quick: one by one, each picture waits for the host's part of the last. Two decoders at once, or a
+    decoder beside an encoder, are slower than one after the other, as the host's part binds.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        """Up to `most` decoders, by default one per core; the first is created at once. Raises RuntimeError."""
-        codec = _nvimgcodec()
-        self._codec = codec
-        self._as_stored = codec.DecodeParams(apply_exif_orientation=False)
-        self._unmade = threading.Semaphore((most or usable_threads()) - 1)
-        self._making = threading.Semaphore(MADE_AT_ONCE)
-        self._free: LifoQueue[_Tools] = LifoQueue()
-        self._free.put(_Tools())
-
-    @contextmanager
-    def _tools(self) -> Iterator[_Tools]:
-        tools = self._free_or_new()
-        try:
-            yield tools
-        finally:
-            self._free.put(tools)
-
-    def _free_or_new(self) -> _Tools:
-        with suppress(Empty):
-            return self._free.get_nowait()
-        if self._making.acquire(blocking=False):
-            try:
-                if self._unmade.acquire(blocking=False):
-                    with suppress(RuntimeError, MemoryError):  # no room for more: those that are there will do
-                        return _Tools()
-            finally:
-                self._making.release()
-        return self._free.get()
-
-    def decode(self, data: bytes, header: Header) -> Any:
-        """A `Decoder` of reading.py: a CuPy array (HWC RGB, uint8); None for what the host decodes otherwise."""
+    def __init__(self) -> None:
+        """Takes over a second, mostly at the first picture, which is therefore a test picture. Raises RuntimeError."""
         import cupy
 
-        if not header.gpu_jpeg or header.width < NARROWEST:
-            return None
-        with self._tools() as tools:
-            try:
-                image = tools.decoder.decode(
-                    self._codec.CodeStream(data), params=self._as_stored, cuda_stream=tools.stream.ptr
-                )
-                tools.stream.synchronize()
-            except RuntimeError:
-                return None
-            if image is None:
-                return None
-            pixels = cupy.asarray(image)
-            if pixels.shape != (header.height, header.width, RGB_CHANNELS):
-                return None
-            transposed, flipped = TURNS[header.orientation]
-            upright = pixels.swapaxes(0, 1) if transposed else pixels
-            upright = cupy.ascontiguousarray(cupy.flip(upright, flipped) if flipped else upright)
-            cupy.cuda.get_current_stream().synchronize()  # the next image may be given this one's memory
-            return upright
+        self._codec = codec = _nvimgcodec()
+        self._turn = threading.Lock()
+        backends = [codec.Backend(codec.HYBRID_CPU_GPU)]
+        threads = min(MOST_HOST_THREADS, usable_threads())
+        self._decoder = codec.Decoder(max_num_cpu_threads=threads, backends=backends, options=":fancy_upsampling=1")
+        self._encoder = codec.Encoder(max_num_cpu_threads=threads)
+        self._as_stored = codec.DecodeParams(apply_exif_orientation=False)
+        (first,) = self.encode([cupy.zeros((8, 8, RGB_CHANNELS), cupy.uint8)], QUALITY)
+        if first is None:
+            raise RuntimeError("it encodes nothing")
+        if self._decoded([first]) == [None]:
+            raise RuntimeError("it decodes nothing")
 
-    def encode(self, pixels: Any, quality: int | None) -> bytes:
-        """The bytes of a JPEG file with a CuPy array (HWC RGB, uint8), colours at half their resolution.
+    def decode(self, files: Sequence[tuple[bytes, Header]]) -> list[Any]:
+        """A CuPy array (HWC RGB, uint8) of each file, upright, on the current stream; None of what the host decodes."""
+        ours = [number for number, (_, header) in enumerate(files) if header.gpu_jpeg and header.width >= NARROWEST]
+        found: list[Any] = [None] * len(files)
+        with self._turn:
+            images = self._decoded([files[number][0] for number in ours])
+        for number, image in zip(ours, images, strict=True):
+            found[number] = None if image is None else _upright(image, files[number][1])
+        return found
 
-        Raises RuntimeError.
+    def _decoded(self, files: list[bytes]) -> list[Any]:
+        """Images, and None of what cannot be decoded."""
+        import cupy
+
+        stream = cupy.cuda.get_current_stream().ptr
+        try:
+            streams = [self._codec.CodeStream(data) for data in files]
+            images = self._decoder.decode(streams, params=self._as_stored, cuda_stream=stream) if files else []
+        except RuntimeError:
+            return [None] if len(files) == 1 else [image for data in files for image in self._decoded([data])]
+        return list(images)
+
+    def encode(self, pictures: Sequence[Any], quality: int | None) -> list[bytes | None]:
+        """The bytes of a JPEG file of each CuPy array (HWC RGB, uint8), colours at half their resolution.
+
+        None of what cannot be encoded.
         """
         import cupy
 
-        params = _params(QUALITY if quality is None else quality)
-        cupy.cuda.get_current_stream().synchronize()
-        with self._tools() as tools:
-            encoded = tools.encoder.encode(pixels, "jpeg", params=params, cuda_stream=tools.stream.ptr)
-            if encoded is None:
-                raise RuntimeError("nvImageCodec could not encode it")
-            return bytes(memoryview(encoded))
+        stream, params = cupy.cuda.get_current_stream().ptr, _params(QUALITY if quality is None else quality)
+        with self._turn:
+            try:
+                encoded = self._encoder.encode(list(pictures), "jpeg", params=params, cuda_stream=stream)
+            except RuntimeError:
+                encoded = [None] * len(pictures)
+        return [None if each is None else bytes(memoryview(each)) for each in encoded]
+
+
+def _upright(image: Any, header: Header) -> Any:
+    """The pixels of a decoded image; None where they are not what the header says."""
+    import cupy
+
+    pixels = cupy.asarray(image)
+    if pixels.shape != (header.height, header.width, RGB_CHANNELS):
+        return None
+    transposed, flipped = TURNS[header.orientation]
+    turned = pixels.swapaxes(0, 1) if transposed else pixels
+    return cupy.ascontiguousarray(cupy.flip(turned, flipped) if flipped else turned)
 
 
 _MAKING = threading.Lock()

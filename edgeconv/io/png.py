@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -115,45 +114,36 @@ def _compress_band(
     filtered = np.empty((stop - start, raw.shape[1] + 1), np.uint8)
     filtered[:, 0] = filter_code
     above = raw[start - 1 : stop - 1] if start else np.vstack((np.zeros_like(raw[:1]), raw[: stop - 1]))
-    FILTERS[filter_code](raw[start:stop], above, pixel_bytes, filtered[:, 1:])
+    _filter(filter_code, raw[start:stop], above, pixel_bytes, filtered[:, 1:])
     library = fast_zlib if level in FAST_LEVELS else zlib
     compressor = library.compressobj(level, library.DEFLATED, RAW_DEFLATE)
     end = library.Z_FINISH if is_last else library.Z_SYNC_FLUSH
     return compressor.compress(filtered) + compressor.flush(end), adler32(filtered)
 
 
-# --- row filters: what is stored instead of a byte, modulo 256 -----------------------------------------------------
+NONE, SUB, UP = FILTERS = range(3)
+"""PNG's codes of those that are used: the byte itself, its difference from that of the pixel to the left, or above."""
 
 
-def _none(rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
-    """The byte itself."""
+def _filter(code: int, rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
+    """What is stored instead of the bytes of rows, modulo 256."""
+    if code == UP:
+        np.subtract(rows, above, out=out)
+        return
     out[...] = rows
-
-
-def _sub(rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
-    """Its difference from the same byte of the pixel to the left."""
-    out[:, :pixel_bytes] = rows[:, :pixel_bytes]
-    np.subtract(rows[:, pixel_bytes:], rows[:, :-pixel_bytes], out=out[:, pixel_bytes:])
-
-
-def _up(rows: Rows, above: Rows, pixel_bytes: int, out: Rows) -> None:
-    """Its difference from the byte above."""
-    np.subtract(rows, above, out=out)
-
-
-FILTERS: tuple[Callable[[Rows, Rows, int, Rows], None], ...] = (_none, _sub, _up)
-"""By PNG's filter code."""
+    if code == SUB:
+        out[:, pixel_bytes:] -= rows[:, :-pixel_bytes]
 
 
 def _choose_filter(raw: Rows, pixel_bytes: int) -> int:
     """The code of the filter whose bytes have the least entropy on a sample of rows."""
-    numbers = sorted({number * (raw.shape[0] - 1) // (SAMPLED_ROWS - 1) for number in range(SAMPLED_ROWS)})
-    rows, above = raw[numbers], raw[[number - 1 for number in numbers]]
-    above[0] = 0  # the first of them is the picture's first
+    numbers = np.arange(SAMPLED_ROWS) * (raw.shape[0] - 1) // (SAMPLED_ROWS - 1)  # of few rows some more than once
+    rows, above = raw[numbers], raw[numbers - 1]
+    above[numbers == 0] = 0
     costs = []
     filtered = np.empty_like(rows)
-    for row_filter in FILTERS:
-        row_filter(rows, above, pixel_bytes, filtered)
+    for code in FILTERS:
+        _filter(code, rows, above, pixel_bytes, filtered)
         shares = np.bincount(filtered.ravel(), minlength=256) / filtered.size
         seen = shares[shares > 0]
         costs.append(-float((seen * np.log2(seen)).sum()))

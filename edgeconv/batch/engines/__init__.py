@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
+from queue import Empty, SimpleQueue
 
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch.process import PictureProcessor, held_bytes, leave_cores_to
+from edgeconv.batch.process import LIST_BYTES, MAX_LIST, PictureProcessor, PictureWork, held_bytes, leave_cores_to
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
@@ -16,6 +19,8 @@ from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.threads import usable_threads
 
+MOST_AT_FILES = 6
+"""Threads that read, and as many that write: enough for a thousand pictures a second."""
 LOOK_SECONDS = 0.2
 """How often waiting is interrupted: Python sees a signal that came just before it began only once it is over."""
 
@@ -47,10 +52,11 @@ class Engine(ABC):
 
 
 class Threads(Engine):
-    """As many threads as there are usable cores, unless told otherwise.
+    """Threads of this process: for each usable core one that computes, unless told otherwise, and some at its files.
 
-    OpenCV, the CPU engine and CuPy release the interpreter lock, so while one worker's picture is copied or filtered
-    the others decode and encode.
+    A picture goes from one that reads to one that computes and to one that writes, so that no core waits for a file.
+    What the GPU decodes goes to one more thread, as a list of what has come together meanwhile. OpenCV, the CPU engine,
+    the codecs and CuPy release the interpreter lock, so while one picture is filtered others are decoded and encoded.
     """
 
     def __init__(self, jobs: int | None, pictures: int) -> None:
@@ -62,27 +68,103 @@ class Threads(Engine):
     ) -> Generator[PictureResult]:
         """See Engine.run; a worker records its own results, so that not one more is begun after the last that may."""
         leave_cores_to(self.threads_each)
-
-        def one(task: Task) -> PictureResult | None:
-            if stopped():
-                return None
-            (result,) = processor.process([task])
-            record(result)
-            return result
-
-        waiting = iter(tasks)
-        running: set[Future[PictureResult | None]] = set()
-        pool = ThreadPoolExecutor(self.workers)
+        line = _Line(processor, self.workers, stopped, record)
+        waiting, begun = iter(tasks), 0
         try:
             while True:
                 if not stopped():
-                    running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}
-                if not running:
+                    for task in islice(waiting, line.places - begun):
+                        line.begin(task)
+                        begun += 1
+                if not begun:
                     return
-                finished, running = wait(running, LOOK_SECONDS, FIRST_COMPLETED)
-                yield from filter(None, (future.result() for future in finished))
+                with suppress(Empty):
+                    result = line.ended.get(timeout=LOOK_SECONDS)
+                    begun -= 1
+                    if isinstance(result, BaseException):
+                        raise result
+                    if result is not None:
+                        yield result
         finally:
-            pool.shutdown(cancel_futures=True)
+            line.close()
 
     def peak_bytes(self, device: DeviceName) -> dict[str, int | None]:
         return held_bytes(device)
+
+
+class _Line:
+    """Threads that hand pictures on to each other; what comes of each is in `ended`.
+
+    That is its result, None where the batch was stopped before it was computed, or an error that ends the batch.
+    """
+
+    def __init__(self, processor: PictureProcessor, workers: int, stopped: Callable[[], bool], record: Record) -> None:
+        self.ended: SimpleQueue[PictureResult | BaseException | None] = SimpleQueue()
+        self._processor, self._stopped, self._record = processor, stopped, record
+        by_lists = processor.settings.jpeg_codec == "gpu"
+        at_files = MOST_AT_FILES if by_lists else min(MOST_AT_FILES, workers)
+        self._reading, self._writing = ThreadPoolExecutor(at_files), ThreadPoolExecutor(at_files)
+        self._computing, self._by_lists = ThreadPoolExecutor(workers), ThreadPoolExecutor(1)
+        self._for_lists: deque[PictureWork] = deque()
+        self.places = 2 * workers + 2 * at_files + (3 * MAX_LIST if by_lists else 0)
+        """Pictures that may be under way: each has its file in memory, and those that are computed have pixels."""
+
+    def begin(self, task: Task) -> None:
+        """Take a picture."""
+        self._reading.submit(self._ending_alone, self._read, [self._processor.begin(task)])
+
+    def close(self) -> None:
+        """Let those that are worked on pass through; the others are not begun."""
+        for pool in (self._reading, self._computing, self._by_lists, self._writing):
+            pool.shutdown(cancel_futures=pool is self._reading)
+
+    def _ending_alone(self, stage: Callable[[list[PictureWork]], None], works: list[PictureWork]) -> None:
+        """A stage of pictures; an error of it ends the batch."""
+        try:
+            stage(works)
+        except BaseException as error:
+            self.ended.put(error)
+
+    def _read(self, works: list[PictureWork]) -> None:
+        (work,) = works
+        if self._stopped():
+            self.ended.put(None)
+            return
+        self._processor.read(works)
+        if not work.is_open:
+            self._end(work)
+        elif self._processor.goes_by_lists(work):
+            self._for_lists.append(work)
+            self._by_lists.submit(self._ending_alone, self._compute_a_list, [])
+        else:
+            self._computing.submit(self._ending_alone, self._compute, works)
+
+    def _compute_a_list(self, works: list[PictureWork]) -> None:
+        """What has come together since the last list; others have come for nothing."""
+        pixels = 0
+        while self._for_lists and len(works) < MAX_LIST and pixels < LIST_BYTES:
+            works.append(self._for_lists.popleft())
+            pixels += works[-1].pixel_bytes
+        if works:
+            self._compute(works)
+
+    def _compute(self, works: list[PictureWork]) -> None:
+        if self._stopped():
+            for _ in works:
+                self.ended.put(None)
+            return
+        self._processor.compute(works)
+        for work in works:
+            if work.is_open:
+                self._writing.submit(self._ending_alone, self._write, [work])
+            else:
+                self._end(work)
+
+    def _write(self, works: list[PictureWork]) -> None:
+        self._processor.put(works)
+        self._end(*works)
+
+    def _end(self, work: PictureWork) -> None:
+        result = work.result()
+        self._record(result)
+        self.ended.put(result)
