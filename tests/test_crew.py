@@ -230,3 +230,15 @@ def test_without_a_crew_or_its_threads_all_units_are_done(missing: str, monkeypa
     counted.work.run()
     assert counted.tally == [1] * 30
     assert missing != "threads" or counted.workers == {0}
+
+
+def test_machine_code_lives_as_long_as_one_of_its_functions() -> None:
+    """Threads that ask for one code at once each get their own, of which the cache keeps one."""
+    compiled = jit.compile_module(units(), jit.processor())
+    engine, function = weakref.ref(compiled.engine), compiled.function("work", 4)
+    del compiled
+    gc.collect()
+    assert engine() is not None
+    del function
+    gc.collect()
+    assert engine() is None

@@ -66,7 +66,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Functions of one module; their machine code lives as long as this."""
+    """Functions of one module; their machine code lives as long as this or one of the functions."""
 
     engine: Any
 
@@ -77,7 +77,10 @@ class Compiled:
 
     def function(self, name: str, arguments: int) -> NativeFunction:
         """A function of the module, to be called with that number of addresses and numbers."""
-        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.address(name))
+        made: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.address(name))
+        made.code = self.engine
+        found: NativeFunction = made
+        return found
 
 
 def compile_module(ir_text: str, target: Processor, effort: int = MOST_EFFORT) -> Compiled:
