@@ -282,8 +282,6 @@ class PictureProcessor:
         """A file that appears between the check and the writing is checked again."""
         task, name, folder = work.task, work.name, self.settings.output
         target = join(folder, name)
-        if not is_remote(task.source) and not is_remote(target) and is_same_file(task.source, target):
-            raise ImageWriteError(f"{target}: is the input itself: choose another folder with -o.")
         first = self._names_taken.setdefault(as_compared(name), task)
         if first != task:
             raise ImageWriteError(
@@ -292,9 +290,11 @@ class PictureProcessor:
         try:
             for _ in range(MAX_TRIES):
                 present = self._store.output_digest(folder, name)
-                if present == digest:
-                    return
                 if present is not None:
+                    if not is_remote(task.source) and not is_remote(target) and is_same_file(task.source, target):
+                        raise ImageWriteError(f"{target}: is the input itself: choose another folder with -o.")
+                    if present == digest:
+                        return
                     if self._store.identity(target) in self._inputs:
                         raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
                     if not self.settings.overwrite:

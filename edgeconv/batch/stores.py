@@ -28,7 +28,7 @@ from edgeconv.errors import (
     UsageError,
     one_line_with_class,
 )
-from edgeconv.io.atomic import NameTakenError, make_folder, write_bytes_atomically
+from edgeconv.io.atomic import NameTakenError, make_folder, write_beside
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, place_inside
 from edgeconv.io.files import special_file_problem
 from edgeconv.io.formats import SUFFIXES
@@ -154,8 +154,9 @@ class LocalStore:
         place = place_inside(folder, name)
         if not os.path.isdir(folder):  # created when the batch started: a new one would lack the ledger
             raise ImageWriteError(f"Output folder '{folder}' was moved or removed: put it back.")
-        make_folder(place.parent)
-        write_bytes_atomically(place, data, replace=replace)
+        if "/" in name:
+            make_folder(place.parent)
+        write_beside(place, data, replace=replace)
 
     def remove(self, place: str) -> None:
         """Remove a file; do nothing where that fails."""

@@ -69,6 +69,8 @@ class BatchSummary(Part):
         default_factory=dict
     )
     pictures_per_second: Amount = 0.0
+    start_up_seconds: Annotated[Amount, Meta(description="until the first picture was done")] = 0.0
+    steady_pictures_per_second: Annotated[Amount, Meta(description="of those after the first")] = 0.0
     slowest_stage: str = STAGES[0]
     earlier_outputs: Annotated[Natural, Meta(description="outputs of earlier runs in the folder of the inputs")] = 0
     passed_over: Annotated[dict[str, Natural], Meta(description="files that are not pictures, by suffix")] = field(
@@ -89,10 +91,13 @@ class BatchSummary(Part):
             self.failures.append(FailedPicture(row.input, said if result.new else f"{said} {OF_AN_EARLIER_RUN}"))
         elif result.new:
             self.done += 1
+            self.start_up_seconds = self.start_up_seconds or seconds
         else:
             self.skipped += 1
         self.seconds = seconds
         self.pictures_per_second = self.done / seconds if seconds > 0 else 0.0
+        if self.done > 1 and seconds > self.start_up_seconds:
+            self.steady_pictures_per_second = (self.done - 1) / (seconds - self.start_up_seconds)
         self.slowest_stage = max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])
 
     @property
@@ -138,7 +143,9 @@ def summary_text(summary: BatchSummary) -> str:
     if summary.done:
         rate = f"{digits_text(summary.pictures_per_second, 3)} pictures/s with {counted(summary.workers, 'worker')}"
         taken = duration_text if summary.seconds >= ROUNDED_SECONDS else seconds_text
-        lines.append(f"time      {taken(summary.seconds)}, {rate}")
+        steady = summary.steady_pictures_per_second
+        after = f", {digits_text(steady, 3)}/s after the first" if steady else ""
+        lines.append(f"time      {taken(summary.seconds)}, {rate}{after}")
         stages = stage_lines(summary.stage_seconds)
         lines += [f"{'' if number else 'stages':<10}{line}" for number, line in enumerate(stages)]
     held = (f"{count / 2**20:,.0f} MiB ({device})" for device, count in summary.peak_bytes.items() if count is not None)

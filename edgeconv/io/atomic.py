@@ -67,6 +67,14 @@ def write_bytes_atomically(
     with reporting_errors(path):
         if os.path.isdir(path):
             raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+    write_beside(path, data, replace=replace, mode_of=mode_of)
+
+
+def write_beside(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> None:
+    """The same for what is known to be neither a stream, nor a device, nor a folder."""
+    with reporting_errors(path):
         file = NewFile(path)
         try:
             file.fill(data, mode_of)
@@ -119,26 +127,37 @@ class NewFile:
 
     def __init__(self, path: Path | str) -> None:
         """Writes nothing yet; `self.path` is the temporary name, which the caller may write to instead of `fill`."""
-        self._target = Path(os.path.realpath(path))  # where a link leads may be another disk
+        # Where a link leads may be another disk.
+        self._target = Path(os.path.realpath(path) if os.path.islink(path) else path)
         self.path = self._target.with_name(temporary_name())
         _being_written.add(self.path)
 
     def fill(self, data: bytes | memoryview, mode_of: Path | None = None) -> None:
         """Write its content to the disk, with the permissions of the file that it replaces, or of `mode_of`."""
-        replaced = mode_of or self._target
-        mode = 0o600 if replaced.exists() else 0o666  # nobody looks into it before it has its permissions
-        with open(self.path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
-            pass_permissions_on(replaced, self.path)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        mode: int | None = None
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(os.stat(mode_of or self._target).st_mode) & 0o777
+        # Nobody looks into it before it has its permissions.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(self.path, flags, 0o666 if mode is None else 0o600)
+        try:
+            if mode is not None:
+                with suppress(PermissionError):  # of a file system without permissions
+                    os.chmod(self.path, mode)
+            rest = memoryview(data).cast("B")
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def put(self, replace: bool) -> int:
         """Move it into place; its bytes (0 of a folder). Raises FileExistsError where something is there to be kept."""
-        if self.path.is_dir():
+        found = os.stat(self.path)
+        if stat.S_ISDIR(found.st_mode):
             self._put_folder(replace)
             return 0
-        size = self.path.stat().st_size
+        size = found.st_size
         if not replace:
             with suppress(OSError):  # the name is taken, or the file system has no links
                 os.link(self.path, self._target)
@@ -243,7 +262,7 @@ def _place() -> str:
 
 def _remove(temporary: Path) -> None:
     """Remove a temporary file, or the folder of a Zarr. Raises OSError."""
-    if temporary.is_dir() and not temporary.is_symlink():
+    try:
+        os.unlink(temporary)
+    except (IsADirectoryError, PermissionError):  # systems differ in what they say of a folder
         shutil.rmtree(temporary)
-    else:
-        temporary.unlink()

@@ -44,7 +44,10 @@ def place_inside(folder: Path | str, name: str) -> Path:
     if (reason := foreign_reason(name)) is not None:
         raise ForeignFileError(reason)
     root = os.path.realpath(folder)
-    place = Path(os.path.realpath(os.path.join(root, name)))
+    below = os.path.join(root, name)
+    if "/" not in name and not os.path.islink(below):
+        return Path(below)
+    place = Path(os.path.realpath(below))
     if not place.is_relative_to(root) or place == Path(root):
         raise ForeignFileError("is a link that leads out of the folder, or lies behind one")
     return place

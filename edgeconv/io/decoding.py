@@ -16,7 +16,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -102,6 +102,7 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
         return decoded
 
 
+@cache
 def opencv() -> Any:
     """The module cv2, imported late, with its own, lower size limits lifted and its log silent, unless that was set."""
     for limit in ("PIXELS", "WIDTH", "HEIGHT"):

@@ -23,7 +23,6 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.optional import install
 from edgeconv.errors import UnavailableError, one_line
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.hardware.threads import usable_threads
 from edgeconv.io.decoding import TURNS
 from edgeconv.io.formats.base import Header
 
@@ -31,8 +30,6 @@ QUALITY = 95
 """Where none is asked for: OpenCV's default, which the host's encoder uses."""
 NARROWEST = 8
 """In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; GPUs do."""
-MOST_HOST_THREADS = int(os.environ.get("HT", 8))
-"""Of the library, for the parts of a list that are done on the host."""
 INSTALL = f"{install('nvimgcodec13')}; nvimgcodec12 beside CuPy for CUDA 12"
 
 
@@ -77,9 +74,9 @@ class GpuJpeg:
         self._codec = codec = _nvimgcodec()
         self._turn = threading.Lock()
         backends = [codec.Backend(codec.HYBRID_CPU_GPU)]
-        threads = min(MOST_HOST_THREADS, usable_threads())
-        self._decoder = codec.Decoder(max_num_cpu_threads=threads, backends=backends, options=":fancy_upsampling=1")
-        self._encoder = codec.Encoder(max_num_cpu_threads=threads)
+        # The host's part of a list wants all cores: with half of them a list takes almost twice as long.
+        self._decoder = codec.Decoder(backends=backends, options=":fancy_upsampling=1")
+        self._encoder = codec.Encoder()
         self._as_stored = codec.DecodeParams(apply_exif_orientation=False)
         (first,) = self.encode([cupy.zeros((8, 8, RGB_CHANNELS), cupy.uint8)], QUALITY)
         if first is None:
@@ -134,7 +131,8 @@ def _upright(image: Any, header: Header) -> Any:
         return None
     transposed, flipped = TURNS[header.orientation]
     turned = pixels.swapaxes(0, 1) if transposed else pixels
-    return cupy.ascontiguousarray(cupy.flip(turned, flipped) if flipped else turned)
+    # A copy in CuPy's memory: the image's own goes back to its library on the stream that it was decoded on.
+    return (cupy.flip(turned, flipped) if flipped else turned).copy("C")
 
 
 _MAKING = threading.Lock()

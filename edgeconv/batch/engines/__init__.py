@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from queue import Empty, SimpleQueue
+from threading import Lock
 
 from edgeconv.api.auto import Choice, choose
 from edgeconv.batch.process import LIST_BYTES, MAX_LIST, PictureProcessor, PictureWork, held_bytes, leave_cores_to
@@ -17,10 +18,11 @@ from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
+from edgeconv.hardware.pages import keep_what_is_freed
 from edgeconv.hardware.threads import usable_threads
 
-MOST_AT_FILES = 6
-"""Threads that read, and as many that write: enough for a thousand pictures a second."""
+MOST_AT_FILES = 3
+"""Threads that read, and as many that write: more of them wait for the interpreter rather than for files."""
 LOOK_SECONDS = 0.2
 """How often waiting is interrupted: Python sees a signal that came just before it began only once it is over."""
 
@@ -68,6 +70,7 @@ class Threads(Engine):
     ) -> Generator[PictureResult]:
         """See Engine.run; a worker records its own results, so that not one more is begun after the last that may."""
         leave_cores_to(self.threads_each)
+        keep_what_is_freed()
         line = _Line(processor, self.workers, stopped, record)
         waiting, begun = iter(tasks), 0
         try:
@@ -106,11 +109,14 @@ class _Line:
         self._reading, self._writing = ThreadPoolExecutor(at_files), ThreadPoolExecutor(at_files)
         self._computing, self._by_lists = ThreadPoolExecutor(workers), ThreadPoolExecutor(1)
         self._for_lists: deque[PictureWork] = deque()
+        self._unread, self._counting = 0, Lock()
         self.places = 2 * workers + 2 * at_files + (3 * MAX_LIST if by_lists else 0)
         """Pictures that may be under way: each has its file in memory, and those that are computed have pixels."""
 
     def begin(self, task: Task) -> None:
         """Take a picture."""
+        with self._counting:
+            self._unread += 1
         self._reading.submit(self._ending_alone, self._read, [self._processor.begin(task)])
 
     def close(self) -> None:
@@ -129,23 +135,29 @@ class _Line:
         (work,) = works
         if self._stopped():
             self.ended.put(None)
-            return
-        self._processor.read(works)
-        if not work.is_open:
-            self._end(work)
-        elif self._processor.goes_by_lists(work):
-            self._for_lists.append(work)
-            self._by_lists.submit(self._ending_alone, self._compute_a_list, [])
         else:
-            self._computing.submit(self._ending_alone, self._compute, works)
+            self._processor.read(works)
+            if not work.is_open:
+                self._end(work)
+            elif self._processor.goes_by_lists(work):
+                self._for_lists.append(work)
+            else:
+                self._computing.submit(self._ending_alone, self._compute, works)
+        with self._counting:
+            self._unread -= 1
+        if self._is_list_ready():
+            self._by_lists.submit(self._ending_alone, self._compute_lists, [])
 
-    def _compute_a_list(self, works: list[PictureWork]) -> None:
-        """What has come together since the last list; others have come for nothing."""
-        pixels = 0
-        while self._for_lists and len(works) < MAX_LIST and pixels < LIST_BYTES:
-            works.append(self._for_lists.popleft())
-            pixels += works[-1].pixel_bytes
-        if works:
+    def _is_list_ready(self) -> bool:
+        """Whether there is a whole list, or what there is will not become more: short lists are slow."""
+        return len(self._for_lists) >= MAX_LIST or (len(self._for_lists) > 0 and not self._unread)
+
+    def _compute_lists(self, works: list[PictureWork]) -> None:
+        while self._is_list_ready():
+            works, pixels = [], 0
+            while self._for_lists and len(works) < MAX_LIST and pixels < LIST_BYTES:
+                works.append(self._for_lists.popleft())
+                pixels += works[-1].pixel_bytes
             self._compute(works)
 
     def _compute(self, works: list[PictureWork]) -> None:

@@ -23,8 +23,6 @@ MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL = 0xFF, 0xDA, 0xD9, 0xDD
 APP1, APP2, APP14 = 0xE1, 0xE2, 0xEE
 RESTART_FIRST, RESTART_LAST = 0xD0, 0xD7
 """These and 0x00 may follow an 0xFF inside compressed data, and another 0xFF, which fills up before a marker."""
-END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
-"""The first marker that is not part of compressed data."""
 FILL = re.compile(rb"\xff+")
 """Begins a marker; all but its last byte fill up."""
 MOST_SEGMENTS = 2**14
@@ -92,10 +90,7 @@ def read_header(data: bytes, sides: Sides = any_sides) -> Header:
                 raise too_many("scans", MOST_SCANS)
             if frame is None:
                 break
-            found = END_OF_SCAN.search(data, stop)
-            if found is None:
-                raise cut_short("no end-of-image marker")
-            position = found.start()
+            position = _end_of_scan(data, stop)
             if interval and blocks_frame:
                 expected = max(0, -(-_units(blocks_frame, data[start:stop]) // interval) - 1)
                 _check_restarts(data[stop:position], expected)
@@ -128,6 +123,21 @@ def _next_marker(data: bytes, position: int) -> tuple[int, int]:
     if fill is None or not data[code]:
         raise BadPicture(f"there is no marker at byte {position:,} where one must be")
     return code + 1, data[code]
+
+
+def _end_of_scan(data: bytes, start: int) -> int:
+    """The place of the first marker that is not part of compressed data. Raises BadPicture where there is none.
+
+    NumPy looks, which gives back the interpreter lock: this is most of the time that a header takes.
+    """
+    codes = np.frombuffer(data, np.uint8)[start:]
+    places = np.flatnonzero(codes[:-1] == MARKER)
+    following = codes[places + 1]
+    in_data = (following == 0) | (following == MARKER)
+    ends = places[~(in_data | ((following >= RESTART_FIRST) & (following <= RESTART_LAST)))]
+    if not len(ends):
+        raise cut_short("no end-of-image marker")
+    return start + int(ends[0])
 
 
 def _check_restarts(data: bytes, expected: int) -> None:
