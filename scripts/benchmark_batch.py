@@ -40,7 +40,7 @@ from edgeconv.hardware.devices import get_device
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.atomic import write_bytes_atomically
-from edgeconv.io.encoding import encode_image, write_image
+from edgeconv.io.encoding import encode_image
 from edgeconv.io.gpu_jpeg import gpu_jpeg_unavailable_reason
 from edgeconv.io.reading import decode_image, read_picture_bytes
 from edgeconv.options import JpegCodec
@@ -53,20 +53,24 @@ Call = Callable[[], Any]
 DISTINCT = 16
 """Different pictures; the others are further names of these."""
 PICTURES_A_WORKER = 8
+QUALITY = 90
+"""Of the JPEGs that are read."""
 
 
 def draw(folder: Path, count: int, size: int, suffix: str) -> None:
-    """Pictures that compress like photographs, from fixed seeds."""
+    """Pictures that compress like photographs, from fixed seeds, by Pillow: people have theirs from other programs."""
     import cv2
     import numpy as np
+    from PIL import Image
 
-    for index in range(count):
-        path = folder / f"{index:04}{suffix}"
-        if index < DISTINCT:
-            noise = np.random.default_rng(index).integers(0, 255, (size, size, 3), dtype=np.uint8)
-            write_image(cv2.GaussianBlur(noise, (0, 0), 3), path)
-        else:
-            os.link(folder / f"{index % DISTINCT:04}{suffix}", path)
+    def one(index: int) -> None:
+        noise = np.random.default_rng(index).integers(0, 255, (size, size, 3), dtype=np.uint8)
+        Image.fromarray(cv2.GaussianBlur(noise, (0, 0), 3)).save(folder / f"{index:04}{suffix}", quality=QUALITY)
+
+    with ThreadPoolExecutor(usable_threads()) as pool:
+        list(pool.map(one, range(min(count, DISTINCT))))
+    for index in range(DISTINCT, count):
+        os.link(folder / f"{index % DISTINCT:04}{suffix}", folder / f"{index:04}{suffix}")
 
 
 def pictures(folder: Path) -> list[Path]:
