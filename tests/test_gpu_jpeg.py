@@ -217,5 +217,6 @@ def test_what_is_filtered_is_what_the_gpu_decoded(photos: Path, gpu: GpuJpeg, ru
                 assert check.check(pixels, raw, problem).passed
                 assert np.abs(got.astype(int) - expected).max() <= (problem.output_channels == 1), path.name
             elif "threshold" not in rules:  # two encoders' ringing around black and white has no bound here
-                quiet = decode_image(jpeg(np.squeeze(expected)), "x.jpg").pixels[..., : expected.shape[2]]
-                assert np.abs(got.astype(float) - quiet).mean() < 0.5, path.name
+                by_host = decode_image(jpeg(np.squeeze(expected)), "x.jpg").pixels[..., : expected.shape[2]]
+                losses = [np.abs(pixels.astype(float) - expected).mean() for pixels in (got, by_host)]
+                assert losses[0] <= 1.1 * losses[1] + 0.1, path.name
