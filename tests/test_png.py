@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from edgeconv.io import png
+from edgeconv.io import huffman, png
 
 SHAPES = [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (5, 4), (37, 131, 3), (700, 2500, 3)]
 """The last is more than one band."""
@@ -44,7 +44,7 @@ def test_what_is_read_back_is_what_was_written(shape, dtype):
 
 @pytest.mark.parametrize("code", png.FILTERS)
 def test_every_filter_is_the_one_that_decoders_undo(code, monkeypatch):
-    monkeypatch.setattr(png, "_choose_filter", lambda raw, pixel_bytes: code)
+    monkeypatch.setattr(png, "_choose", lambda raw, pixel_bytes, level: (code, None))
     monkeypatch.setattr(png, "BAND_BYTES", 3000)
     for picture in pictures((41, 30, 3), np.uint8):
         assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
@@ -53,7 +53,7 @@ def test_every_filter_is_the_one_that_decoders_undo(code, monkeypatch):
 def test_the_filter_follows_the_picture():
     noise, along_x, along_y = (picture.reshape(64, -1) for picture in pictures((64, 64, 3), np.uint8))
     dark = noise // 32
-    assert [png._choose_filter(rows, 3) for rows in (dark, along_x, along_y)] == [0, 1, 2]
+    assert [png._choose(rows, 3, 1)[0] for rows in (dark, along_x, along_y)] == [0, 1, 2]
 
 
 def test_the_file_does_not_depend_on_the_threads():
@@ -94,3 +94,61 @@ def test_without_isal_every_level_is_there(monkeypatch):
         picture = next(pictures((40, 50, 3), dtype))
         for level in png.LEVELS:
             assert np.array_equal(decoded(b"".join(png.encode_png(picture, level=level))), picture)
+
+
+SAMPLES = {
+    "all alike": np.full(4_000, 7),
+    "each as often": np.arange(4_096) % 256,
+    "few far more often": np.random.default_rng(1).geometric(0.4, 4_000) % 256,
+    "each twice as often as the last": np.repeat(np.arange(22), 2 ** np.arange(22) // 64),
+    "none": np.zeros(0, int),
+}
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 5, 1_003])
+def test_packed_bytes_are_a_block_of_deflate_whatever_the_sample_was(sample: str, length: int) -> None:
+    counts = np.bincount(SAMPLES[sample], minlength=256)
+    code = huffman.Code(counts)
+    for data in (np.resize(SAMPLES[sample], length), np.random.default_rng(length).integers(0, 256, length)):
+        given = np.zeros(length, np.uint8) if sample == "none" else np.ascontiguousarray(data, np.uint8)
+        stream = huffman.deflated(given, code, False) + huffman.deflated(given, code, True)
+        assert zlib.decompress(stream, -15) == 2 * given.tobytes()
+
+
+def test_no_code_is_shorter_than_entropy_allows_or_longer_than_it_must_be() -> None:
+    counts = np.bincount(SAMPLES["few far more often"], minlength=256)
+    shares = counts[counts > 0] / counts.sum()
+    entropy = -float((shares * np.log2(shares)).sum()) / 8
+    assert entropy <= huffman.Code(counts).share < entropy + 0.1 / 8 + 0.01
+
+
+def edges(repeats: int = 1) -> np.ndarray:
+    """Something that looks like the edges of a photograph, more than a MiB; each row so many times."""
+    rng = np.random.default_rng(5)
+    return np.abs(rng.normal(0, 9, (700 // repeats, 700, 3))).astype(np.uint8).repeat(repeats, axis=0)
+
+
+def packed(picture: np.ndarray) -> bool:
+    return png._choose(picture.reshape(len(picture), -1), 3, png.LEVEL)[1] is not None
+
+
+def test_what_hardly_repeats_is_packed_for_no_larger_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = edges()
+    data = b"".join(png.encode_png(picture))
+    assert packed(picture)
+    assert np.array_equal(decoded(data), picture)
+    assert not packed(picture[:200])  # less than a MiB
+    assert png._choose(picture.reshape(700, -1), 3, 2)[1] is None  # a level that promises more
+    monkeypatch.setattr(png, "can_pack", lambda: False)  # as where no machine code is allowed
+    assert len(data) < 1.02 * len(b"".join(png.encode_png(picture)))
+
+
+def test_what_repeats_is_deflated(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not packed(edges(repeats=2))
+    assert not packed(edges() // 64)
+    picture = edges()
+    picture[250:600] = np.random.default_rng(2).integers(0, 256, (350, 700, 3))  # bands that the code does not suit
+    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+    monkeypatch.setattr(png, "UNLIKE", 0.0)
+    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
