@@ -29,7 +29,7 @@ from typing import Any
 
 from docs import read
 from edgeconv.api.auto import choose
-from edgeconv.batch.process import leave_cores_to
+from edgeconv.batch.process import share_machine
 from edgeconv.batch.run import open_batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.tasks import Inputs
@@ -95,7 +95,7 @@ def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:
     """Decode every input and encode its edges with a batch's workers and their threads, and do nothing else."""
     workers = min(usable_threads(), len(edges))
     threads_each = max(1, usable_threads() // workers)
-    leave_cores_to(threads_each)
+    share_machine(threads_each)
 
     def one(path: Path) -> None:
         decode_image(read_picture_bytes(path), path.name)

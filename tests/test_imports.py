@@ -77,8 +77,8 @@ PICTURES = """
 core.canny core.chains core.filters core.geometry core.output core.problem
 hardware.pool hardware.system_files hardware.threads io.atomic io.contained_paths io.decoding io.encoding io.files
 io.formats io.formats.avif io.formats.base io.formats.by_pillow io.formats.jpeg io.formats.jpeg2000 io.formats.messages
-io.formats.npy io.formats.png io.formats.pnm io.formats.tiff io.formats.unread io.formats.webp io.huffman io.outputs io.png
-io.reading
+io.formats.npy io.formats.png io.formats.pnm io.formats.tiff io.formats.unread io.formats.webp io.huffman io.outputs
+io.png io.reading
 """
 RUN = """
 api api.auto api.check api.figures api.figures_text api.measure api.prepared cli.run run run.job run.naming

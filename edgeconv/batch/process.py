@@ -34,6 +34,7 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError, one_line_with_class
 from edgeconv.hardware.devices import get_device
+from edgeconv.hardware.pages import keep_what_is_freed
 from edgeconv.io.atomic import NameTakenError
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.encoding import encode_image
@@ -338,8 +339,9 @@ def held_bytes(device: DeviceName) -> dict[str, int | None]:
     return {each.name: each.peak_bytes() for each in dict.fromkeys((get_device("cpu"), get_device(device)))}
 
 
-def leave_cores_to(threads: int) -> None:
-    """Limit OpenCV to `threads` threads per picture, its share of the cores."""
+def share_machine(threads: int) -> None:
+    """Limit OpenCV to `threads` threads per picture, its share of the cores, and keep memory for the next picture."""
     import cv2
 
     cv2.setNumThreads(threads)
+    keep_what_is_freed()

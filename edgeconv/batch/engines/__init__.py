@@ -12,13 +12,12 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch.process import LIST_BYTES, MAX_LIST, PictureProcessor, PictureWork, held_bytes, leave_cores_to
+from edgeconv.batch.process import LIST_BYTES, MAX_LIST, PictureProcessor, PictureWork, held_bytes, share_machine
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.pages import keep_what_is_freed
 from edgeconv.hardware.threads import usable_threads
 
 MOST_AT_FILES = 3
@@ -69,8 +68,7 @@ class Threads(Engine):
         self, processor: PictureProcessor, tasks: Iterable[Task], stopped: Callable[[], bool], record: Record
     ) -> Generator[PictureResult]:
         """See Engine.run; a worker records its own results, so that not one more is begun after the last that may."""
-        leave_cores_to(self.threads_each)
-        keep_what_is_freed()
+        share_machine(self.threads_each)
         line = _Line(processor, self.workers, stopped, record)
         waiting, begun = iter(tasks), 0
         try:

@@ -15,7 +15,7 @@ from typing import Any
 
 import edgeconv
 from edgeconv.api.auto import Choice, choose
-from edgeconv.batch.process import PictureProcessor, held_bytes, leave_cores_to
+from edgeconv.batch.process import PictureProcessor, held_bytes, share_machine
 from edgeconv.batch.stores import Task, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.core.chains import ChainProblem
@@ -82,7 +82,7 @@ def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, pickled: bytes
     from distributed import get_worker
 
     check(terms)
-    leave_cores_to(threads_each)
+    share_machine(threads_each)
     processor = _unpickled(pickled)
     results = [result for task in tasks for result in processor.process([task])]
     return WorkerReply(results, str(get_worker().name), held_bytes(processor.device))
