@@ -14,11 +14,13 @@ import pytest
 from batch_folders import processor_for, settings_for
 from picture_files import exif, png, saved, smooth_image
 
-from edgeconv.batch import process, run
+from edgeconv.batch import engines, process, run
 from edgeconv.batch.engines.cluster_worker import Terms, check, maker_here
 from edgeconv.batch.process import PictureWork
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import Task
+from edgeconv.batch.summary import PictureResult
+from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
@@ -69,7 +71,8 @@ class FakeGpu:
 @pytest.fixture
 def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
     monkeypatch.setattr(process, "the_gpu", FakeGpu)
-    return settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu")
+    (tmp_path / "out").mkdir()
+    return settings_for(tmp_path / "out", format="jpg", quality=50, jpeg_codec="gpu")
 
 
 def decoded(settings: Settings, *files: bytes) -> list[PictureWork]:
@@ -114,6 +117,37 @@ def test_a_file_is_looked_through_before_the_gpu_gets_it_and_costs_only_itself(b
     assert [work.is_open for work in works] == [True, False, False, True]
     assert "cut short" in str(works[1].row.error)
     assert "is not a picture" in str(works[2].row.error)
+
+
+@pytest.mark.parametrize(("most", "most_bytes", "longest"), [(3, 2**30, 3), (64, 2**30, 64), (64, 1, 1)])
+def test_jpegs_go_by_lists_and_the_others_beside_them(
+    by_gpu: Settings, monkeypatch: pytest.MonkeyPatch, most: int, most_bytes: int, longest: int
+) -> None:
+    """The last list is what is left; a list of more pixels than may be held ends with the first picture too many."""
+    lists: list[int] = []
+
+    class Counted(FakeGpu):
+        def decode(self, files: list[tuple[bytes, Header]]) -> list[Any]:
+            lists.append(len(files))
+            return super().decode(files)
+
+    monkeypatch.setattr(process, "the_gpu", Counted)
+    monkeypatch.setattr(engines, "MAX_LIST", most)
+    monkeypatch.setattr(engines, "LIST_BYTES", most_bytes)
+    folder = Path(by_gpu.output).parent / "in"
+    folder.mkdir()
+    for number in range(20):
+        data = png(PIXELS) if number % 4 == 1 else saved(PIXELS[: 30 + number], "JPEG")
+        (folder / f"{number}.jpg").write_bytes(data if number != 7 else data[:-40])
+    tasks = [Task(str(path), PurePosixPath(), str(path)) for path in sorted(folder.iterdir())]
+    settings = replace(by_gpu, request=make_request("sharpen", channels="each", border="replicate"), method="opencv")
+    rows: list[PictureResult] = []
+    found = list(engines.Threads(2, 20).run(processor_for(settings), tasks, lambda: False, rows.append))
+    assert sorted(result.row.input for result in found) == [task.source for task in tasks]
+    assert [result.row.error for result in found if result.row.status == "failed"] != []
+    assert {Path(result.row.input).stem for result in rows if result.row.status == "failed"} == {"7"}
+    assert sum(lists) == 14
+    assert max(lists) <= longest
 
 
 def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: Settings) -> None:

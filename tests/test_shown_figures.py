@@ -140,6 +140,7 @@ def test_the_sums_of_a_batch_by_hand() -> None:
         summary.count(each, 8.0)
     assert (summary.done, summary.skipped, summary.failed, summary.finished) == (4, 3, 2, 9)
     assert summary.pictures_per_second == 0.5
+    assert (summary.start_up_seconds, summary.steady_pictures_per_second) == (8.0, 0.0)  # all came at once
     sums = dict.fromkeys(STAGES, 0.0) | {"read": 2.375, "decode": 5.0, "encode": 1.0}
     assert summary.stage_seconds == sums
     assert summary.slowest_stage == "decode"
@@ -157,6 +158,14 @@ def test_the_sums_of_a_batch_by_hand() -> None:
     assert "time      8 s, 0.5 pictures/s with 3 workers" in lines
     assert "memory    at most 3 MiB (cpu), 5 MiB (cuda)" in lines
     assert "note      alpha dropped: 7" in lines
+
+
+def test_the_speed_after_the_first_picture_leaves_the_start_up_out() -> None:
+    summary = BatchSummary(3, 1, "opencv", "cpu", "a reason", "out/ledger")
+    for seconds in (3.0, 4.0, 5.0):
+        summary.count(outcome("done"), seconds)
+    assert (summary.start_up_seconds, summary.steady_pictures_per_second) == (3.0, 1.0)
+    assert "time      5 s, 0.6 pictures/s with 1 worker, 1/s after the first" in summary_text(summary).splitlines()
 
 
 def test_each_stage_that_took_time_has_its_share() -> None:
