@@ -43,9 +43,10 @@ def test_what_is_read_back_is_what_was_written(shape, dtype):
 
 
 @pytest.mark.parametrize("code", png.FILTERS)
-def test_every_filter_is_the_one_that_decoders_undo(code, monkeypatch):
+@pytest.mark.parametrize("band_bytes", [3000, 1])  # several rows to a band, and one
+def test_every_filter_is_the_one_that_decoders_undo(code, band_bytes, monkeypatch):
     monkeypatch.setattr(png, "_choose", lambda raw, pixel_bytes, level: (code, None))
-    monkeypatch.setattr(png, "BAND_BYTES", 3000)
+    monkeypatch.setattr(png, "BAND_BYTES", band_bytes)
     for picture in pictures((41, 30, 3), np.uint8):
         assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
 
@@ -121,6 +122,17 @@ def test_no_code_is_shorter_than_entropy_allows_or_longer_than_it_must_be() -> N
     shares = counts[counts > 0] / counts.sum()
     entropy = -float((shares * np.log2(shares)).sum()) / 8
     assert entropy <= huffman.Code(counts).share < entropy + 0.1 / 8 + 0.01
+
+
+def test_codes_that_would_be_too_long_become_a_complete_set_that_is_not() -> None:
+    counts = [1, 1]
+    while len(counts) < 40:
+        counts.append(sum(counts[-2:]))  # of which each makes the longest code one bit longer
+    for number in range(12, 40):
+        lengths = huffman._lengths(np.array(counts[:number]))
+        assert max(lengths) <= huffman.LONGEST
+        assert sum(2.0**-length for length in lengths) == 1
+        assert max(lengths) == number - 1 or number > huffman.LONGEST + 1
 
 
 def edges(repeats: int = 1) -> np.ndarray:

@@ -67,6 +67,18 @@ def test_every_filter_of_every_width_gives_the_pixels_that_went_in(channels: int
                 np.testing.assert_array_equal(decode_image(data, "a").pixels, kept)
 
 
+@pytest.mark.parametrize("pixel_bytes", [1, 2, 3, 4, 6, 8])
+def test_nothing_beyond_the_last_row_is_written(pixel_bytes: int) -> None:
+    for width in range(1, 40):
+        for code in range(5):
+            row = np.append(code, np.arange(width * pixel_bytes)).astype(np.uint8)
+            target, zeros = np.full(row.size + 15, 77, np.uint8), np.zeros(row.size, np.uint8)
+            bad = np.zeros(1, np.int64)
+            addresses = (array.ctypes.data for array in (row, target, zeros))
+            png._unfilter(pixel_bytes)(*addresses, 1, row.size - 1, bad.ctypes.data)
+            assert (target[row.size - 1 :] == 77).all(), (width, code)
+
+
 PIXELS = noisy(9, 14)
 PLAIN = zlib.compress(filtered(PIXELS, np.arange(9) % 5))
 ROW_BYTES = 1 + 14 * 3
@@ -95,6 +107,7 @@ LEFT_TO_OPENCV = {
     "an animation": file(PIXELS, PLAIN, png_chunk(b"acTL", b"\0\0\0\1\0\0\0\0")),
     "a palette": saved(PIXELS, "PNG", "P"),
     "one bit": saved(PIXELS, "PNG", "1"),
+    "four bits": png_head(14, 9, 4, 0) + png_chunk(b"IDAT", zlib.compress(9 * bytes(8))) + png_chunk(b"IEND", b""),
     "rows in turns": png_head(1, 1)[:8] + png_chunk(b"IHDR", IHDR[:-1] + b"\1") + file(PIXELS, PLAIN)[33:],
 }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import cache
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,10 +87,10 @@ def _pack() -> NativeFunction | None:
 
 
 def _lengths(counts: NDArray[Any]) -> list[int]:
-    """Bits of each symbol's code. Rare symbols count as more frequent until none is too long."""
-    while True:
+    """Bits of each symbol's code. Rare symbols count as more and more frequent until no code is too long."""
+    for doublings in count(1):
         nodes: list[tuple[int, int, tuple[int, ...]]]
-        nodes = [(int(count), symbol, (symbol,)) for symbol, count in enumerate(counts)]
+        nodes = [(int(number), symbol, (symbol,)) for symbol, number in enumerate(counts)]
         lengths = [0] * len(nodes)
         heapify(nodes)
         while len(nodes) > 1:
@@ -99,7 +100,8 @@ def _lengths(counts: NDArray[Any]) -> list[int]:
             heappush(nodes, (one + other, number, left + right))
         if max(lengths) <= LONGEST:
             return lengths
-        counts = np.maximum(counts, counts.sum() >> LONGEST - 1)
+        counts = np.maximum(counts, 2**doublings)
+    raise AssertionError  # of counts that are all alike no code is too long
 
 
 def _codes(lengths: list[int]) -> list[int]:

@@ -154,8 +154,7 @@ def _choose(raw: Rows, pixel_bytes: int, level: int) -> tuple[int, Code | None]:
     """The filter whose bytes have the least entropy on a sample of rows, and Huffman codes if they are enough."""
     places = np.arange(SAMPLED) * max(0, raw.shape[0] - TOGETHER) // (SAMPLED - 1)
     numbers = np.minimum(places[:, np.newaxis] + np.arange(TOGETHER), raw.shape[0] - 1).ravel()
-    rows, above = raw[numbers], raw[numbers - 1]
-    above[numbers == 0] = 0
+    rows, above = raw[numbers], raw[numbers - 1]  # above the first row there is nothing, and here the last
     found = []
     for code in FILTERS:
         filtered = np.empty_like(rows)

@@ -125,9 +125,8 @@ def _by_pixels(
     start = e.int64(0) if done is None else done[0]
     with e.count(start, row_bytes - apart, pixel_bytes) as at:
         write(at, lanes)
-    if apart:
-        with e.where(start < row_bytes):
-            write(row_bytes - apart, pixel_bytes)
+    if apart:  # vectors never reach as far as this
+        write(row_bytes - apart, pixel_bytes)
 
 
 def _paeth(a: Value, b: Value, c: Value) -> Value:
