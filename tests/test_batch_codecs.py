@@ -25,7 +25,7 @@ from edgeconv.errors import UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
 from edgeconv.io.read_limits import ReadRules
-from edgeconv.io.reading import decode_image
+from edgeconv.io.reading import Picture, decode_image
 
 PIXELS = smooth_image(40, 56)
 
@@ -148,6 +148,16 @@ def test_jpegs_go_by_lists_and_the_others_beside_them(
     assert {Path(result.row.input).stem for result in rows if result.row.status == "failed"} == {"7"}
     assert sum(lists) == 14
     assert max(lists) <= longest
+
+
+def test_pictures_of_one_list_have_outputs_of_their_own(by_gpu: Settings) -> None:
+    settings = replace(by_gpu, request=make_request("sharpen", channels="each", border="replicate"), method="opencv")
+    by, values = processor_for(settings), (5, 9, 2)
+    works = [by.begin(Task(f"{value}.jpg", PurePosixPath(), "")) for value in values]
+    for work, value in zip(works, values, strict=True):
+        work.picture = Picture(np.full_like(PIXELS, value), work.task.source, "JPEG")
+    by.filter(works)
+    assert [set(work.output.ravel().tolist()) for work in works] == [{value} for value in values]
 
 
 def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: Settings) -> None:

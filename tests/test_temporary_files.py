@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgeconv.io import atomic
+from edgeconv.io.contained_paths import ForeignFileError, place_inside
 
 ENDED_PROCESS = 2**22 + 1
 """Above every process id of Linux: one that ended might be given to another process meanwhile."""
@@ -62,3 +63,21 @@ def test_what_is_in_hand_can_be_removed_and_is_forgotten_once_written(
     atomic.write_bytes_atomically(tmp_path / "a.png", b"data")
     atomic.remove_being_written()
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_a_system_that_writes_a_part_at_a_time_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
+    atomic.write_bytes_atomically(tmp_path / "a", b"0123456789")
+    monkeypatch.undo()
+    assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+
+def test_a_link_that_leads_out_of_a_folder_is_no_place_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "out").symlink_to(tmp_path / "out")
+    (folder / "here").symlink_to("there")
+    with pytest.raises(ForeignFileError, match="leads out of the folder"):
+        place_inside(folder, "out")
+    assert place_inside(folder, "here") == place_inside(folder, "there") == folder.resolve() / "there"
