@@ -5,7 +5,8 @@
 In one run, interleaved, medians: `edgeconv batch`; a pool that only decodes and encodes the same pictures with the same
 codecs; a pool of OpenCV loops, and one of libvips pipelines where that is installed; all of them with a thread for each
 core. For JPEG also a batch whose JPEG is the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec
-pool's pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out.
+pool's pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out. Last, one
+picture is decoded and encoded on one thread, by turns with OpenCV.
 
 There are eight pictures a worker, so that the first and the last count as little as in a long batch.
 """
@@ -166,6 +167,30 @@ def time_by_turns(calls: dict[str, Call], repeats: int, target: Path) -> dict[st
     return samples
 
 
+def codecs_alone(source: Path, edges: dict[str, Any], repeats: int) -> dict[str, float]:
+    """Medians of milliseconds for the first picture and its edges, on one thread, by turns with OpenCV."""
+    import cv2
+    import numpy as np
+
+    cv2.setNumThreads(1)
+    first = pictures(source)[0]
+    data, output = read_picture_bytes(first), edges[first.name]
+    calls: dict[str, Call] = {
+        "decode": lambda: decode_image(data, first.name),
+        "decode by OpenCV": lambda: cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB),
+        "encode": lambda: encode_image(output, first.name, threads=1),
+        "encode by OpenCV": lambda: cv2.imencode(first.suffix, output),
+    }
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(2 + repeats):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            samples[name].append(1e3 * (time.perf_counter() - started))
+    cv2.setNumThreads(usable_threads())
+    return {name: statistics.median(times[2:]) for name, times in samples.items()}
+
+
 def write_together(path: Path, reports: dict[str, Any]) -> None:
     """Put reports by name into a packed file, a line each, beside those that are in it."""
     earlier = read(path)["reports"] if path.exists() else {}
@@ -196,12 +221,15 @@ def main() -> int:
         first = [decode_image(read_picture_bytes(path), path.name).pixels for path in pictures(target)[:DISTINCT]]
         edges = {path.name: first[index % DISTINCT] for index, path in enumerate(pictures(source))}
         samples = time_by_turns(entrants(source, target, asked.device, edges), asked.repeats, target)
+        alone = codecs_alone(source, edges, asked.repeats)
 
     rates = {name: asked.pictures / statistics.median(times) for name, times in samples.items()}
     share = rates[BATCH] / rates[CODECS]
     for name, rate in rates.items():
         print(f"{name:<32} {rate:7.2f} pictures/s")
     print(f"{share:.2f} of the codecs alone (goal {GOAL})")
+    for name, milliseconds in alone.items():
+        print(f"{name:<32} {milliseconds:7.1f} ms a picture, one thread")
     record = {
         **header(),
         "kind": "batch benchmark",
@@ -215,6 +243,7 @@ def main() -> int:
         "samples_seconds": samples,
         "pictures_per_second": rates,
         "share_of_codecs": share,
+        "codecs_alone_ms": alone,
     }
     asked.output.parent.mkdir(parents=True, exist_ok=True)
     write_together(asked.output, {asked.name: json.loads(to_json(record))})

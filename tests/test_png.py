@@ -136,7 +136,7 @@ def test_codes_that_would_be_too_long_become_a_complete_set_that_is_not() -> Non
 
 
 def edges(repeats: int = 1) -> np.ndarray:
-    """Something that looks like the edges of a photograph, more than a MiB; each row so many times."""
+    """Something that looks like the edges of a photograph, more than a MiB; each row is there `repeats` times."""
     rng = np.random.default_rng(5)
     return np.abs(rng.normal(0, 9, (700 // repeats, 700, 3))).astype(np.uint8).repeat(repeats, axis=0)
 

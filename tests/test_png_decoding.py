@@ -41,7 +41,7 @@ def filtered(pixels: np.ndarray, codes: np.ndarray) -> bytes:
 
 
 def file(pixels: np.ndarray, stream: bytes, extra: bytes = b"", tail: bytes = b"", pieces: int = 1) -> bytes:
-    """A PNG with that stream in so many chunks."""
+    """A PNG whose stream is cut into `pieces` chunks."""
     height, width, channels = pixels.shape
     step = -(-len(stream) // pieces)
     parts = [png_chunk(b"IDAT", stream[start : start + step]) for start in range(0, len(stream), step)]

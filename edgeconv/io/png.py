@@ -1,4 +1,4 @@
-"""PNG encoding for pictures that are written once and soon read again: six to ten times OpenCV's speed.
+"""PNG encoding for pictures that are written once and soon read again: about seven times OpenCV's speed.
 
     uint8 or uint16, HWC with 3 channels in RGB order, or 1; or HW     →     pieces of a PNG file
 
