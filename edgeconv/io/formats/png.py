@@ -1,8 +1,8 @@
 """PNG: every chunk is parsed and its checksum compared, so that damage is detected before libpng prints warnings.
 
 This takes about 1 % of the decoding time. Large pictures of 8 and 16 bits are decoded here, by libdeflate and generated
-code, in less than half of OpenCV's time: their pixels come from two long calls that give back the interpreter lock. Whatever is
-unusual or wrong is left to OpenCV, which knows what may be forgiven.
+code, in less than half of OpenCV's time: their pixels come from two long calls that give back the interpreter lock.
+Whatever is unusual or wrong is left to OpenCV, which knows what may be forgiven.
 
 Source: PNG specification, third edition (W3C), sections 5, 7 to 11.
 """
