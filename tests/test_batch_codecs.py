@@ -150,6 +150,23 @@ def test_jpegs_go_by_lists_and_the_others_beside_them(
     assert max(lists) <= longest
 
 
+def test_a_gpu_without_room_for_a_list_ends_no_batch(by_gpu: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(FakeGpu, "decode", no_room)
+    monkeypatch.setattr(FakeGpu, "encode", no_room)
+    data = saved(PIXELS, "JPEG")
+    works = decoded(by_gpu, data, data)
+    for work in works:
+        assert work.picture is not None
+        assert np.array_equal(work.picture.pixels, decode_image(data, "a.jpg").pixels)
+        assert "JPEG decoded by the host, not by the GPU" in work.row.notes
+        work.output = PIXELS
+    processor_for(by_gpu).encode(works)
+    assert all("it cannot be encoded on the GPU" in str(work.row.error) for work in works)
+
+
 def test_pictures_of_one_list_have_outputs_of_their_own(by_gpu: Settings) -> None:
     settings = replace(by_gpu, request=make_request("sharpen", channels="each", border="replicate"), method="opencv")
     by, values = processor_for(settings), (5, 9, 2)

@@ -186,7 +186,7 @@ class PictureProcessor:
         listed = [work for work in _open(works) if self.goes_by_lists(work)]
         decoded: dict[int, Any] = {}
         if listed:
-            with _shared(listed, "decode"):
+            with _shared(listed, "decode"), suppress(MemoryError, RuntimeError):  # no room for them: the host has
                 files = [(work.data, cast(Header, work.header)) for work in listed]
                 decoded = dict(zip(map(id, listed), the_gpu().decode(files), strict=True))
         for work in _open(works):
@@ -224,7 +224,8 @@ class PictureProcessor:
                     work.encoded = encode(work.output, join(settings.output, work.name), settings)
         listed = [work for work in _open(works) if not work.encoded]
         if listed:
-            with _shared(listed, "encode"):
+            encoded: list[bytes | None] = [None] * len(listed)
+            with _shared(listed, "encode"), suppress(MemoryError, RuntimeError):
                 encoded = the_gpu().encode([work.output for work in listed], settings.quality)
             for work, data in zip(listed, encoded, strict=True):
                 if data is None:
