@@ -31,6 +31,7 @@ LEAST_PATIENCE_SECONDS = 60.0
 LONGER = "EDGECONV_TEST_PATIENCE"
 """The environment variable for more seconds, on a machine that is slow beyond measure."""
 LOOK_SECONDS = 0.005
+STANDARD_ERROR = 2
 
 
 def patience() -> float:
@@ -199,7 +200,11 @@ def _hold(point: str, at: int, reporting: int, waiting: int) -> None:
 
 
 def _expect_progress() -> None:
-    faulthandler.dump_traceback_later(patience(), exit=True)
+    """End with the stack of every thread where this is not called again in time.
+
+    A file in place of its number would be flushed, and what a signal raises during that is dropped.
+    """
+    faulthandler.dump_traceback_later(patience(), exit=True, file=STANDARD_ERROR)
 
 
 def _main() -> None:
