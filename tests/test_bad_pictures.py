@@ -13,8 +13,9 @@ from command import edgeconv, shell
 from damaged import BAD_FILES, JPEG, SMALLER, BadFile
 from picture_files import Piped, noisy, saved, tiff
 from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
 
-from edgeconv.errors import ImageReadError
+from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image, read_image
 
@@ -146,3 +147,15 @@ def test_a_limit_of_pillow_s_own_is_not_in_force(tmp_path: Path, monkeypatch: py
     with pytest.raises(ImageReadError, match="above the limit of 2,399"):
         read_image(path, ReadRules(max_pixels=2399))
     assert Image.MAX_IMAGE_PIXELS == 100
+
+
+def test_memory_that_pillow_lacks_is_memory_that_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not damage of the file."""
+
+    def lacking(image: Image.Image) -> None:
+        raise MemoryError
+
+    data = saved(noisy(), "GIF")
+    monkeypatch.setattr(GifImageFile, "load", lacking)
+    with pytest.raises(MemoryLimitError, match=r"^large.gif: not enough memory for 60×40 pixels"):
+        decode_image(data, "large.gif")

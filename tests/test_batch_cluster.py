@@ -467,3 +467,10 @@ def test_a_cluster_with_tls_is_reached_by_dasks_own_configuration(tmp_path: Path
             assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
             assert says in refused.err
     assert not (tmp_path / "none").exists()
+
+
+def test_log_lines_are_silent_within_the_block_alone() -> None:
+    before = logging.root.manager.disable
+    with cluster.quiet():
+        assert not logging.getLogger("distributed").isEnabledFor(logging.CRITICAL)
+    assert logging.root.manager.disable == before

@@ -17,6 +17,8 @@ from edgeconv.core import canny, chains
 from edgeconv.core.canny import BLURS, STRONG, WEAK
 from edgeconv.core.chains import STAGES, Chain, automatic_thresholds, chain_problem, make_chain
 from edgeconv.errors import UsageError
+from edgeconv.methods import find
+from edgeconv.methods.options import Options
 
 
 def by_opencv(picture: NDArray[Any], chosen: Chain) -> NDArray[Any]:
@@ -266,3 +268,15 @@ def test_a_rule_is_settled_by_the_picture() -> None:
     assert isinstance(settled, Chain)
     with pytest.raises(UsageError, match="depend on the picture"):
         chain_problem((4, 4, 1), np.uint8, chain, "abs")
+
+
+@pytest.mark.parametrize("method", ["opencv", "sliding"])
+def test_arrays_that_are_not_those_of_the_chain_are_refused(method: str) -> None:
+    """By the method itself: a person may call it without the rest."""
+    problem = chain_problem((12, 9, 3), np.uint8, make_chain("canny", low=50, high=150), "abs")
+    plan = find(method, "cpu").load().prepare(problem, Options())
+    image, out = np.zeros((12, 9, 3), np.uint8), np.zeros((12, 9, 1), np.uint8)
+    plan.run(image, out)
+    for wrong in ((image[:-1], out), (image, out[:-1]), (image, out.astype(np.float32)), (image.astype(np.int8), out)):
+        with pytest.raises(UsageError, match="the plan was made for"):
+            plan.run(*wrong)

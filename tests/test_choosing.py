@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -16,8 +17,9 @@ from edgeconv.api.auto import Choice, choose
 from edgeconv.batch import engines, ledger, run
 from edgeconv.core.chains import chain_problem, make_chain
 from edgeconv.core.request import make_request
-from edgeconv.errors import UnavailableError
-from edgeconv.methods import METHODS, method_names
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.hardware.cuda import probe
+from edgeconv.methods import METHODS, find, method_names
 from edgeconv.methods.entry import MethodEntry
 
 NO_GPU = "no driver"
@@ -112,3 +114,24 @@ def test_where_no_method_runs_that_is_the_reason(monkeypatch: pytest.MonkeyPatch
     for problem, what in (("filter", "such pictures"), ("chain", "this chain")):
         with pytest.raises(UnavailableError, match=f"No method on cpu computes {what} here"):
             choose("auto", "auto", PROBLEMS[problem])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drivers of other systems have no such files")
+def test_a_gpu_may_be_there_where_cupy_and_a_driver_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As far as it can be told without loading CuPy."""
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.setattr(probe, "DRIVER_FILES", (str(tmp_path / "gone"), str(tmp_path)))
+    monkeypatch.setattr(probe, "find_spec", lambda name: None)
+    assert probe.cuda_missing_reason() == "CuPy is not installed"
+    monkeypatch.setattr(probe, "find_spec", lambda name: name)
+    assert probe.cuda_missing_reason() is None
+    monkeypatch.setattr(probe, "DRIVER_FILES", (str(tmp_path / "gone"),))
+    assert probe.cuda_missing_reason() == "no NVIDIA GPU found"
+    assert "cupy" not in sys.modules
+
+
+def test_a_method_that_is_not_known_or_not_there_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match=r"^Method 'slidng' is not known: use auto or one of .*Did you mean 'sliding'"):
+        find("slidng", "cpu")
+    with pytest.raises(UsageError, match=r"^Method 'opencv' does not exist for device 'cuda': use --device cpu\.$"):
+        find("opencv", "cuda")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import threading
 import weakref
@@ -14,6 +15,7 @@ from meet import NoThread, join, run_program, wait_until
 
 from edgeconv.hardware import threads
 from edgeconv.hardware.cpu import crew, jit
+from edgeconv.hardware.cpu.crew import MAX_THREADS, CrewField
 
 TESTS = str(Path(__file__).parent)
 
@@ -242,3 +244,11 @@ def test_machine_code_lives_as_long_as_one_of_its_functions() -> None:
     del function
     gc.collect()
     assert engine() is None
+
+
+def test_the_words_of_the_crew_have_bytes_of_their_own() -> None:
+    """The last one is a table with a word for every helper."""
+    *starts, end = sorted(CrewField)
+    assert starts[-1] is CrewField.ASLEEP
+    assert end - CrewField.ASLEEP == 4 * MAX_THREADS
+    assert all(after - before >= 8 for before, after in itertools.pairwise(starts))

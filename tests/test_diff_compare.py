@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,9 +183,21 @@ def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_non
     for options, words in ((Options(math="tf32"), "--math tf32"), (Options(gemm="cublas"), "--gemm cublas")):
         with pytest.raises(UnavailableError, match=words):
             methods.run(str(picture), make_request(), options, results.Wanted())
+    for asked, what in ((("opencv",), "method 'opencv' on cpu"), (("opencv", "sliding"), "any method that runs here")):
+        with pytest.raises(UnavailableError, match=f"^--gemm cublas does not apply to {what}: it is for im2col"):
+            refuse_inapplicable(tuple(find(name, "cpu") for name in asked), Options(gemm="cublas"))
     refuse_inapplicable((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
     assert applicable(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
     assert applicable(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
+
+
+@pytest.mark.parametrize(("combine", "least"), [("none", 0.0), ("magnitude", 1e-9)])
+def test_an_exact_sum_is_rounded_alike_everywhere_and_its_root_need_not_be(combine: str, least: float) -> None:
+    problem = SimpleNamespace(combine=combine)
+    check = SimpleNamespace(exact=True, bound_by_channel=[0.0])
+    raw = np.full((2, 2, 1), 0.1, np.float32)
+    bound = methods.largest_error(raw, raw, check, problem)  # type: ignore[arg-type]
+    assert bound == 0.0 if least == 0.0 else bound > least
 
 
 @pytest.mark.parametrize(

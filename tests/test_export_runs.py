@@ -46,6 +46,11 @@ def test_labels_say_what_differs_and_are_never_twice_the_same(report) -> None:
     assert labels([one, other]) == ["cuda cudnn stride 1", "cuda cudnn stride 3 math tf32"]
     edges = copy.deepcopy(one)
     edges.problem.filter.name = "sobel"
+    elsewhere, beside = copy.deepcopy(one), copy.deepcopy(one)
+    elsewhere.device.name = "another GPU"
+    assert labels([one, elsewhere]) == [f"cuda cudnn machine {report.device.name}" for report in (one, elsewhere)]
+    beside.device.kind, beside.device.name = "cpu", "its host"
+    assert labels([one, beside]) == ["cuda cudnn", "cpu cudnn"]
     assert labels([one, edges]) == ["cuda cudnn filter laplacian8", "cuda cudnn filter sobel"]
 
 

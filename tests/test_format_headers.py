@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import tifffile
 from picture_files import png_chunk, png_head
 
 from edgeconv.io.formats import png, tiff
-from edgeconv.io.formats.base import BadPicture, Header
+from edgeconv.io.formats.base import BadPicture, Header, boxes
 from edgeconv.io.formats.by_pillow import read_bmp
+from edgeconv.io.formats.unread import name_of
 
 
 def bmp_file(
@@ -196,3 +198,48 @@ def test_plain_strips_are_as_long_as_their_rows_whatever_is_said_of_them(
     tiff.read_header(whole)
     with pytest.raises(BadPicture, match=rf"{len(whole) - 1:,} of {len(whole):,} bytes are there"):
         tiff.read_header(whole[:-1])
+
+
+# --- others ----------------------------------------------------------------------------------------------------------
+
+
+def test_iso_boxes_have_lengths_of_32_or_64_bits_or_go_on_to_the_end() -> None:
+    plain = struct.pack(">I4s", 12, b"free") + bytes(4)
+    large = struct.pack(">I4sQ", 1, b"mdat", 20) + bytes(4)
+    rest = struct.pack(">I4s", 0, b"mdat") + bytes(9)
+    data = plain + large + rest
+    assert list(boxes(data, 0)) == [(b"free", 8, 12), (b"mdat", 28, 32), (b"mdat", 40, None)]
+    assert list(boxes(data, 12, 32)) == [(b"mdat", 28, 32)]
+    for bad in (struct.pack(">I4s", 7, b"free"), struct.pack(">I4sQ", 1, b"mdat", 15)):
+        with pytest.raises(BadPicture, match="the length of a box is wrong"):
+            list(boxes(bad + bytes(8), 0))
+
+
+@pytest.mark.parametrize(
+    ("starts", "name"),
+    [
+        (b"\x00\x00\x00\x18ftypheic", "HEIC"),
+        (b"\x00\x00\x00\x18ftypmif1", "HEIF"),
+        (b"\xff\x0a\xfa", "JPEG XL"),
+        (b"\x00\x00\x00\x0cJXL \r\n\x87\n", "JPEG XL"),
+        (b"%PDF-1.7", "PDF"),
+        (b"<svg xmlns=", "SVG"),
+        (b"8BPS\x00\x01", "Photoshop"),
+        (b"v/1\x01\x02", "OpenEXR"),
+        (b"#?RADIANCE\n", "Radiance HDR"),
+        (b"P7\nWIDTH 4", "PAM"),
+        (b"PF\n4 4\n", "PFM"),
+        (b"qoif\x00", "QOI"),
+        (b"DDS |\x00", "DDS"),
+        (b"SIMPLE  =                    T", "FITS"),
+        (b"Dear diary", None),
+    ],
+)
+def test_files_that_nothing_here_reads_are_called_by_their_names(starts: bytes, name: str | None) -> None:
+    assert name_of(starts) == name
+
+
+def test_the_bytes_of_a_tiff_s_values_are_those_of_its_specification() -> None:
+    """As tifffile has them, in the letters of `struct`."""
+    known = {int(kind): struct.calcsize(f"<{letters}") for kind, letters in tifffile.TIFF.DATA_FORMATS.items()}
+    assert known == tiff.TYPE_BYTES

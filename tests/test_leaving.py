@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_records import TimedMethod, measured
@@ -18,11 +19,13 @@ from meet import join, run_program
 from problems import random_image
 from selection import few_then_slow
 
+from edgeconv import signals
 from edgeconv.api import doctor
 from edgeconv.cli import COMMANDS
 from edgeconv.core.records import to_json
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
+from edgeconv.signals import SIGNALS
 
 SIGPIPE_EXIT = 141
 
@@ -203,11 +206,7 @@ def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, wor
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (
-            BrokenPipeError(32, "Broken pipe"),
-            2,
-            "should not have happened",
-        ),  # a connection
+        (BrokenPipeError(32, "Broken pipe"), 2, "should not have happened"),  # a connection
         (MemoryError(), 5, "Out of memory: use a smaller picture, or lower --workspace-limit."),
         (ValueError("a\nb"), 2, "should not have happened (ValueError: a b). Set EDGECONV_DEBUG=1"),
     ],
@@ -228,3 +227,22 @@ def test_an_error_that_no_command_expects_is_one_line(
 def test_edgeconv_in_a_process_of_its_own_and_here_say_the_same(folder: Path) -> None:
     assert edgeconv("filters") == edgeconv_process("filters")
     assert edgeconv("run", "missing.png") == edgeconv_process("run", "missing.png")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_signal_asks_and_the_second_ends(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    """What a batch does with them; afterwards they mean what they did before."""
+    heard: list[Any] = []
+    monkeypatch.setattr(signals, "_say", heard.append)
+    monkeypatch.setattr(os, "_exit", lambda code: heard.append(code))
+    before = signal.getsignal(number)
+    with signals.stopping(heard.append, lambda: heard.append("abandoned")) as received:
+        assert received.exit_code is None
+        signal.raise_signal(number)
+        once = f"{number.name}: finishing the pictures in hand; once more to stop at once."
+        assert (received.exit_code, heard) == (128 + number, [number.name, once])
+        heard.clear()
+        signal.raise_signal(number)
+        twice = f"{number.name} again: stopped at once; continue with --resume."
+        assert heard[:3] == ["abandoned", twice, 128 + number]
+    assert signal.getsignal(number) is before

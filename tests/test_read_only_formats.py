@@ -16,6 +16,7 @@ from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.formats import FORMATS, NAMES, SUFFIXES, WRITTEN
 from edgeconv.io.formats.avif import TURNED
+from edgeconv.io.formats.tiff import ORIENTATION
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image
 from edgeconv.options import FORMAT_HELP, PICTURE_HELP
@@ -128,6 +129,18 @@ def test_avif_is_turned_upright(orientation: int, alpha: bool) -> None:
     data = saved(stored, "AVIF", quality=90, exif=exif(orientation))
     turned = () if orientation == 1 else (f"orientation {orientation} applied",)
     assert_is(data, by_pillow(data), *(["alpha channel dropped"] if alpha else []), *turned)
+
+
+@pytest.mark.parametrize("turns", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("mirror", [None, 0, 1])
+def test_a_turn_of_avif_is_one_of_exif(turns: int | None, mirror: int | None) -> None:
+    """Quarter turns anticlockwise first, then top and bottom (0) or the sides (1) change places."""
+    stored = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    shown = np.rot90(stored, turns or 0)
+    shown = shown if mirror is None else np.flip(shown, mirror)
+    image = Image.fromarray(stored)
+    image.getexif()[ORIENTATION] = TURNED[turns or 0][mirror]
+    np.testing.assert_array_equal(np.asarray(ImageOps.exif_transpose(image)), shown)
 
 
 def test_avif_says_what_it_drops() -> None:

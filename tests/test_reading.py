@@ -328,6 +328,20 @@ def test_words_stay_with_their_picture_in_any_number_of_threads() -> None:
     assert together == [alone[turn] for turn in turns]
 
 
+def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
+    """Those that were decoding do not exist there."""
+    listener = messages.DecoderMessages()
+    listener._decoding.add(messages.Turn())
+    listener._alone_or_about_to_be = 1
+    listener.forget()  # what a fork does in the child
+
+    def decode() -> bool:
+        with listener.turn(alone=True) as turn:
+            return turn.was_alone
+
+    assert outcome(decode)
+
+
 @heard
 def test_what_c_code_prints_before_and_behind_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     """To the stream that it began with: NVRTC remembers it, and would close another one at the end."""

@@ -12,7 +12,7 @@ from bench_records import changed
 from command import PROJECT
 from run_reports import all_run_reports, run_report
 
-from edgeconv.core.text import broken, bytes_text, counted, digits_text, parse_bytes, seconds_text, share_text
+from edgeconv.core.text import broken, bytes_text, counted, digits_text, parse_bytes, seconds_text, share_text, wrapped
 from edgeconv.errors import UsageError
 from edgeconv.io.files import xml_text
 from edgeconv.run import report_text
@@ -30,7 +30,7 @@ from edgeconv.run.report import as_report
         (share_text, {0.0: "0 %", 0.00012: "0.012 %", 0.0488: "4.9 %", 0.996: "100 %"}),
         (lambda count: counted(count, "box", "boxes"), {0: "0 boxes", 1: "1 box", 1000: "1,000 boxes", -1: "-1 boxes"}),
         (lambda count: counted(count, "region"), {0: "0 regions", 1: "1 region", 2: "2 regions"}),
-        (bytes_text, {2**10: "1 KiB", 2**20: "1 MiB", 1.5 * 2**30: "1.5 GiB"}),
+        (bytes_text, {2**10: "1 KiB", 2**20: "1 MiB", 2**30: "1 GiB", 1.5 * 2**30: "1.5 GiB"}),
         (parse_bytes, {"0": 0, "3K": 3 * 1024, "2G": 2 * 1024**3, "2GiB": 2 * 1024**3, "2kib": 2048}),
     ],
 )
@@ -44,6 +44,15 @@ def test_what_is_no_number_of_bytes_is_refused_by_the_name_of_its_option(text: s
         parse_bytes(text, "--limit")
     with pytest.raises(UsageError, match=rf"^'{text}' is not a number of bytes"):
         parse_bytes(text)
+
+
+def test_a_broken_line_goes_on_four_columns_further_in() -> None:
+    line = "  one two " + "three " * 12
+    pieces = wrapped(line, 50)
+    assert len(pieces) == 2
+    assert [len(piece) - len(piece.lstrip()) for piece in pieces] == [2, 6]
+    assert " ".join(pieces).split() == line.split()
+    assert wrapped(line, None) == [line]
 
 
 def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:

@@ -7,6 +7,7 @@ import os
 import struct
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from edgeconv.run import sources
 from edgeconv.run.rectangles import Rectangle
 from edgeconv.run.sinks import CLASSIC_BYTES, OutputShape, Sink, TiffSink, ZarrSink
 from edgeconv.run.sources import open_source
+from edgeconv.run.sources.base import COPIES_WHILE_LOADING
 
 HEIGHT, WIDTH = 141, 203
 BIG_ENDIAN = ">"
@@ -97,6 +99,17 @@ def test_where_white_is_zero_samples_are_turned(tmp_path: Path, dtype: str) -> N
     tifffile.imwrite(tmp_path / "a.tif", np.iinfo(dtype).max - grey[:, :, 0], photometric="miniswhite", tile=(64, 64))
     for rgb, channels in ((False, 1), (True, 3)):
         assert_same(pixels_of(tmp_path / "a.tif", ReadRules(rgb=rgb))[0], np.repeat(grey, channels, axis=2))
+
+
+@pytest.mark.parametrize(("stored", "rgb", "most"), [(1, False, 1), (1, True, 3), (3, False, 3), (4, False, 4)])
+def test_a_chunk_takes_what_the_larger_of_file_and_picture_has_of_it(
+    tmp_path: Path, stored: int, rgb: bool, most: int
+) -> None:
+    """Grey that is spread takes more as a picture, a fourth channel that is dropped more in the file."""
+    pixels = np.zeros((64, 64, stored), np.uint16).squeeze()
+    tifffile.imwrite(tmp_path / "a.tif", pixels, tile=(32, 16), photometric="minisblack" if stored == 1 else "rgb")
+    with closing(open_source(tmp_path / "a.tif", ReadRules(rgb=rgb))) as source:
+        assert source.loading_bytes == COPIES_WHILE_LOADING * 32 * 16 * most * 2
 
 
 def test_a_turned_tiff_is_refused_without_libvips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from windows import PATIENCE_MILLISECONDS, drawn
 from edgeconv.difference import maps
 from edgeconv.difference.scale import scale_for
 from edgeconv.view.layers import Layer, of_classes, of_picture
-from edgeconv.view.qt.canvas import Canvas
+from edgeconv.view.qt.canvas import PAN_STEP, Canvas
 from edgeconv.view.qt.layer import nearest
 from edgeconv.view.qt.overlays import MARGIN
 
@@ -168,6 +168,16 @@ def test_dragging_moves_the_wheel_zooms_at_the_pointer_and_a_double_click_toggle
     assert canvas.to_picture(300, 200).toTuple() == pytest.approx(under)
     qtbot.mouseDClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert canvas.fitted
+
+
+def test_the_arrow_keys_move_to_their_sides_by_one_step(canvas: Canvas, qtbot: QtBot) -> None:
+    canvas.show_parts(right=layer(random_image(2000, 2000, np.uint8)))
+    canvas.zoom_to(1)
+    sides = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
+    for key, side in sides.items():
+        before = canvas.to_picture(100, 100)
+        qtbot.keyClick(canvas, key)
+        assert (canvas.to_picture(100, 100) - before).toTuple() == tuple(PAN_STEP * each for each in side)
 
 
 @pytest.mark.parametrize("shape", [(1, 4500), (4500, 1)])
