@@ -25,7 +25,6 @@ from statistics import geometric_mean
 from typing import Any
 
 import edgeconv
-from edgeconv.api.figures import share_of_limit
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord
@@ -35,13 +34,14 @@ from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.lowering import FORMS
 from edgeconv.core.option import Option, listed, options_of
-from edgeconv.core.text import seconds_text
+from edgeconv.core.text import digits_text
 from edgeconv.export import ladders
 from edgeconv.export.banks import bank_map, bank_series
 from edgeconv.export.document import documents as documents_of
 from edgeconv.export.drawing import Curve, Lines, svg
+from edgeconv.export.rows import run_tables
 from edgeconv.export.schemas import read as read_shown
-from edgeconv.export.tables import distribution, fastest, goals, lines_of, percent
+from edgeconv.export.tables import distribution, fastest, goals, lines_of
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
 from edgeconv.page import Table
@@ -50,8 +50,18 @@ from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-SMALL = "small.json.xz"
-"""Records that are too small for a file of their own each."""
+COMMANDS = {
+    "batch benchmark": "python3 scripts/benchmark_batch.py",
+    "bench conv": "edgeconv bench conv",
+    "bench gemm": "edgeconv bench gemm",
+    "canny peers": "python3 scripts/benchmark_canny_peers.py",
+    "run": "edgeconv run, as in scripts/gpu_acceptance.sh",
+}
+"""What makes a record of a kind whose records do not say it themselves."""
+OF_ONE_MACHINE = re.compile(r" (?:--resume|(?:-o|--formats|--name|--stop-after) \S+|--grid \S+\.toml)")
+"""Options of a command that change no figure, and the name of a file of cases, which the record holds itself."""
+SOURCES: dict[str, set[str]] = {}
+"""The records that the table in hand was made of, as its marker names them, with their days."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -63,16 +73,36 @@ def read(path: Path) -> dict[str, Any]:
 
 
 @cache
+def kept(name: str) -> tuple[Path, dict[str, Any]]:
+    """The file or folder of a record and what it holds; `batch/cpu` may be one of the reports of batch.json.xz."""
+    path = next((path for path in RESULTS.glob(f"{name}*") if path.name.partition(".")[0] == Path(name).name), None)
+    if path is not None:
+        return path, read(path)
+    path, held = kept(str(Path(name).parent))
+    return path, held["reports"][Path(name).name]
+
+
 def record(name: str) -> dict[str, Any]:
-    """`tiles_h200` from a file or folder of its own, or from those that lie together."""
-    found = next((path for path in RESULTS.glob(f"{name}*") if path.name.partition(".")[0] == Path(name).name), None)
-    return dict(read(RESULTS / SMALL)["reports"][name]) if found is None else read(found)
+    """A record, which is noted as a source."""
+    path, held = kept(name)
+    head = next(iter(held["reports"].values())) if "reports" in held else held
+    command = " ".join(["edgeconv", *head["command"]]) if "command" in head else COMMANDS.get(head.get("kind", ""))
+    told = f"{path.relative_to(PROJECT)}, {OF_ONE_MACHINE.sub('', command or 'python3 scripts/fuzz.py')}"
+    days = {each["created_utc"][:10] for each in held.get("reports", {"": held}).values() if "created_utc" in each}
+    SOURCES.setdefault(told, set()).update(days)
+    return held
 
 
 @cache
-def bench(name: str) -> Any:
+def parsed(path: Path) -> Any:
     """A record of `edgeconv bench` or of one of its ladders."""
-    return read_shown(next(RESULTS.glob(f"{name}.json*")))
+    return read_shown(path)
+
+
+def bench(name: str) -> Any:
+    """The same, noted as a source."""
+    record(name)
+    return parsed(kept(name)[0])
 
 
 GPU, CPU = "h200/gpu", "two-core-xeon-avx512/processor"
@@ -177,26 +207,11 @@ def signatures() -> str:
 
 # ---- tables of records
 
-RUN: Columns = {
-    "method": lambda run: code(run[0]),
-    "device": lambda run: device(run[0]),
-    "stride": lambda run: str(run[1].problem.stride),
-    "kernel": lambda run: seconds_text(run[1].timing.kernel.median_seconds),
-    "GFLOPS": lambda run: f"{run[1].speed.kernel_gflops:,.1f}",
-    "end to end GFLOPS": lambda run: f"{run[1].speed.end_to_end_gflops:,.1f}",
-    "GB/s": lambda run: f"{run[1].speed.gigabytes_per_second:,.1f}",
-    "of memory floor": lambda run: percent(share_of_limit(run[1].speed.memory_floor_share)),
-    "end to end": lambda run: seconds_text((run[1].timing.end_to_end or run[1].timing.kernel).median_seconds),
-    "relative error": lambda run: f"{run[1].check.relative_error:.1g}",
-}
-"""Of a method's line in the table of methods, and a report of it."""
-
 
 def runs(machine: str) -> str:
-    """One line a report of `edgeconv run`: each method at strides 1 to 3."""
-    found = record(f"run/{machine}")["reports"]
-    named = ((f"{entry.device}_{entry.name}_s{stride}", entry) for entry in METHODS for stride in (1, 2, 3))
-    return table([(entry, as_report(found[name])) for name, entry in named if name in found], RUN)
+    """One line a report of `edgeconv run`, by stride."""
+    made = map(as_report, record(f"run/{machine}")["reports"].values())
+    return shown(run_tables(sorted(made, key=attrgetter("problem.stride")))[0])
 
 
 def reader_fuzz() -> str:
@@ -210,23 +225,22 @@ def reader_fuzz() -> str:
     return beside + lines_of(("kind of file", *outcomes), rows)
 
 
-SHARE = "batch / codecs (goal 0.9)"
-BATCH = ("edgeconv batch, JPEG on the GPU", "edgeconv batch", "codecs only", SHARE, "OpenCV pool", "pyvips pool")
-"""Columns, as scripts/benchmark_batch.py calls them."""
+BATCH, ON_GPU, POOL = "edgeconv batch", "edgeconv batch, JPEG on the GPU", "OpenCV pool"
+"""As scripts/benchmark_batch.py calls them."""
 
 
 def batch_speed(**machines: str) -> str:
-    """Pictures per second, one line per machine."""
+    """Pictures per second, one line per machine, and how many times the rate of a pool of OpenCV loops."""
     rows = []
     for name, machine in machines.items():
-        found = record("batch")["reports"][name]
-        rounds = str(len(found["samples_seconds"]["edgeconv batch"]))
-        cells = {"machine": machine, "rounds": rounds, SHARE: f"{found['share_of_codecs']:.2f}"}
-        for who, rate in found["pictures_per_second"].items():
-            cells[who.replace("the card", "the GPU")] = f"{rate:,.0f}" if rate >= 100 else f"{rate:#.3g}"
-        rows.append(cells)
-    columns = [name for name in ("machine", "rounds", *BATCH) if any(name in cells for cells in rows)]
-    return lines_of(columns, ([cells.get(name, "–") for name in columns] for cells in rows))
+        found = record(f"batch/{name}")
+        rates, steady = found["pictures_per_second"], found["first_summary"]["steady_pictures_per_second"]
+        cells = {who: digits_text(rate, 3) for who, rate in (rates | {"after the first": steady}).items()}
+        cells |= {"machine": machine, "rounds": str(len(found["samples_seconds"][BATCH]))}
+        rows.append(cells | {"batch / pool": f"{rates[BATCH] / rates[POOL]:.2f}"})
+    columns = ("machine", "rounds", ON_GPU, BATCH, "after the first", POOL, "batch / pool", "pyvips pool")
+    wanted = [name for name in columns if any(name in cells for cells in rows)]
+    return lines_of(wanted, ([cells.get(name, "–") for name in wanted] for cells in rows))
 
 
 TWO_CORES, H200 = "two cores of an AMD EPYC", "one NVIDIA H200, 16 cores"
@@ -239,7 +253,7 @@ def canny_peers() -> str:
     """Medians by case and side, of peers with how many times edgeconv's that is; a block for each record."""
     blocks = []
     for name, machine in CANNY_PEERS.items():
-        timed = [row for row in record(name)["rows"] if "median_us" in row]
+        timed = [row for row in record(f"small/{name}")["rows"] if "median_us" in row]
         candidates = list(dict.fromkeys(row["candidate"] for row in timed))
         cases: dict[tuple[str, int], dict[str, Any]] = {}
         for row in timed:
@@ -248,7 +262,7 @@ def canny_peers() -> str:
             [case, str(size), *(peer_cell(found, candidate) for candidate in candidates)]
             for (case, size), found in cases.items()
         )
-        link = f"[{machine} (`{name}`)](results/{SMALL})"
+        link = f"[{machine} (`{name}`)](results/small.json.xz)"
         blocks.append(f"{link}:\n\n{lines_of(('picture', 'side', *candidates), cells)}")
     return "\n".join(blocks)
 
@@ -321,11 +335,11 @@ LINES = (
     ("a plain kernel: one thread per pixel, weights as parameters", (PLAIN,), "a plain kernel"),
     ("a stencil in Triton, tile and warps tuned", ("triton",), ""),
     ("27 shifted multiply-adds under `torch.compile`", ("torch-compile",), ""),
-    ("27 shifted multiply-adds under `jax.jit`", ("jax-shifts",), ""),
+    ("27 shifted multiply-adds under `jax.jit`, with its launch", ("jax-shifts",), ""),
     ("edgeconv `textbook`: one thread per output value", ("textbook",), ""),
     ("PyTorch `conv2d`, the faster of both layouts", ("torch", "torch-nchw"), "PyTorch conv2d"),
     ("cuDNN, the fastest of its algorithms", ("cudnn", "cudnn:find", "cudnn-graph"), "cuDNN"),
-    ("JAX `conv_general_dilated`", ("jax",), ""),
+    ("JAX `conv_general_dilated`, with its launch", ("jax",), ""),
     ("CuPy `ndimage.correlate`", ("cupy-ndimage",), ""),
 )
 """A line of the table, whose fastest name counts at each size, and of the figure where the last is not empty."""
@@ -335,7 +349,6 @@ Seconds = dict[int, float]
 """Median seconds by the side of the picture."""
 
 
-@cache
 def measured() -> dict[str, Seconds]:
     """Medians with a cold L2 of everything that was measured at the case, and the plain kernel with its best blocks."""
     found: dict[str, Seconds] = {PLAIN: {}}
@@ -396,7 +409,7 @@ def figure(text: str, grid: str, colours: Sequence[str]) -> str:
         Curve(label, {side: gflops(side, seconds) for side in sides}, label, limit=label.startswith("limit"))
         for label, seconds in drawn
     )
-    title = "GFLOPS over the side of the picture on one NVIDIA H200; float32, 3→3 channels, stride 1"
+    title = "Nominal GFLOPS over the side of the picture on one NVIDIA H200; float32, 3→3 channels, stride 1"
     of = "GFLOPS (nominal), float32, 3→3 channels, stride 1"
     return svg(
         Lines("gflops", title, title, "side of the picture, pixels", of, curves), palette, *FIGURE_SIZE, titled=False
@@ -459,12 +472,22 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
 """Document, marker, maker."""
 
 
-def renewed(text: str, marker: str, lines: str) -> str:
-    """`text` with the lines of one table made anew."""
-    marked = re.search(rf"(<!-- table {marker} -->\n).*?(<!-- end {marker} -->)", text, re.DOTALL)
+def renewed(text: str, marker: str, make: Callable[[], str]) -> str:
+    """`text` with the lines of one table made anew, and the records that it was made of in its marker.
+
+    Records of several days are refused unless the text up to the next heading says so.
+    """
+    marked = re.search(rf"<!-- table {marker}\b[^>]*-->\n.*?(<!-- end {marker} -->)", text, re.DOTALL)
     if marked is None:
         raise SystemExit(f"docs: error: the document of the table '{marker}' has no place for it.")
-    return text[: marked.end(1)] + lines + text[marked.start(2) :]
+    SOURCES.clear()
+    lines = make()
+    sources = [f"{told} ({', '.join(sorted(days)) or 'no day'})" for told, days in SOURCES.items()]
+    caption = text[marked.end() :].partition("\n## ")[0]
+    if len(set().union(*SOURCES.values())) > 1 and not re.search(r"another day|several\s+days", caption):
+        raise SystemExit(f"docs: error: the table '{marker}' is of several days, and nothing below it says so.")
+    head = f"<!-- table {': '.join([marker, *filter(None, ['; '.join(sources)])])} -->\n"
+    return text[: marked.start()] + head + lines + text[marked.start(1) :]
 
 
 def made() -> dict[Path, str]:
@@ -472,7 +495,7 @@ def made() -> dict[Path, str]:
     texts: dict[Path, str] = {}
     for document, marker, make in TABLES:
         path = PROJECT / document
-        texts[path] = renewed(texts.get(path) or path.read_text(encoding="utf-8"), marker, make())
+        texts[path] = renewed(texts.get(path) or path.read_text(encoding="utf-8"), marker, make)
     texts |= {RESULTS / name: drawings(of)[Path(name).name] for name, of in PLOTS.items()}
     return texts | {PROJECT / f"docs/pictures/gflops_{name}.svg": figure(*theme) for name, theme in THEMES.items()}
 

@@ -98,7 +98,7 @@ def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:
     (tmp_path / "a.json").write_bytes(to_json(result))
     done = edgeconv("report", "a.json", "a.json", "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
     assert done.code == 0, done.err
-    assert (tmp_path / "r.html").read_text(encoding="utf-8").count("<figure><h3>GFLOPS") == 2
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").count("<figure><h3>Nominal GFLOPS") == 2
     assert list((tmp_path / "p").glob("bench_1_gflops*.svg"))
     printed = edgeconv("report", "a.json", cwd=tmp_path)
     assert printed.text.startswith("# edgeconv bench 'test'")

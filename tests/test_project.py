@@ -29,9 +29,29 @@ def test_every_table_stands_on_some_page() -> None:
     folders = (PROJECT, PROJECT / "docs", PROJECT / "edgeconv" / "bench" / "ladders")
     places = set()
     for path in (path for folder in folders for path in folder.iterdir() if path.suffix in (".md", ".cu")):
-        markers = re.findall(r"^(?:// )?<!-- table ([\w-]+) -->$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        markers = re.findall(r"^(?:// )?<!-- table ([\w-]+)\b[^>]*-->$", path.read_text(encoding="utf-8"), re.MULTILINE)
         places |= {(path.relative_to(PROJECT).as_posix(), marker) for marker in markers}
     assert places == {(document, marker) for document, marker, _ in docs.TABLES}
+
+
+@pytest.mark.parametrize(
+    ("caption", "is_said"), [("", False), ("Two GPUs.\n\n## another day", False), ("Taken on several\ndays.", True)]
+)
+def test_a_table_of_several_days_says_so_below_it(monkeypatch: pytest.MonkeyPatch, caption: str, is_said: bool) -> None:
+    records = {
+        name: (PROJECT / name, {"kind": "bench conv", "created_utc": f"2026-11-{day}T00:00:00"})
+        for name, day in (("a", 11), ("b", 12))
+    }
+    monkeypatch.setattr(docs, "kept", records.__getitem__)
+    text = f"<!-- table t -->\nold\n<!-- end t -->\n{caption}"
+    if is_said:
+        made = docs.renewed(text, "t", lambda: str(len([docs.record(name) for name in "ab"])) + "\n")
+        told = "; ".join(f"{name}, edgeconv bench conv (2026-11-{day})" for name, day in (("a", 11), ("b", 12)))
+        assert made == f"<!-- table t: {told} -->\n2\n<!-- end t -->\n{caption}"
+    else:
+        with pytest.raises(SystemExit, match="the table 't' is of several days, and nothing below it says so"):
+            docs.renewed(text, "t", lambda: str([docs.record(name) for name in "ab"]))
+    assert docs.renewed(text, "t", lambda: "new\n").startswith("<!-- table t -->\nnew\n")
 
 
 def test_there_is_one_version() -> None:

@@ -96,7 +96,7 @@ def test_how_often_a_piece_was_decoded_is_of_one_pass(decoded: int, words: str) 
     line, memory = (row.text for row in report_text._tile_rows(SimpleNamespace(tiles=tiles)))
     assert line.startswith("1,234 of 512×256, 2 passes, each piece of the input ")
     assert words in line
-    assert line.endswith("the whole run 1.235 GFLOPS")
+    assert line.endswith("the whole run 1.235 nominal GFLOPS")
     assert memory == "peak 3 MiB of the process, planned 5 MiB, limit 7 MiB"
 
 

@@ -72,7 +72,7 @@ def _over_size(group: Group, number: int) -> list[Drawing]:
     caption = f"Nominal GFLOPS; both axes are logarithmic.{more}"
     limit = Curve(LIMIT, _rates(cases, "copy"), "soft", True)
     curves = [limit, *(Curve(name, _rates(cases, name), colour) for name, colour in colours_of(shown).items())]
-    return _lines(name, f"GFLOPS, {group.title}", caption, SIDE, RATE, curves)
+    return _lines(name, f"Nominal GFLOPS, {group.title}", caption, SIDE, RATE, curves)
 
 
 def _rates(cases: Cases, candidate: str) -> dict[int, float]:
@@ -165,8 +165,8 @@ def of_ladder(record: LadderRecord) -> list[Drawing]:
         curves = [Curve(step, by_size, colour) for (step, by_size), colour in zip(rates.items(), colours, strict=False)]
         largest = {step: by_size[sizes[-1]] for step, by_size in rates.items() if sizes[-1] in by_size}
         words = f"Each step of edgeconv {record.kind}, {sizes[-1]}×{sizes[-1]}, {case}, {record.machine.name}"
-        drawings += _lines(f"{kind}_{number}", f"GFLOPS of each step, {case}", over_size, "side", RATE, curves)
-        drawings += _bars(f"{kind}_bars_{number}", words, at_largest, "GFLOPS", largest, _rate)
+        drawings += _lines(f"{kind}_{number}", f"Nominal GFLOPS of each step, {case}", over_size, "side", RATE, curves)
+        drawings += _bars(f"{kind}_bars_{number}", words, at_largest, RATE, largest, _rate)
     return drawings[:MOST_PLOTS]
 
 
@@ -180,7 +180,7 @@ def of_runs(reports: Sequence[RunReport]) -> list[Drawing]:
     cached = "Runs whose data lie in a cache have no bar."
     from_start = "From the start of the process to the written file."
     return [
-        *_bars("run_gflops", "GFLOPS of the kernel", "Medians of timed runs.", RATE, rates, _rate),
+        *_bars("run_gflops", "Nominal GFLOPS of the kernel", "Medians of timed runs.", RATE, rates, _rate),
         *_bars("run_roof", "Share of copy speed", cached, NEAR, near, share_text),
         *_bars("run_whole", "Whole run", from_start, "seconds", whole, seconds_text),
     ]

@@ -32,7 +32,7 @@ def steps(record: LadderRecord) -> Table:
     if record.kind == "bench conv":
         header = ("step", "idea", "why it should help", "predicted", "gain", "median", "of copy speed")
         return Table("The ladder", header, tuple(lines))
-    products = ("step", "idea", "blocks", "gain", "median", "GFLOPS", "of cuBLAS", "of peak")
+    products = ("step", "idea", "blocks", "gain", "median", "nominal GFLOPS", "of cuBLAS", "of peak")
     return Table("The ladder of products", products, tuple(lines))
 
 
@@ -67,7 +67,7 @@ def by_size(record: LadderRecord) -> Table:
         found = {size: usual(record, size, case) for size in sizes}
         for step in dict.fromkeys(row.step for row in record.rows if row.step != COPY):
             lines.append((step, case, *(_rate_and_share(found[size].get(step)) for size in sizes)))
-    return Table("GFLOPS over the side", ("step", "case", *map(str, sizes)), tuple(lines))
+    return Table("Nominal GFLOPS over the side", ("step", "case", *map(str, sizes)), tuple(lines))
 
 
 def usual(record: LadderRecord, size: int, case: str) -> dict[str, LadderRow]:

@@ -151,7 +151,7 @@ def _tile_rows(report: RunReport) -> list[TextRow]:
     again = tiles.chunks_decoded / tiles.passes / max(1, tiles.chunks)
     decoded = "once" if again == 1 else f"{again:.3g} times"
     gflops = tiles.whole_run_gflops
-    whole_run = "" if gflops is None else f", the whole run {digits_text(gflops, 4)} GFLOPS"
+    whole_run = "" if gflops is None else f", the whole run {digits_text(gflops, 4)} nominal GFLOPS"
     peak = "not known here" if tiles.peak_bytes is None else _mebibytes(tiles.peak_bytes)
     limit = "no limit" if tiles.limit_bytes is None else f"limit {_mebibytes(tiles.limit_bytes)}"
     return [

@@ -686,7 +686,7 @@ def made_up_record() -> Any:
 def test_the_speed_panel_has_the_lines_of_a_report() -> None:
     """What they say: test_shown_figures.py."""
     record = made_up_record()
-    assert speed_head(record) == "1,235 GFLOPS"
+    assert speed_head(record) == "1,235 nominal GFLOPS"
     rows = dict(speed_rows(record))
     assert list(rows) == ["phases", "kernel", "end to end", "speed", "roofline", "check"]
     assert rows["phases"] == "decode 10 ms, host to device 20 ms, convolve 50 ms"

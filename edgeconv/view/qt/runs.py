@@ -16,7 +16,7 @@ from edgeconv.view.state import MeasuredRun
 if TYPE_CHECKING:
     from edgeconv.api.figures import RunFigures
 
-COLUMNS = ("#", "Filter", "Method", "Kernel", "GFLOPS")
+COLUMNS = ("#", "Filter", "Method", "Kernel", "Nominal GFLOPS")
 NUMBERS = (0, 3, 4)
 """Right-aligned columns."""
 
@@ -24,7 +24,7 @@ NUMBERS = (0, 3, 4)
 def speed_head(record: RunFigures) -> str:
     """The one figure that stands above all others."""
     if record.speed is not None:
-        return f"{digits_text(record.speed.kernel_gflops, 4)} GFLOPS"
+        return f"{digits_text(record.speed.kernel_gflops, 4)} nominal GFLOPS"
     rates = record.throughput
     return "–" if rates is None else f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
 
