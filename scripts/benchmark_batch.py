@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,7 @@ def opencv_pool(source: Path, target: Path) -> None:
     import cv2
     import numpy as np
 
+    target.mkdir()
     cv2.setNumThreads(1)
     kernel = np.array([[1, 1, 1], [1, -8, 1], [1, 1, 1]], np.float32)
 
@@ -111,6 +113,7 @@ def libvips_pool(source: Path, target: Path) -> None:
     os.environ["VIPS_CONCURRENCY"] = "1"  # read when libvips is loaded
     import pyvips
 
+    target.mkdir()
     mask = pyvips.Image.new_from_array([[1, 1, 1], [1, -8, 1], [1, 1, 1]])
 
     def one(path: Path) -> None:
@@ -135,13 +138,12 @@ def entrants(source: Path, target: Path, device: str) -> dict[str, Call]:
     return found
 
 
-def time_by_turns(calls: dict[str, Call], repeats: int, target: Path) -> dict[str, list[float]]:
+def time_by_turns(calls: dict[str, Call], repeats: int, before: Call = lambda: None) -> dict[str, list[float]]:
     """Wall times of each call, forwards and backwards by turns: nobody comes after the same one each time."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(repeats):
         for name in list(calls)[:: -1 if number % 2 else 1]:
-            shutil.rmtree(target)
-            target.mkdir()
+            before()
             started = time.perf_counter()
             calls[name]()
             samples[name].append(time.perf_counter() - started)
@@ -161,14 +163,9 @@ def codecs_alone(first: Path, output: Any, repeats: int) -> dict[str, float]:
         "encode": lambda: encode_image(output, first.name, threads=1),
         "encode by OpenCV": lambda: cv2.imencode(first.suffix, output),
     }
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(2 + repeats):
-        for name, call in calls.items():
-            started = time.perf_counter()
-            call()
-            samples[name].append(1e3 * (time.perf_counter() - started))
+    samples = time_by_turns(calls, 2 + repeats)
     cv2.setNumThreads(usable_threads())
-    return {name: statistics.median(times[2:]) for name, times in samples.items()}
+    return {name: 1e3 * statistics.median(times[2:]) for name, times in samples.items()}
 
 
 def write_together(path: Path, reports: dict[str, Any]) -> None:
@@ -195,12 +192,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "in", Path(scratch) / "out"
         source.mkdir()
-        suffix = f".{asked.format}"
-        draw(source, asked.pictures, asked.size, suffix)
+        draw(source, asked.pictures, asked.size, f".{asked.format}")
         summary = edgeconv_batch(source, target, asked.device)
         first, edges = pictures(source)[0], pictures(target)[0]
         alone = codecs_alone(first, decode_image(read_picture_bytes(edges), edges.name).pixels, asked.repeats)
-        samples = time_by_turns(entrants(source, target, asked.device), asked.repeats, target)
+        clear = partial(shutil.rmtree, target)
+        samples = time_by_turns(entrants(source, target, asked.device), asked.repeats, clear)
 
     rates = {name: asked.pictures / statistics.median(times) for name, times in samples.items()}
     for name, rate in rates.items():

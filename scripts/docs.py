@@ -18,6 +18,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -41,7 +42,7 @@ from edgeconv.export.document import documents as documents_of
 from edgeconv.export.drawing import Curve, Lines, svg
 from edgeconv.export.rows import run_tables
 from edgeconv.export.schemas import read as read_shown
-from edgeconv.export.tables import distribution, fastest, goals, lines_of
+from edgeconv.export.tables import distribution, fastest, goals, leads_by_peer, lines_of, tally
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
 from edgeconv.page import Table
@@ -93,14 +94,11 @@ def record(name: str) -> dict[str, Any]:
     return held
 
 
-@cache
-def parsed(path: Path) -> Any:
-    """A record of `edgeconv bench` or of one of its ladders."""
-    return read_shown(path)
+parsed = cache(read_shown)
 
 
 def bench(name: str) -> Any:
-    """The same, noted as a source."""
+    """A record of `edgeconv bench` or of one of its ladders, which is noted as a source."""
     record(name)
     return parsed(kept(name)[0])
 
@@ -279,12 +277,16 @@ def peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
     return f"{text} ({took / own:.3g} ×)" + (f", {elsewhere:.1%} elsewhere" if elsewhere else "")
 
 
-def bench_table(name: str, make: Callable[[BenchRecord], Table]) -> str:
-    """A table of a bench record, below its machine and its peers."""
+def bench_table(name: str, make: Callable[[BenchRecord], Table], most: int | None = None) -> str:
+    """A table of a bench record below its machine and its peers, without goals that are met; its first rows, or all."""
     found = bench(f"bench/{name}")
+    made = make(found)
     names = ", ".join(facts.name for facts in found.machine.values())
     timed = sorted({row.candidate for row in found.rows if row.kind == "peer" and row.status == "measured"})
-    return f"{names}, {found.created_utc}. Peers with a time: {', '.join(timed)}.\n\n{shown(make(found))}"
+    below = f" {tally(made, 'row')}." if made.header[0] == "verdict" else ""
+    rows = tuple(row for row in made.rows if row[0] != "met")[:most]
+    head = f"{names}, {found.created_utc}. Peers with a time: {', '.join(timed)}.{below}"
+    return f"{head}\n\n{shown(replace(made, rows=rows))}"
 
 
 def banks(in_channels: int) -> str:
@@ -454,7 +456,11 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/results.md", "run-cpu", partial(runs, "two-core-epyc")),
     ("docs/results.md", "bench-goals-h200", partial(bench_table, GPU, goals)),
     ("docs/results.md", "bench-goals-two-cores", partial(bench_table, CPU, goals)),
-    ("docs/results.md", "bench-fastest-cpu", partial(bench_table, CPU, fastest)),
+    ("docs/bench.md", "leads-h200", partial(bench_table, GPU, leads_by_peer, 8)),
+    ("docs/bench.md", "leads-each-h200", partial(bench_table, "h200/each", leads_by_peer, 8)),
+    ("docs/bench.md", "leads-each-h100", partial(bench_table, "h100/each", leads_by_peer, 8)),
+    ("docs/bench.md", "leads-two-cores", partial(bench_table, CPU, leads_by_peer, 8)),
+    ("docs/bench.md", "leads-many-cores", partial(bench_table, "h200/many_cores", leads_by_peer, 8)),
     ("docs/results.md", "lot-h200", lambda: shown(distribution(bench("bench/h200/surface")))),
     ("docs/banks.md", "banks-rgb", partial(banks, 3)),
     ("docs/banks.md", "banks-grey", partial(banks, 1)),
@@ -475,7 +481,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
 def renewed(text: str, marker: str, make: Callable[[], str]) -> str:
     """`text` with the lines of one table made anew, and the records that it was made of in its marker.
 
-    Records of several days are refused unless the text up to the next heading says so.
+    Records of several days are refused unless the text between two headings says so.
     """
     marked = re.search(rf"<!-- table {marker}\b[^>]*-->\n.*?(<!-- end {marker} -->)", text, re.DOTALL)
     if marked is None:
@@ -483,9 +489,9 @@ def renewed(text: str, marker: str, make: Callable[[], str]) -> str:
     SOURCES.clear()
     lines = make()
     sources = [f"{told} ({', '.join(sorted(days)) or 'no day'})" for told, days in SOURCES.items()]
-    caption = text[marked.end() :].partition("\n## ")[0]
+    caption = text[: marked.start()].rpartition("\n## ")[2] + text[marked.end() :].partition("\n## ")[0]
     if len(set().union(*SOURCES.values())) > 1 and not re.search(r"another day|several\s+days", caption):
-        raise SystemExit(f"docs: error: the table '{marker}' is of several days, and nothing below it says so.")
+        raise SystemExit(f"docs: error: the table '{marker}' is of several days, and nothing beside it says so.")
     head = f"<!-- table {': '.join([marker, *filter(None, ['; '.join(sources)])])} -->\n"
     return text[: marked.start()] + head + lines + text[marked.start(1) :]
 

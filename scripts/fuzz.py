@@ -39,7 +39,6 @@ CASES_A_SEED = 10**9
 """Of the reader, whose cases have one number."""
 READER_BYTES = 2**30
 """What a reader's process may take above what the libraries take before the first case."""
-SCHEMA_VERSION = 1
 EXIT_INTERRUPTED = 130
 
 
@@ -174,11 +173,12 @@ def show(found: Any, seconds: float) -> None:
 
 def record_of(found: Any, subject: str, seed: int, seconds: float, jobs: int) -> dict[str, Any]:
     """The run, its machine and what ran on it, as JSON."""
+    from edgeconv.core.records import header
     from edgeconv.hardware.devices import get_device
     from edgeconv.hardware.versions import installed_versions
 
     return {
-        "schema_version": SCHEMA_VERSION,
+        **header(),
         "seed": seed,
         "seconds": round(seconds, 1),
         "jobs": jobs,

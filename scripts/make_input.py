@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +213,7 @@ def _bundled_font() -> Any:
     return stream
 
 
-def main() -> int:
+def main() -> None:
     """Draw, and write every size that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=PROJECT / "images", help="Where the pictures go.")
@@ -227,8 +226,7 @@ def main() -> int:
         path = arguments.output / f"input_{size}.png"
         write_image(resize(picture, size), path, overwrite=True)
         print(f"{path} ({path.stat().st_size:,} bytes)")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -178,7 +178,7 @@ def view(output: Path) -> None:
         window.close()
 
 
-def main() -> int:
+def main() -> None:
     """Draw what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("pages", "view"), help="Which pictures.")
@@ -187,8 +187,7 @@ def main() -> int:
     output = (asked.output or PROJECT / "docs" / asked.what).resolve()
     output.mkdir(parents=True, exist_ok=True)
     (pages if asked.what == "pages" else view)(output)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -37,7 +37,9 @@ def test_every_table_stands_on_some_page() -> None:
 @pytest.mark.parametrize(
     ("caption", "is_said"), [("", False), ("Two GPUs.\n\n## another day", False), ("Taken on several\ndays.", True)]
 )
-def test_a_table_of_several_days_says_so_below_it(monkeypatch: pytest.MonkeyPatch, caption: str, is_said: bool) -> None:
+def test_a_table_of_several_days_says_so_beside_it(
+    monkeypatch: pytest.MonkeyPatch, caption: str, is_said: bool
+) -> None:
     records = {
         name: (PROJECT / name, {"kind": "bench conv", "created_utc": f"2026-11-{day}T00:00:00"})
         for name, day in (("a", 11), ("b", 12))
@@ -49,7 +51,7 @@ def test_a_table_of_several_days_says_so_below_it(monkeypatch: pytest.MonkeyPatc
         told = "; ".join(f"{name}, edgeconv bench conv (2026-11-{day})" for name, day in (("a", 11), ("b", 12)))
         assert made == f"<!-- table t: {told} -->\n2\n<!-- end t -->\n{caption}"
     else:
-        with pytest.raises(SystemExit, match="the table 't' is of several days, and nothing below it says so"):
+        with pytest.raises(SystemExit, match="the table 't' is of several days, and nothing beside it says so"):
             docs.renewed(text, "t", lambda: str([docs.record(name) for name in "ab"]))
     assert docs.renewed(text, "t", lambda: "new\n").startswith("<!-- table t -->\nnew\n")
 

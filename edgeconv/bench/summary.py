@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 from edgeconv.bench.grid import Case
 from edgeconv.bench.intervals import Ratio, ratio_interval
-from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, BenchRow
-
-_WRITTEN = frozenset(entry.name for entry in PEERS if entry.written) | {"halide-auto"}  # of older records
-"""Peers whose arithmetic a person writes."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +31,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Winner:
-    """The fastest method at a case beside the fastest peer, and beside the fastest that is a library's own."""
+    """The fastest method at a case beside the fastest peer."""
 
     method: BenchRow
     peer: BenchRow | None
     ratio: Ratio | None
     """The peer's time over the method's: above 1 where the method is faster."""
-    library: BenchRow | None
-    """The same as `peer` where no kernel that a person wrote is faster."""
-    library_ratio: Ratio | None
 
 
 def groups(record: BenchRecord) -> list[Group]:
@@ -71,15 +64,24 @@ def winners(group: Group) -> list[Winner]:
     for size in group.sizes:
         here = [row for row in group.rows if row.case.size == size and competes(row)]
         method = fastest(row for row in here if row.kind == "method")
-        peers = [row for row in here if row.kind == "peer"]
-        peer, library = fastest(peers), fastest(row for row in peers if row.candidate not in _WRITTEN)
+        peer = fastest(row for row in here if row.kind == "peer")
         if method is not None:
-            found.append(Winner(method, peer, _ratio(method, peer), library, _ratio(method, library)))
+            ratio = None if peer is None else ratio_interval(samples(method), samples(peer))
+            found.append(Winner(method, peer, ratio))
     return found
 
 
-def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
-    return None if peer is None else ratio_interval(samples(method), samples(peer))
+def leads(record: BenchRecord) -> dict[tuple[str, str, str], dict[Case, Ratio]]:
+    """By device, kind of cases and peer: the peer's time over that of the fastest method, doubtful ones too."""
+    found: dict[tuple[str, str, str], dict[Case, Ratio]] = {}
+    for (device, case), timed in timed_by_case(record).items():
+        method = fastest(row for row in timed if row.kind == "method" and competes(row))
+        kind = "banks" if case.filter.startswith("bank-") else case.channels
+        for peer in filter(competes, timed):
+            if method and peer.kind == "peer":
+                ratio = ratio_interval(samples(method), samples(peer))
+                found.setdefault((device, kind, peer.candidate), {})[case] = ratio
+    return found
 
 
 def competes(row: BenchRow) -> bool:
@@ -97,8 +99,7 @@ def competes(row: BenchRow) -> bool:
 
 def fastest(rows: Iterable[BenchRow]) -> BenchRow | None:
     """The row with the least median among those that were timed."""
-    timed = [row for row in rows if row.lead_l2_state is not None]
-    return min(timed, key=median, default=None)
+    return min((row for row in rows if row.lead_l2_state is not None), key=median, default=None)
 
 
 def median(row: BenchRow) -> float:

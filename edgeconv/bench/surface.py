@@ -150,9 +150,8 @@ def shares(record: BenchRecord, device: str) -> list[Share]:
 def _operand_bytes(row: BenchRow) -> float:
     """Of the operations that cannot be saved."""
     case = row.case
-    problem = request_for(case, case).problem(
-        (case.height, case.width, bench_channels(case.filter)), np.dtype(case.dtype)
-    )
+    shape = case.height, case.width, bench_channels(case.filter)
+    problem = request_for(case, case).problem(shape, np.dtype(case.dtype))
     of_pixel = operation_bytes_per_pixel(problem, recomputes=row.device == "cuda")
     return float(of_pixel) * problem.output_height * problem.output_width
 

@@ -23,9 +23,7 @@ MOST_ROWS = 24
 
 
 def case_line(rows: Sequence[BenchRow]) -> str:
-    """The rows of one case on one device in one line: the fastest method, its lead over the fastest peer, and over the
-    fastest library where a peer that is written by hand is ahead of that.
-    """
+    """The rows of one case on one device in one line: the fastest method and its lead over the fastest peer."""
     where = f"{rows[0].case.named} on {rows[0].device}"
     found = winners(Group(tuple(rows)))
     if not found:
@@ -33,8 +31,7 @@ def case_line(rows: Sequence[BenchRow]) -> str:
         return f"{where}: no method was timed ({reasons})"
     (winner,) = found
     parts = [f"{winner.method.candidate} {seconds_text(median(winner.method))}"]
-    rivals = ((winner.ratio, winner.peer), (winner.library_ratio, winner.library))
-    parts += dict.fromkeys(lead_text(ratio, rival.candidate) for ratio, rival in rivals if ratio and rival)
+    parts += [lead_text(winner.ratio, winner.peer.candidate)] if winner.ratio and winner.peer else []
     share = getattr(winner.method.lead_metrics, "floor_share", None)
     parts += [] if share is None else [f"{share_text(share)} of copy speed"]
     refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))

@@ -56,6 +56,7 @@ def documents(records: Sequence[AnyRecord]) -> Iterator[Document]:
 def _of_bench(record: BenchRecord) -> Document:
     fastest, goals, distribution = tables.fastest(record), tables.goals(record), tables.distribution(record)
     said = [tally(table, noun) for table, noun in ((fastest, "case"), (goals, "goal")) if table.rows]
+    said += [f"least lead: {lead} over {peer} at {at}" for lead, at, peer, *_ in tables.leads_by_peer(record).rows[:1]]
     if distribution.rows:  # of drawn cases none is of interest by itself
         fastest, said = distribution, []
     stopped = [] if record.complete else ["Stopped before it was complete"]

@@ -17,8 +17,8 @@ import numpy as np
 from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.intervals import CONFIDENCE, Ratio, mean_of_cases
-from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import groups, median, winners
+from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.summary import groups, leads, median, winners
 from edgeconv.bench.surface import shares
 from edgeconv.core.text import counted, digits_text, seconds_text, share_text, visible
 from edgeconv.core.timing import Series
@@ -91,23 +91,30 @@ def median_and_spread(series: Series) -> str:
 
 
 def fastest(record: BenchRecord) -> Table:
-    """The fastest method at each case beside the fastest peer, and beside the fastest library where a peer that a
-    person wrote is faster than that at any case; in full arithmetic on both sides.
-    """
-    found = [(group, winner) for group in groups(record) for winner in winners(group)]
-    has_libraries = any(winner.library is not winner.peer for _, winner in found)
+    """The fastest method at each case beside the fastest peer, in full arithmetic on both sides."""
     rows = []
-    for group, winner in found:
-        method = winner.method
-        share = None if method.lead_metrics is None else method.lead_metrics.floor_share
+    for group, winner in ((each, winner) for each in groups(record) for winner in winners(each)):
+        method, peer = winner.method, winner.peer
         own = (group.title, str(method.case.size), method.candidate, seconds(median(method)))
-        library = _beside(winner.library, winner.library_ratio) if has_libraries else ()
-        peer, took, lead = _beside(winner.peer, winner.ratio)
-        rows.append((_verdict(winner.ratio), lead, *own, peer, took, percent(share), *library))
+        rival = (peer.candidate, seconds(median(peer))) if peer else (NOTHING, NOTHING)
+        share = percent(getattr(method.lead_metrics, "floor_share", None))
+        rows.append((_verdict(winner.ratio), shown(winner.ratio), *own, *rival, share))
     header = ("verdict", "peer / method", "case", "size", "method", "median", "fastest peer", "its median")
-    library_header = ("fastest library", "the library's median", "library / method") if has_libraries else ()
-    title = "The fastest method beside the fastest peer"
-    return Table(title, (*header, "of copy speed", *library_header), tuple(rows))
+    return Table("The fastest method beside the fastest peer", (*header, "of copy speed"), tuple(rows))
+
+
+def leads_by_peer(record: BenchRecord) -> Table:
+    """Each peer's time over that of the fastest method, by kind of cases: the mean, and the least and where it is.
+
+    The least stands first.
+    """
+    rows = []
+    for (device, kind, peer), ratios in leads(record).items():
+        case, least = min(ratios.items(), key=lambda item: item[1].ratio)
+        mean = times(geometric_mean(ratio.ratio for ratio in ratios.values()))
+        rows.append((least.ratio, (str(least), str(case), peer, device.upper(), kind, str(len(ratios)), mean)))
+    header = ("least lead", "at", "over", "device", "channels", "cases", "mean lead")
+    return Table("Leads over each peer", header, tuple(row for _, row in sorted(rows)))
 
 
 def _verdict(ratio: Ratio | None) -> str:
@@ -117,13 +124,6 @@ def _verdict(ratio: Ratio | None) -> str:
     if ratio.doubt:
         return "no verdict"
     return "as fast" if ratio.low <= 1 <= ratio.high else "faster" if ratio.ratio > 1 else "slower"
-
-
-def _beside(peer: BenchRow | None, ratio: Ratio | None) -> tuple[str, str, str]:
-    """Three cells: who it is, its time, and that over the method's."""
-    if peer is None or ratio is None:
-        return NOTHING, NOTHING, NOTHING
-    return peer.candidate, seconds(median(peer)), str(ratio)
 
 
 def goals(record: BenchRecord) -> Table:
