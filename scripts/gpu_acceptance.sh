@@ -1,32 +1,30 @@
 #!/usr/bin/env bash
-# All that must hold on a machine with an NVIDIA GPU, in one go. Reports of the runs go to FOLDER, as
-# cuda_METHOD_sSTRIDE.json, from where scripts/docs.py makes tables of them. Default: docs/results/run/NAME.
-#   bash scripts/gpu_acceptance.sh NAME [FOLDER]
+# All that must hold on a machine with an NVIDIA GPU, and its records, in steps of at most eight minutes each. It may be
+# stopped at any time; started again, it does what has not passed yet. scripts/docs.py makes tables of the records.
+#   bash scripts/gpu_acceptance.sh NAME      records in docs/results/run/NAME and docs/results/bench/NAME
 set -uo pipefail
 cd "$(dirname "$0")/.."
-machine=${1:?a name for this machine}
-results=${2:-docs/results/run/$machine}
-failed=0
-step() { echo "== $1"; shift; "$@" || { failed=1; echo "FAILED: $*"; }; }
-
-step "what works here" python3 -m edgeconv doctor
+runs=docs/results/run/${1:?a name for this machine} benches=docs/results/bench/$1 passed=edges/passed_$1 failed=0
+mkdir -p edges "$runs" "$benches"
+step() {
+    grep -qsxF "$1" "$passed" && return
+    echo "== $1"
+    if "${@:2}"; then echo "$1" >> "$passed"; else failed=1; echo "FAILED: $1"; fi
+}
+edgeconv() { python3 -m edgeconv "$@"; }
+bench() { edgeconv bench --l2 cold --formats json --resume --stop-after 400 -o "$benches" "$@"; }
+lab() { # METHOD STRIDE: its report
+    edgeconv run images/input_2048.png --filter laplacian8 --channels mix --border zero --method "$1" --device cuda \
+        --stride "$2" --check full --overwrite -o "edges/cuda_$1_s$2.png" && cp "edges/cuda_$1_s$2.json" "$runs"
+}
+step "what works here" edgeconv doctor
 step "GPU tests" python3 -m pytest -q -m gpu -n 8 --dist loadgroup --complete --no-header -p no:cacheprovider
 step "fuzz" python3 scripts/fuzz.py --device cuda --seconds 300 --jobs "$(nproc)"
 step "compute-sanitizer" python3 scripts/sanitize_gpu.py
-
-step "draw the inputs" python3 scripts/make_input.py --sizes 2048,4096
-mkdir -p edges "$results"
-lab="--filter laplacian8 --channels mix --border zero"
-methods='from edgeconv.api.auto import runnable; print(*(name for name, device in runnable() if device == "cuda"))'
-for method in $(python3 -c "$methods"); do
-    for stride in 1 2 3; do
-        name=cuda_${method}_s$stride
-        step "$method at stride $stride" python3 -m edgeconv run images/input_2048.png $lab --method "$method" --device cuda \
-            --stride "$stride" --check full --overwrite -o "edges/$name.png"
-        cp "edges/$name.json" "$results" || failed=1
-    done
+step "draw the input" python3 scripts/make_input.py --sizes 2048
+for method in sliding implicit im2col textbook cudnn; do
+    for stride in 1 2 3; do step "$method at stride $stride" lab $method $stride; done
 done
-# CuPy's pool refuses to grow past this limit, so the run shows that bands keep im2col inside 2 GiB.
-step "im2col at 4096 within 2 GiB" env CUPY_GPU_MEMORY_LIMIT=2147483648 python3 -m edgeconv run \
-    images/input_4096.png $lab --method im2col --device cuda --overwrite -o edges/im2col.png
+step "channels by themselves" bench --grid each --devices cuda --time-limit 0.05 --name each
+for part in 1 2 3; do step "beside peers, part $part" bench --grid gpu --peers all --samples 60 --name gpu; done
 exit $failed
