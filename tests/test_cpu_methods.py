@@ -161,6 +161,28 @@ def test_tiles_bands_and_stores_past_the_caches_change_no_bit(method: str, case:
         assert cut.out.tobytes() == whole.out.tobytes(), f"past the caches: {past_caches}"
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("name", ["laplacian8", "sobel", RANDOM])
+@pytest.mark.parametrize("past_caches", [False, True])
+def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: bool) -> None:
+    """Of one row, of an odd number, of strips that end on one; shorter than a block, and longer."""
+    for height, width in ((1, 200), (2, 64), (3, 5), (9, 192), (65, 320)):
+        problem = Case(name, "each", dtype, "raw", shape=(height, width), in_channels=1).problem()
+        image = image_of(problem)
+        found = set()
+        for together in (1, 2):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("edgeconv.methods.cpu.sliding.ROWS_TOGETHER", together)
+                for threads in (1, 4):
+                    plan = made_so("sliding", problem, threads, past_caches)
+                    ran = run_on_host(plan, image, problem)
+                    assert_right(ran)
+                    found.add(ran.out.tobytes())
+            if height > 1 and not past_caches and name == "laplacian8":
+                assert plan.choice["rows_together"] == together
+        assert len(found) == 1, (height, width)
+
+
 # --- what is exact ---------------------------------------------------------------------------------------------------
 
 

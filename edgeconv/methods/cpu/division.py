@@ -56,8 +56,11 @@ def seconds_alone(problem: Problem, layout: RowLayout) -> float:
     return arithmetic + samples / SAMPLES_PER_SECOND
 
 
-def divide(rows: int, seconds: float, asked: int | None) -> Division:
-    """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it."""
+def divide(rows: int, seconds: float, asked: int | None, rows_together: int = 1) -> Division:
+    """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it.
+
+    Strips have multiples of `rows_together`, which are computed at once.
+    """
     worth = max(1, int(seconds / THREAD_SECONDS))
     threads = max(1, min(asked or min(worth, usable_threads()), rows))
     if threads == 1:
@@ -65,6 +68,6 @@ def divide(rows: int, seconds: float, asked: int | None) -> Division:
     each = -(-rows // threads)
     fewest = -(-rows * UNIT_SECONDS // seconds)
     strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)), -(-each // STRIP_ROWS))  # of each thread: as many
-    strip_rows = -(-rows // (threads * strips))
+    strip_rows = -(-rows // (threads * strips * rows_together)) * rows_together
     saved = seconds * (1 - 1 / threads)
     return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS) if saved >= WAKING_SECONDS else 0)

@@ -1,8 +1,8 @@
 """What generated code and the plan that calls it agree on: arguments, tables, lengths, and how a row is computed.
 
-A tile is `strip_rows` output rows of up to `tile_pixels` output pixels. Three staged rows are kept and reused from one
-output row to the next (slot = row mod 3); a fourth is always zero. They have a length known here, so every tap is at a
-constant distance and stays in the L1 or L2 cache.
+A tile is `strip_rows` output rows of up to `tile_pixels` output pixels. The staged rows that an output row reads, or
+two that are computed together, are kept and reused for the next (slot = row mod their number); one more is always zero.
+They have a length known here, so every tap is at a constant distance and stays in the L1 or L2 cache.
 
 As many outputs are computed together as have their sums in registers, the rest in further passes:
 
@@ -21,8 +21,6 @@ from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Processor, Scalar
 
 ADDRESS_BYTES = 8
-ZERO_SLOT = KERNEL_SIZE
-SLOTS = KERNEL_SIZE + 1
 WIDEST_VECTOR_STRIDE = 6
 """Beyond it most of a source row is not read at all, and samples are picked one by one."""
 
@@ -33,6 +31,8 @@ FEW_RESULTS = 3
 """Results that are always computed in one pass."""
 RESPONSES_PER_PASS = 6
 """Responses of a pass where there are more results: two registers each leave room for samples and a weight."""
+ROWS_TOGETHER = 2
+"""Output rows whose taps are loaded once, where registers hold the sums of both: six loads an output, and not nine."""
 RING_RESPONSES = 3
 """As many responses as a ring takes registers: sums of pairs, the largest so far, and samples."""
 VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12
@@ -135,9 +135,11 @@ class RowLayout:
     columns: int
     """Column rows that im2col copies out; 0 for a sliding window."""
     spare_bytes: int
-    """Of the spare row, in which short runs end, or in which outputs are put together before they are stored."""
+    """Of a spare row, in which short runs end, or in which outputs are put together before they are stored."""
     spare_pixels: int
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
+    rows_together: int
+    """Output rows that are computed together; the last of a strip is computed once more where their number is odd."""
     direct: bool = False
     """Taps read the picture itself, and only its borders are staged: flat rows, long enough, of the staged type."""
 
@@ -149,6 +151,11 @@ class RowLayout:
         return self.pitch * SCALAR_BYTES[self.lowering.staged]
 
     @property
+    def rows_held(self) -> int:
+        """Staged rows at once, each in a slot; the slot behind them is zero."""
+        return KERNEL_SIZE + self.rows_together - 1
+
+    @property
     def slot_bytes(self) -> int:
         """From one staged row to the next."""
         return len(self.lowering.planes) * self.phases * self.pitch_bytes
@@ -156,7 +163,7 @@ class RowLayout:
     @property
     def columns_offset_bytes(self) -> int:
         """Where the columns lie."""
-        return SLOTS * self.slot_bytes
+        return (self.rows_held + 1) * self.slot_bytes
 
     @property
     def spare_offset_bytes(self) -> int:
@@ -166,7 +173,7 @@ class RowLayout:
     @property
     def taps_offset_bytes(self) -> int:
         """Where the addresses of a bank's taps lie."""
-        return self.spare_offset_bytes + self.spare_bytes
+        return self.spare_offset_bytes + self.rows_together * self.spare_bytes
 
     @property
     def scratch_bytes(self) -> int:
@@ -245,21 +252,33 @@ class RowLayout:
 
 
 def make_layout(
-    lowering: Lowering, processor: Processor, tile_pixels: int, *, columns: bool, streaming: bool
+    lowering: Lowering,
+    processor: Processor,
+    tile_pixels: int,
+    *,
+    columns: bool,
+    streaming: bool,
+    rows_together: int = 1,
 ) -> RowLayout:
     """Choose the lengths: blocks of one register of stored samples or a few of sums, rows padded to cache lines.
 
-    Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
+    Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block. No
+    more than `rows_together` output rows are computed together.
     """
     vector_bytes = processor.vector_bytes
     stored_bytes, staged_bytes = SCALAR_BYTES[lowering.stored], SCALAR_BYTES[lowering.staged]
     stored_per_pixel = 1 if lowering.flat else lowering.stored_channels
     bank = None if lowering.bank is None else _cut_bank(lowering.sums, lowering.bank, vector_bytes)
+    if columns or not _shares_taps(lowering):
+        rows_together = 1
     if bank is not None:
         per_pass, block = bank.outputs, bank.block_pixels
         together = block
     else:
-        per_pass, of_a_response = _cut_results(lowering, vector_bytes)
+        per_pass, of_a_response = _cut_results(lowering, vector_bytes, rows_together)
+        if of_a_response == 1 and rows_together > 1:  # what is saved is lost again by shorter blocks
+            rows_together = 1
+            per_pass, of_a_response = _cut_results(lowering, vector_bytes, rows_together)
         together = of_a_response * vector_bytes // SCALAR_BYTES[lowering.sums]
         block = max(vector_bytes // stored_bytes, together)
         if streaming:
@@ -285,10 +304,17 @@ def make_layout(
         columns=len(lowering.planes) * KERNEL_SIZE**2 if columns else 0,
         spare_bytes=_odd_lines((spare_pixels or block) * stored_per_pixel * stored_bytes + CACHE_LINE_BYTES),
         spare_pixels=spare_pixels,
+        rows_together=rows_together,
     )
 
 
-def _cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
+def _shares_taps(lowering: Lowering) -> bool:
+    """Whether two output rows gain by loading their taps once: arithmetic binds several outputs and double roots."""
+    binds = lowering.different_outputs > 1 or (lowering.sums == "float64" and lowering.combine == "magnitude")
+    return lowering.bank is None and not lowering.rings and lowering.stride == 1 and not binds
+
+
+def _cut_results(lowering: Lowering, vector_bytes: int, rows_together: int) -> tuple[int, int]:
     """Results of a pass, and registers of sums for each of their responses: 1, 2 or 4."""
     results = lowering.different_outputs
     directions = RING_RESPONSES if lowering.rings else len(lowering.responses[0])
@@ -301,7 +327,7 @@ def _cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
     if results * directions > most:
         passes = -(-results // max(1, most // directions))
         per_pass = -(-results // passes)
-    fitting = registers // (per_pass * directions)
+    fitting = registers // (per_pass * directions * rows_together)
     return per_pass, SUM_REGISTERS if fitting >= SUM_REGISTERS else 2 if fitting >= 2 else 1
 
 

@@ -30,7 +30,6 @@ from edgeconv.hardware.cpu.emit import Array, Unit, Value, pieces, shuffle
 from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Scalar
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
-    ZERO_SLOT,
     Argument,
     BankPasses,
     RowLayout,
@@ -115,11 +114,15 @@ class _RowCode(Unit):
         self.tile = {name: fields[int(name)] for name in TileFields}
         strip_rows = self[Argument.STRIP_ROWS]
         start = strip * strip_rows
+        together = self.layout.rows_together
+        stop = (start + strip_rows).min(self[Argument.OUT_ROWS])
+        last = (stop - together).max(0)
         next_to_stage = self.variable(0)
-        next_to_stage.value = start * self.lowering.stride
-        with self.count(start, (start + strip_rows).min(self[Argument.OUT_ROWS])) as y:
+        next_to_stage.value = start.min(last) * self.lowering.stride
+        with self.count(start, stop, together) as turn:
+            y = turn.min(last)
             first = y * self.lowering.stride
-            after = first + KERNEL_SIZE
+            after = first + self.layout.rows_held
             self._stage(first.max(next_to_stage.value), after)
             next_to_stage.value = after
             self._respond_at(y)
@@ -133,7 +136,8 @@ class _RowCode(Unit):
     def _slot_of(self, padded_row: Value) -> Array:
         """The staged row, or the zero row."""
         outside = self._source_row(padded_row).equals(OUTSIDE)
-        slot = outside.select(self.int64(ZERO_SLOT), padded_row % KERNEL_SIZE)
+        held = self.layout.rows_held
+        slot = outside.select(self.int64(held), padded_row % held)
         return self.scratch.at(slot * self.layout.slot_bytes).of(self.lowering.staged)
 
     def _picture_row(self, padded_row: Value) -> Array:
@@ -146,7 +150,7 @@ class _RowCode(Unit):
         return Array(self, self.block.select(outside.ir, self._slot_of(padded_row).address, row.address), row.scalar)
 
     def _window(self, rows: list[Array]) -> TapRows:
-        """Where the samples under a tap begin for pixel 0 of the run, in these three rows."""
+        """Where the samples under a tap begin for pixel 0 of the run, in these rows."""
         layout, stride = self.layout, self.lowering.stride
         return lambda tap: rows[tap.u].at(
             (tap.plane * layout.phases + tap.v % stride) * layout.pitch + tap.v // stride * layout.tap_step
@@ -230,11 +234,11 @@ class _RowCode(Unit):
             self._put_planes(slot, position, samples)
 
     def _coming_rows(self, padded_row: Value) -> list[Array]:
-        """The source rows that the next output row stages, from where this tile reads them."""
+        """The source rows that the next output rows stage, from where this tile reads them."""
         begins = self.tile[TileFields.SOURCE_START]
         skipped = max(0, self.lowering.stride - KERNEL_SIZE)
         rows = []
-        for ahead in range(min(self.lowering.stride, KERNEL_SIZE)):
+        for ahead in range(min(self.lowering.stride * self.layout.rows_together, KERNEL_SIZE)):
             inside = self._source_row(padded_row + (skipped + ahead)).max(0)
             start = inside * self[Argument.IMAGE_ROW_SAMPLES] + begins * self.layout.read_per_position
             rows.append(self.at(Argument.IMAGE_ADDRESS, self.lowering.source).at(start))
@@ -253,44 +257,44 @@ class _RowCode(Unit):
     # --- respond --------------------------------------------------------------------------------------------------
 
     def _respond_at(self, y: Value) -> None:
-        """Compute the tile's part of output row `y`, whose source rows are staged."""
+        """Compute the tile's part of the output rows from `y` on that are computed together; their rows are staged."""
         layout = self.layout
         first = y * self.lowering.stride
-        slots = [self._slot_of(first + u) for u in range(KERNEL_SIZE)]
+        slots = [self._slot_of(first + u) for u in range(layout.rows_held)]
         if layout.fetches_while_computing:
-            self.coming = self._coming_rows(first + KERNEL_SIZE)
+            self.coming = self._coming_rows(first + layout.rows_held)
         run_start = self.tile[TileFields.OUT_START] * layout.stored_per_pixel
-        start = y * self[Argument.OUT_ROW_SAMPLES] + run_start
-        out = self.at(Argument.OUT_ADDRESS, self.lowering.stored).at(start)
+        starts = [(y + row) * self[Argument.OUT_ROW_SAMPLES] + run_start for row in range(layout.rows_together)]
+        out = [self.at(Argument.OUT_ADDRESS, self.lowering.stored).at(start) for start in starts]
         window = self._window(slots)
         if layout.direct:
-            rows = [self._picture_row(first + u) for u in range(KERNEL_SIZE)]
+            rows = [self._picture_row(first + u) for u in range(layout.rows_held)]
             self._respond_direct(self._window(rows), window, out)
             return
         rows_of_taps = self._columns(window) if layout.columns else window
         if layout.spare_pixels:
-            self._respond_together(rows_of_taps, out)
+            self._respond_together(rows_of_taps, out[0])
         elif layout.streaming:
             self._respond_streaming(rows_of_taps, out)
         else:
             self._respond_row(rows_of_taps, out)
 
-    def _respond_row(self, rows: TapRows, out: Array) -> None:
+    def _respond_row(self, rows: TapRows, out: list[Array]) -> None:
         """Compute a run that stays in the caches."""
         block, count = self.layout.block_pixels, self.tile[TileFields.OUT_COUNT]
         with self.blocks(0, count, block) as x:
-            self._respond_block(rows, x, self._out_at(out, x))
+            self._respond_block(rows, x, self._each_at(out, x))
         nothing = self.int64(0)
         self._respond_part(rows, nothing, nothing, (count < block).select(count, nothing), out)
 
-    def _respond_streaming(self, rows: TapRows, out: Array) -> None:
+    def _respond_streaming(self, rows: TapRows, out: list[Array]) -> None:
         """Compute a run whose whole cache lines go past the caches."""
         nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
         first, last = self._respond_lines(rows, nothing, count, out)
         with self._either(first, count - last) as (at_start, length):
             self._respond_part(rows, at_start.select(nothing, last), nothing, length, out)
 
-    def _respond_direct(self, picture: TapRows, staged: TapRows, out: Array) -> None:
+    def _respond_direct(self, picture: TapRows, staged: TapRows, out: list[Array]) -> None:
         """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
         nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
         start = self.tile[TileFields.GROUPS_START]
@@ -302,14 +306,14 @@ class _RowCode(Unit):
         with self._either(start, count - stop) as (at_start, length):
             self._respond_part(staged, at_start.select(nothing, stop), nothing, length, out)
 
-    def _respond_lines(self, rows: TapRows, start: Value, stop: Value, out: Array) -> tuple[Value, Value]:
+    def _respond_lines(self, rows: TapRows, start: Value, stop: Value, out: list[Array]) -> tuple[Value, Value]:
         """Compute the blocks between `start` and `stop` that begin on cache lines; returns where they do."""
         block = self.layout.block_pixels
-        first = (start + self._pixels_to_line(self._out_at(out, start))).min(stop)
+        first = (start + self._pixels_to_line(self._out_at(out[0], start))).min(stop)
         last = first + (stop - first) // block * block
         with self.count(first, last, block) as x:
             self._fetch_coming(x)
-            self._respond_block(rows, x, self._out_at(out, x), aligned_bytes=self.layout.vector_bytes)
+            self._respond_block(rows, x, self._each_at(out, x), aligned_bytes=self.layout.vector_bytes)
         return first, last
 
     @contextmanager
@@ -323,31 +327,35 @@ class _RowCode(Unit):
             is_start = end.equals(0)
             yield is_start, is_start.select(at_start, at_end)
 
-    def _respond_part(self, rows: TapRows, x: Value, skipped: Value, count: Value, out: Array) -> None:
+    def _respond_part(self, rows: TapRows, x: Value, skipped: Value, count: Value, out: list[Array]) -> None:
         """Of the block at `x`, store `count` pixels after the first `skipped`; `count` may be 0."""
-        spare = self.scratch.at(self.layout.spare_offset_bytes).of(self.lowering.stored)
+        first = self.scratch.at(self.layout.spare_offset_bytes)
+        spare = [first.bytes_on(row * self.layout.spare_bytes).of(self.lowering.stored) for row in range(len(out))]
         with self.where(count > 0):
             self._respond_block(rows, x, spare)
-            target = self._out_at(out, x + skipped)
-            self._copy_bytes(self._out_at(spare, skipped), target, count * self.layout.stored_bytes)
+            for source, target in zip(self._each_at(spare, skipped), self._each_at(out, x + skipped), strict=True):
+                self._copy_bytes(source, target, count * self.layout.stored_bytes)
 
-    def _respond_block(self, rows: TapRows, x: Value, out: Array, aligned_bytes: int | None = None) -> None:
-        """Compute the block of pixels at `x` of the run and store it at `out`."""
+    def _respond_block(self, rows: TapRows, x: Value, out: list[Array], aligned_bytes: int | None = None) -> None:
+        """Compute the block of pixels at `x` of the runs and store it at `out`, for each row of them."""
         layout = self.layout
         lanes = min(layout.vector_bytes // SCALAR_BYTES[self.lowering.stored], layout.block_pixels)
-        waiting: list[list[Value]] = []
+        waiting: list[list[list[Value]]] = [[] for _ in out]
         offset = 0
         for start in range(0, layout.block_pixels, layout.sum_pixels):
             here = x + start if start else x
             responses = self.sums.responses(lambda tap, here=here: rows(tap).at(here))  # type: ignore[misc]
-            waiting.append([self.sums.stored(of_result) for of_result in responses])
-            if len(waiting) * layout.sum_pixels < lanes:
+            for of_row, found in zip(waiting, responses, strict=True):
+                of_row.append([self.sums.stored(of_result) for of_result in found])
+            if len(waiting[0]) * layout.sum_pixels < lanes:
                 continue
-            for parts in zip(*(pieces(values, lanes) for values in zip(*waiting, strict=True)), strict=True):
-                for vector in self.sums.interleaved(parts):
-                    out.at(offset).store(vector, aligned_bytes)
-                    offset += lanes
-            waiting = []
+            for target, of_row in zip(out, waiting, strict=True):
+                parts = zip(*(pieces(values, lanes) for values in zip(*of_row, strict=True)), strict=True)
+                vectors = [vector for part in parts for vector in self.sums.interleaved(part)]
+                for number, vector in enumerate(vectors):
+                    target.at(offset + number * lanes).store(vector, aligned_bytes)
+            offset += len(vectors) * lanes
+            waiting = [[] for _ in out]
 
     # --- many outputs together ------------------------------------------------------------------------------------
 
@@ -364,7 +372,7 @@ class _RowCode(Unit):
                 self._fetch_coming(x)
                 place = self._out_at(together, x - start)
                 if layout.bank is None or taps is None:
-                    self._respond_block(rows, x, place)
+                    self._respond_block(rows, x, [place])
                 else:
                     self._respond_passes(layout.bank, taps, x, place)
             self._copy_lines(together, target, (stop - start) * layout.stored_bytes)
@@ -414,6 +422,10 @@ class _RowCode(Unit):
     def _out_at(self, out: Array, x: Value) -> Array:
         """Pixel `x` of the run that starts at `out`."""
         return out.at(x * self.layout.stored_per_pixel)
+
+    def _each_at(self, out: list[Array], x: Value) -> list[Array]:
+        """Pixel `x` of each of these runs."""
+        return [self._out_at(one, x) for one in out]
 
     def _copy_bytes(self, source: Array, target: Array, size_bytes: Value) -> None:
         source, target = source.of("uint8"), target.of("uint8")

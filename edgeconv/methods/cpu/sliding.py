@@ -23,9 +23,11 @@ from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cpu import division, native
 from edgeconv.methods.cpu.layout import (
+    ROWS_TOGETHER,
     WIDEST_VECTOR_STRIDE,
     Argument,
     RowLayout,
@@ -78,11 +80,18 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     moved_bytes = problem.output_bytes + (problem.input_bytes if problem.stride == 1 else 0)
     streaming = moved_bytes > native.STREAMING_BYTES
     lowering = lower(problem, share=not columns)
-    layout = make_layout(lowering, processor, tile_pixels, columns=columns, streaming=streaming)
+    layout = make_layout(
+        lowering,
+        processor,
+        tile_pixels,
+        columns=columns,
+        streaming=streaming,
+        rows_together=_rows_together(problem, streaming, processor.vector_bytes),
+    )
     tiles, picks = _tables(problem, layout)
     layout = replace(layout, direct=_reads_directly(layout, tiles))
     seconds = division.seconds_alone(problem, layout)
-    divided = division.divide(problem.output_height, seconds, options.threads)
+    divided = division.divide(problem.output_height, seconds, options.threads, layout.rows_together)
     units = -(-problem.output_height // divided.strip_rows) * len(tiles)
     workspace_bytes = layout.scratch_bytes * divided.threads
     max_threads = options.workspace_limit_bytes // layout.scratch_bytes
@@ -118,6 +127,7 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         "multiply_adds_per_pixel": lowering.multiply_adds,
         "arithmetic": lowering.sums,
         "tile_pixels": layout.tile_pixels,
+        "rows_together": layout.rows_together,
         "reads_picture_directly": layout.direct,
         "streaming_stores": streaming,
     }
@@ -132,6 +142,13 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         arithmetic=lowering.arithmetic,
         choice=choice,
     )
+
+
+def _rows_together(problem: Problem, streaming: bool, vector_bytes: int) -> int:
+    """Output rows that may be computed together: past the caches those that lie alike, by stores of whole lines."""
+    row_bytes = problem.output_bytes // problem.output_height
+    unlike = streaming and (row_bytes % CACHE_LINE_BYTES or vector_bytes < CACHE_LINE_BYTES)
+    return 1 if unlike or problem.output_height < ROWS_TOGETHER else ROWS_TOGETHER
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

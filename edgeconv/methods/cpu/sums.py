@@ -14,11 +14,12 @@ Magnitudes are computed in float32 or float64, scaled where squares could overfl
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
+from itertools import accumulate
 from typing import NamedTuple
 
 from edgeconv.core.filters import COMPASS_RING
-from edgeconv.core.lowering import Ring, Tap, terms_of
+from edgeconv.core.lowering import Ring, Tap, Term, terms_of
 from edgeconv.hardware.cpu import x86
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Value, is_float, shuffle
 from edgeconv.hardware.cpu.processor import Scalar
@@ -57,32 +58,42 @@ class Sums:
 
     # --- responses ------------------------------------------------------------------------------------------------
 
-    def responses(self, rows: TapRows) -> list[list[Value]]:
-        """Sums of every result and direction, pixels side by side."""
+    def responses(self, rows: TapRows) -> list[list[list[Value]]]:
+        """Sums of every row of those computed together, every result and direction, pixels side by side."""
         if rings := self.lowering.rings:
-            return [[self._three(rows, ring)] for ring in rings]
+            return [[[self._three(rows, ring)] for ring in rings]]
         numbers, step = range(len(self.lowering.results)), self.layout.results_per_pass
-        return [sums for start in numbers[::step] for sums in self._pass(rows, numbers[start : start + step])]
+        passes = [self._pass(rows, numbers[start : start + step]) for start in numbers[::step]]
+        return [[sums for of_rows in passes for sums in of_rows[row]] for row in range(self.layout.rows_together)]
 
-    def _pass(self, rows: TapRows, numbers: range) -> list[list[Value]]:
-        """Sums of these results; each tap is loaded once for all of them."""
+    def _pass(self, rows: TapRows, numbers: range) -> list[list[list[Value]]]:
+        """Sums of these results, by row; each tap is loaded once for all of them."""
         results = [self.lowering.responses[number] for number in numbers]
-        together = "equal taps" in self.lowering.forms
-        sums: list[Value | None] = [None for result in results for _ in result]
-        for weights, ((first, _), *others) in terms_of(results, len(self.lowering.planes), together=together):
-            sample = self._sample(rows, first)
+        terms = terms_of(results, len(self.lowering.planes), together="equal taps" in self.lowering.forms)
+        responses = sum(map(len, results))
+        sums: list[list[Value | None]] = [[None] * responses for _ in range(self.layout.rows_together)]
+        sample_of = cache(lambda tap: self._widened(rows(tap).load(self.layout.sum_pixels)))
+        for row, (weights, ((first, _), *others)) in self._turns(terms):
+            sample = sample_of(first._replace(u=first.u + row))
             for tap, sign in others:
-                sample = sample + self._sample(rows, tap) if sign > 0 else sample - self._sample(rows, tap)
+                further = sample_of(tap._replace(u=tap.u + row))
+                sample = sample + further if sign > 0 else sample - further
             for place, weight in enumerate(weights):
                 if weight:
-                    sums[place] = sample.times(weight, sums[place])
+                    sums[row][place] = sample.times(weight, sums[row][place])
         nothing = self.e.splat(self.lowering.sums, self.layout.sum_pixels, 0)
-        each = iter([nothing if total is None else total for total in sums])
-        return [[next(each) for _ in result] for result in results]
+        each = iter([nothing if total is None else total for of_row in sums for total in of_row])
+        return [[[next(each) for _ in result] for result in results] for _ in sums]
 
-    def _sample(self, rows: TapRows, tap: Tap) -> Value:
-        """A block of samples under a tap, in the type of the sums."""
-        return self._widened(rows(tap).load(self.layout.sum_pixels))
+    def _turns(self, terms: list[Term]) -> list[tuple[int, Term]]:
+        """The terms of each row: in one order, whatever number of rows is computed together.
+
+        Two rows take turns, so that a sample that both have serves both as soon as it is loaded.
+        """
+        last = list(accumulate((max((tap.plane, tap.u) for tap, _ in taps) for _, taps in terms), max))
+        rows = range(self.layout.rows_together)
+        turns = sorted((plane, u + row, row, number) for row in rows for number, (plane, u) in enumerate(last))
+        return [(row, terms[number]) for _, _, row, number in turns]
 
     def _widened(self, staged: Value) -> Value:
         """Staged samples in the type of the sums."""
