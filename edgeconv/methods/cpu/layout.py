@@ -140,6 +140,8 @@ class RowLayout:
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
     rows_together: int
     """Output rows that are computed together; the last of a strip is computed once more where their number is odd."""
+    has_short_runs: bool = True
+    """Whether a run may be shorter than a block: code for it is written only then."""
     direct: bool = False
     """Taps read the picture itself, and only its borders are staged: flat rows, long enough, of the staged type."""
 

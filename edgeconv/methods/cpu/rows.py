@@ -147,7 +147,11 @@ class _RowCode(Unit):
         begins = self.tile[TileFields.SOURCE_START] - self.tile[TileFields.GROUPS_START]
         start = source_row.max(0) * self[Argument.IMAGE_ROW_SAMPLES] + begins
         row = self.at(Argument.IMAGE_ADDRESS, self.lowering.source).at(start)
-        return Array(self, self.block.select(outside.ir, self._slot_of(padded_row).address, row.address), row.scalar)
+        return self._either_row(outside, self._slot_of(padded_row), row)
+
+    def _either_row(self, condition: Value, one: Array, other: Array) -> Array:
+        """`one` where that is true, else `other`."""
+        return Array(self, self.block.select(condition.ir, one.address, other.address), one.scalar)
 
     def _window(self, rows: list[Array]) -> TapRows:
         """Where the samples under a tap begin for pixel 0 of the run, in these rows."""
@@ -268,8 +272,7 @@ class _RowCode(Unit):
         out = [self.at(Argument.OUT_ADDRESS, self.lowering.stored).at(start) for start in starts]
         window = self._window(slots)
         if layout.direct:
-            rows = [self._picture_row(first + u) for u in range(layout.rows_held)]
-            self._respond_direct(self._window(rows), window, out)
+            self._respond_direct([self._picture_row(first + u) for u in range(layout.rows_held)], slots, out)
             return
         rows_of_taps = self._columns(window) if layout.columns else window
         if layout.spare_pixels:
@@ -284,8 +287,9 @@ class _RowCode(Unit):
         block, count = self.layout.block_pixels, self.tile[TileFields.OUT_COUNT]
         with self.blocks(0, count, block) as x:
             self._respond_block(rows, x, self._each_at(out, x))
-        nothing = self.int64(0)
-        self._respond_part(rows, nothing, nothing, (count < block).select(count, nothing), out)
+        if self.layout.has_short_runs:
+            nothing = self.int64(0)
+            self._respond_part(rows, nothing, nothing, (count < block).select(count, nothing), out)
 
     def _respond_streaming(self, rows: TapRows, out: list[Array]) -> None:
         """Compute a run whose whole cache lines go past the caches."""
@@ -294,17 +298,20 @@ class _RowCode(Unit):
         with self._either(first, count - last) as (at_start, length):
             self._respond_part(rows, at_start.select(nothing, last), nothing, length, out)
 
-    def _respond_direct(self, picture: TapRows, staged: TapRows, out: list[Array]) -> None:
+    def _respond_direct(self, picture: list[Array], staged: list[Array], out: list[Array]) -> None:
         """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
         nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
         start = self.tile[TileFields.GROUPS_START]
         stop = (self.tile[TileFields.GROUPS_STOP] - self.layout.reach).min(count)
-        first, last = self._respond_lines(picture, start, stop, out)
-        with self._either(first - start, stop - last) as (at_start, length):
-            x = at_start.select(start, stop - self.layout.block_pixels)
-            self._respond_part(picture, x, at_start.select(nothing, last - x), length, out)
-        with self._either(start, count - stop) as (at_start, length):
-            self._respond_part(staged, at_start.select(nothing, stop), nothing, length, out)
+        first, last = self._respond_lines(self._window(picture), start, stop, out)
+        with self.count(0, self.int64(2)) as border, self._either(first - start, stop - last) as (at_start, length):
+            in_picture = border.equals(0)
+            rows = [self._either_row(in_picture, *pair) for pair in zip(picture, staged, strict=True)]
+            inside, beyond = at_start.select(start, stop - self.layout.block_pixels), at_start.select(nothing, stop)
+            x = in_picture.select(inside, beyond)
+            skipped = (in_picture & ~at_start).select(last - x, nothing)
+            stored = in_picture.select(length, at_start.select(start, count - stop))
+            self._respond_part(self._window(rows), x, skipped, stored, out)
 
     def _respond_lines(self, rows: TapRows, start: Value, stop: Value, out: list[Array]) -> tuple[Value, Value]:
         """Compute the blocks between `start` and `stop` that begin on cache lines; returns where they do."""

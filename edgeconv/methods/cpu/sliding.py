@@ -89,7 +89,8 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         rows_together=_rows_together(problem, streaming, processor.vector_bytes),
     )
     tiles, picks = _tables(problem, layout)
-    layout = replace(layout, direct=_reads_directly(layout, tiles))
+    has_short_runs = bool((tiles[:, TileFields.OUT_COUNT] < layout.block_pixels).any())
+    layout = replace(layout, direct=_reads_directly(layout, tiles), has_short_runs=has_short_runs)
     seconds = division.seconds_alone(problem, layout)
     divided = division.divide(problem.output_height, seconds, options.threads, layout.rows_together)
     units = -(-problem.output_height // divided.strip_rows) * len(tiles)
