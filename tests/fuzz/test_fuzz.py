@@ -81,15 +81,6 @@ def test_a_row_whose_samples_need_more_than_31_bits_to_count(method: str) -> Non
 # --- the cases ----------------------------------------------------------------------------------------------------
 
 
-def test_a_case_is_the_same_every_time() -> None:
-    for device in GROUP:
-        for index in (0, 5, 200, 12345):
-            first, second = draw(device, 7, index), draw(device, 7, index)
-            assert str(first) == str(second)
-            assert first.picture().tobytes() == second.picture().tobytes()
-            assert np.array_equal(first.filter, second.filter)
-
-
 @pytest.mark.parametrize("device", GROUP)
 def test_every_class_is_drawn(device: str) -> None:
     cases = [draw(device, 0, index) for index in range(0, 600 * GROUP[device], GROUP[device] // 4)]

@@ -73,34 +73,25 @@ def run(libraries: Path, *works: list[FuzzCase]) -> None:
 
 
 HOLES = ("holes", "many holes")
+EVERYWHERE = (
+    # partial sums pass 2^24, from which float32 counts in twos
+    ("uint16", ("whole 2000",), ("noise", "bright"), {}),
+    ("uint8", ("whole 1e5",), ("noise", "bright"), {"stride": 2}),
+    ("float32", ("prewitt",), ("huge", "tiny", "unit", *HOLES), {"channels": "each"}),
+    ("float16", ("laplacian4", "robinson"), HOLES, {}),
+    ("float16", ("small channel",), ("unit", "positive"), {}),
+)
 
 
-def test_whole_sums_on_16_bits(libraries: Path) -> None:
-    """Partial sums pass 2^24, from which float32 counts in twos."""
-    run(libraries, *(pictures(name, "uint16", "whole 2000", ("noise", "bright")) for name in METHODS))
+@pytest.mark.parametrize("work", few_then_slow(EVERYWHERE), ids=str)
+def test_each_method_at_the_ends_of_the_range(libraries: Path, work: tuple[str, tuple[str, ...], Any, Any]) -> None:
+    dtype, kernels, samples, rules = work
+    run(libraries, *(pictures(name, dtype, kernel, samples, **rules) for name in METHODS for kernel in kernels))
 
 
 @pytest.mark.parametrize("name", few_then_slow(METHODS))
 def test_roots_of_whole_sums_on_16_bits(libraries: Path, name: str) -> None:
     run(libraries, pictures(name, "uint16", "sobel", ("noise",), mode="abs", channels="each"))
-
-
-@pytest.mark.slow
-def test_large_whole_weights_on_8_bits(libraries: Path) -> None:
-    run(libraries, *(pictures(name, "uint8", "whole 1e5", ("noise", "bright"), stride=2) for name in METHODS))
-
-
-@pytest.mark.slow
-def test_magnitudes_of_huge_and_tiny_floats(libraries: Path) -> None:
-    samples = ("huge", "tiny", "unit", *HOLES)
-    works = [pictures(name, "float32", "prewitt", samples, channels="each") for name in METHODS]
-    run(libraries, *works, pictures("strips", "float64", "prewitt", samples, channels="each"))
-
-
-@pytest.mark.slow
-def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
-    filters = ("laplacian4", "robinson")
-    run(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))
 
 
 FORMS_OF_FLOATS = (
@@ -111,6 +102,7 @@ FORMS_OF_FLOATS = (
     ("float32", "kirsch", {"channels": "each", "mode": "abs", "stride": 5}),
     ("float16", "robinson", {"padding": 0}),
     ("float32", "scharr", {}),
+    ("float64", "prewitt", {"channels": "each"}),
     ("float32", "sobel", {"channels": "luma", "stride": 2, "border": "reflect101"}),
 )
 
@@ -121,11 +113,6 @@ def test_forms_of_floats(libraries: Path, work: tuple[str, str, dict[str, Any]])
     dtype, kernel, rules = work
     samples = ("unit", "huge", "tiny", "denormals", "any bits", *HOLES)
     run(libraries, pictures("strips", dtype, kernel, samples, **rules))
-
-
-@pytest.mark.slow
-def test_an_output_channel_of_small_weights(libraries: Path) -> None:
-    run(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))
 
 
 def test_the_own_check_allows_what_the_plan_states(libraries: Path) -> None:

@@ -143,20 +143,6 @@ def test_large_pictures_share_the_pool_of_workers(method: str) -> None:
     at_once([ask] * 4)
 
 
-def test_plans_made_in_one_thread_run_in_others() -> None:
-    """A plan for each thread; what they share is compiled code and the pool of workers."""
-    pairs = [(one, one.plan("cpu")) for one in cpu_questions()]
-
-    def run(one: Question, plan: Plan) -> None:
-        out = np.empty(plan.problem.output_shape, plan.problem.output_dtype)
-        for _ in range(TURNS):
-            out.fill(0)
-            plan.run(one.image, out)
-            one.check(out)
-
-    at_once([partial(run, *pair) for pair in pairs])
-
-
 # --- CUDA -----------------------------------------------------------------------------------------------------------
 
 
@@ -203,26 +189,6 @@ def test_threads_ask_with_host_arrays_for_the_gpu() -> None:
             one.check(one.call(one.image, "cuda"))
 
     at_once([partial(ask, number) for number in range(THREADS)])
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("own_stream", [False, True], ids=["one stream", "several streams"])
-def test_plans_made_in_one_thread_run_in_others_on_the_gpu(own_stream: bool) -> None:
-    import cupy
-
-    pairs = [(one, one.plan("cuda")) for one in gpu_questions()]
-    cupy.cuda.Device().synchronize()
-
-    def run(one: Question, plan: Plan) -> None:
-        stream = cupy.cuda.Stream(non_blocking=True) if own_stream else nullcontext()
-        with stream:
-            for _ in range(TURNS):
-                image, out = cupy.asarray(one.image), cupy.zeros(plan.problem.output_shape, plan.problem.output_dtype)
-                plan.run(image, out)
-                got = out.get()
-                one.check(got)
-
-    at_once([partial(run, *pair) for pair in pairs])
 
 
 @pytest.mark.gpu
