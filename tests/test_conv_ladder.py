@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cpu_problems import RANDOM, Case
-from kernel_work import CONV_STEP, Fault, Work, all_right, assert_detected, sanitizer_library
+from kernel_work import CONV_STEP, Work, all_right, sanitizer_library
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 from selection import few_then_slow
 
@@ -37,23 +37,6 @@ def test_a_step_on_the_cpu(libraries: Path, entry, stride: int) -> None:
         for shape in SHAPES
     ]
     all_right(works, libraries)
-
-
-FAULTS = (
-    ("shared", r"__syncthreads\(\)", "(void)0", r"wrong: \d+ wrong samples"),
-    ("pixel", r"return position >= 0 && position < size", "return position >= 0", "AddressSanitizer: use-after-poison"),
-    ("vector", r"from \+ k \* VECTOR\);", "from + k * VECTOR + 1);", "misaligned address"),
-)
-
-
-@needs_sanitizers
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault[0] for fault in FAULTS])
-def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, str, str, str]) -> None:
-    name, *change = fault
-    (entry,) = [entry for entry in STEPS if entry.name == name]
-    work = Work(CONV_STEP, case(1, (37, 132)), words=(name, entry.blocks_for(1)[0]))
-    assert_detected(tmp_path / "sources", libraries, Fault(name, work, "bench/ladders/conv_kernels.cu", *change))
 
 
 @pytest.mark.gpu

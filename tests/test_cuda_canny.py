@@ -117,28 +117,12 @@ FAULTS = (
         "wrong: edge map",
     ),
     Fault(
-        "words past the picture's end are read",
-        CannyCase("noise", (5, 29), canny_chain(100, 900)),
-        "methods/cuda/canny_thin.cu",
-        r"if \(at \+ WORD <= end\)",
-        "if (true)",
-        "AddressSanitizer: use-after-poison",
-    ),
-    Fault(
         "tiles are not joined below",
         CannyCase("spiral", (200, 150), canny_chain(100, 300)),
         "methods/cuda/canny_hysteresis.cu",
         r"has_below = down \+ 1 < size\.tiles_down",
         "has_below = false",
         "wrong: edges",
-    ),
-    Fault(
-        "threads do not wait for samples",
-        CannyCase("noise", (20, 40), canny_chain(9e3, 9e4), "uint16"),
-        "methods/cuda/canny_tile.cu",
-        r"__syncthreads\(\)",
-        "(void)0",
-        "wrong: edge map",
     ),
 )
 
