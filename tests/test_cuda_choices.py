@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cpu_problems import NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
+from cpu_problems import NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case, modes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_work import large_sliding
@@ -17,7 +17,7 @@ from problems import assert_right, run_on_gpu
 
 from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.core.problem import Problem, make_problem
+from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.methods.cuda.flat_rows import FlatFilter, Join, flat_filter
 from edgeconv.methods.cuda.sliding_choice import (
     LARGEST_STRIP_STRIDE,
@@ -273,42 +273,26 @@ def test_black_and_white_give_the_largest_sums_of_all(name: str, channels: str) 
 # --- tiles and sums -----------------------------------------------------------------------------------------------
 
 WORD_BYTES = 4
-MODES = {
-    "uint8": ("abs", "clip", "raw"),
-    "uint16": ("abs", "clip", "raw"),
-    "float32": ("raw",),
-    "float16": ("raw",),
-    "float64": ("raw",),
-}
 WORKS = [
-    Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
-    for name, channels, (dtype, modes), stride in product(
+    Case(name, channels, dtype, mode, stride=stride, shape=(40, 40), in_channels=in_channels)
+    for name, (channels, in_channels), dtype, stride in product(
         ("laplacian8", "sobel", "sobel/7", "sobel/0.00001", "scharr", "kirsch", NO_RING, RANDOM, RANDOM_WHOLE),
-        ("each", "mix", "luma"),
-        MODES.items(),
+        (("each", 3), ("mix", 3), ("luma", 3), ("mix", 1)),
+        INPUT_DTYPES,
         range(1, LARGEST_STRIP_STRIDE + 1),
     )
-    for mode in modes
+    for mode in modes_of(dtype)
 ]
-OTHERS = [
-    *(
-        Case(name, "mix", dtype, mode, stride=stride, shape=(40, 40), in_channels=1)
-        for name, (dtype, modes), stride in product(("laplacian8", "sobel", "kirsch", RANDOM), MODES.items(), (1, 2, 3))
-        for mode in modes
-    ),
-    *(
-        Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(40, 40), filters=filters, in_channels=channels)
-        for filters, channels, stride in product(
-            range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3, LARGEST_STRIP_STRIDE)
-        )
-    ),
+BANKS = [
+    Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(40, 40), filters=filters, in_channels=channels)
+    for filters, channels, stride in product(range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3, LARGEST_STRIP_STRIDE))
 ]
-"""Grey pictures, and the banks that strips do in one pass."""
+"""Those that strips do in one pass."""
 
 
 def test_every_work_has_a_tile_of_whole_words() -> None:
     """And pairs of rows for the tensor cores."""
-    for work in (*WORKS, *OTHERS):
+    for work in (*WORKS, *BANKS):
         problem = work.problem()
         strips = choose_strips(problem)
         if strips is None:
@@ -325,7 +309,7 @@ def test_every_work_has_a_tile_of_whole_words() -> None:
     height=st.integers(1, 5000),
     stride=st.integers(1, LARGEST_STRIP_STRIDE),
     strips_at_once=st.integers(1, 300),
-    dtype=st.sampled_from(sorted(MODES)),
+    dtype=st.sampled_from(INPUT_DTYPES),
     pictures=st.sampled_from((1, 7)),
 )
 def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, pictures):

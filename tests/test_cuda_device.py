@@ -58,27 +58,6 @@ def test_the_second_picture_of_a_shape_allocates_nothing_on_the_gpu(method: str)
     assert pool.total_bytes() == held
 
 
-@pytest.mark.parametrize("method", method_names("cuda"))
-def test_a_cupy_array_stays_on_the_gpu_and_gives_the_same(method: str) -> None:
-    import cupy
-
-    picture = random_image(65, 63, "uint16")
-    on_gpu = edgeconv.convolve(cupy.asarray(picture), "scharr", method, stride=2)
-    assert isinstance(on_gpu, cupy.ndarray)
-    assert np.array_equal(cupy.asnumpy(on_gpu), edgeconv.convolve(picture, "scharr", method, stride=2, device="cuda"))
-    view = cupy.asarray(picture)[3:, 5:]
-    expected = edgeconv.convolve(np.ascontiguousarray(picture[3:, 5:]), "scharr", method, device="cuda")
-    assert np.array_equal(cupy.asnumpy(edgeconv.convolve(view, "scharr", method)), expected)
-
-
-def test_normalize_runs_on_the_gpu() -> None:
-    import cupy
-
-    picture = random_image(65, 63, "uint8")
-    on_gpu = cupy.asnumpy(edgeconv.convolve(cupy.asarray(picture), output_mode="normalize"))
-    assert np.array_equal(on_gpu, edgeconv.convolve(picture, output_mode="normalize", method="reference"))
-
-
 def test_what_a_thread_keeps_is_of_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     import cupy
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from gpu_gate import Gate
 from problems import random_image
-from selection import drawn_pairs
 
 import edgeconv
 from edgeconv.errors import UsageError
@@ -79,50 +77,6 @@ def test_an_output_is_written_where_it_was_asked_for(method: str) -> None:
     for wrong in (np.empty(plan.output_shape, np.uint8), out[:, ::2], out.astype(cupy.uint16), image):
         with pytest.raises(UsageError):
             plan(image, out=wrong)
-
-
-def test_strided_and_unaligned_pictures_give_the_same() -> None:
-    image = cupy.asarray(random_image(70, 96, "uint8"))
-    plan = edgeconv.plan(image.shape, "uint8", method="sliding", **RULES)
-    expected = plan(image)
-    wide = cupy.zeros((70, 192, 3), cupy.uint8)
-    wide[:, ::2] = image
-    room = cupy.zeros(image.nbytes + 5, cupy.uint8)
-    unaligned = room[5:].reshape(image.shape)
-    unaligned[...] = image
-    for other in (wide[:, ::2], unaligned, cupy.asfortranarray(image)):
-        assert cupy.array_equal(plan(other), expected)
-
-
-BATCHES = drawn_pairs(
-    [
-        ("uint8", "uint16", "float16", "float32"),
-        (("laplacian8", "mix"), ("sobel", "each"), ("kirsch", "luma")),
-        (1, 2, 3, 4),
-        ((3, 128, 128), (70, 37, 53), (5, 600, 1000)),
-    ],
-    lambda *_: True,
-)
-
-
-@pytest.mark.parametrize(("dtype", "filter_and_channels", "stride", "shape"), BATCHES)
-def test_a_batch_is_its_pictures_and_one_launch(
-    dtype: str, filter_and_channels: tuple[str, str], stride: int, shape: tuple[int, ...]
-) -> None:
-    filter, channels = filter_and_channels
-    batch = cupy.asarray(random_image(shape[0] * shape[1], shape[2], dtype).reshape(*shape, 3))
-    rules = {"channels": channels, "stride": stride, "method": "sliding"}
-    plan = edgeconv.plan(batch.shape, dtype, filter=filter, device="cuda", **rules)
-    assert plan.method_plan.launches == 1
-    found = plan(batch).get()
-    for number in (0, shape[0] // 2, shape[0] - 1):
-        one = batch[number].get()
-        expected = edgeconv.convolve(one, filter, "reference", channels=channels, stride=stride).astype(np.float64)
-        allowed = 0 if dtype.startswith("u") and channels != "luma" else 1 if dtype.startswith("u") else 0.02
-        wrong = np.abs(found[number].astype(np.float64) - expected) > allowed * (
-            1 + 0.2 * np.abs(expected) * (dtype != "uint8")
-        )
-        assert not wrong.any(), f"{np.argwhere(wrong)[:3].tolist()} of picture {number}"
 
 
 def test_more_pictures_than_a_grid_has_lines() -> None:
@@ -235,19 +189,6 @@ def test_a_picture_on_the_gpu_is_refused_by_a_plan_of_the_cpu() -> None:
     plan = edgeconv.plan((9, 8, 3), "uint8", device="cpu", method="sliding")
     with pytest.raises(UsageError, match="device='cuda'"):
         plan(cupy.zeros((9, 8, 3), cupy.uint8))
-
-
-def test_a_second_call_allocates_nothing() -> None:
-    image = cupy.asarray(random_image(300, 200, "uint8"))
-    pool = cupy.get_default_memory_pool()
-    for method in CUDA_METHODS:
-        plan = edgeconv.plan(image.shape, "uint8", method=method, **RULES)
-        out = plan(image)
-        gc.collect()  # what other tests left is not given back in between
-        held = pool.used_bytes()
-        for _ in range(3):
-            plan(image, out=out)
-        assert pool.used_bytes() == held
 
 
 @pytest.mark.parametrize("name", MAKERS)

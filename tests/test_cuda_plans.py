@@ -175,6 +175,13 @@ def test_bands_keep_a_limit(
     assert 0 < plan.workspace_bytes <= limit + kept
 
 
+@pytest.mark.parametrize("gemm", ["own", "cublas"])
+def test_im2col_of_4096_fits_in_two_gib(gemm: Any) -> None:
+    problem = case("float32", "raw", shape=(4096, 4096))
+    workspace = im2col.CudaIm2col().prepare(problem, Options(gemm=gemm)).workspace_bytes
+    assert 0 < workspace <= 2 * 2**30 - problem.input_bytes - problem.output_bytes
+
+
 def test_no_workspace_below_one_block_and_just_enough_for_one() -> None:
     problem = case("uint8", "abs")
     needed = {"own": 512 * 27, "cublas": 1024 * (27 + 3) * 4}

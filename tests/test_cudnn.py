@@ -1,4 +1,4 @@
-"""`cudnn`: the fastest algorithm, in bands, and by several threads. All results: test_gpu_methods.py."""
+"""`cudnn`: the fastest algorithm, and by several threads. Bands: test_cuda_plans.py; results: test_gpu_methods.py."""
 
 from __future__ import annotations
 
@@ -39,15 +39,6 @@ def test_find_measures_algorithms_and_takes_the_fastest(case: Case, math: Math) 
     fastest = [entry["algorithm"] for entry in measured if entry["time_seconds"] == least]  # may be two
     assert least > 0
     assert plan.choice["taken"]["algorithm"] in fastest
-    assert_right(run_on_gpu(plan, image_of(problem), problem))
-
-
-def test_bands_overlap_at_the_end_and_keep_the_limit() -> None:
-    problem = Case("sobel", "mix", "uint8", "abs", stride=2, border="reflect", shape=(1031, 1024)).problem()
-    options = Options(workspace_limit_bytes=6 * 2**20)
-    plan = CuDNN().prepare(problem, options)
-    assert plan.choice["bands"] > 2
-    assert plan.workspace_bytes <= options.workspace_limit_bytes
     assert_right(run_on_gpu(plan, image_of(problem), problem))
 
 

@@ -5,26 +5,22 @@ Rows of more than 2³¹ samples stand in fuzz/test_fuzz.py; threads and several 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from command import PROJECT
 from cpu_problems import FILTERS, PLAIN, RANDOM, Case, modes_of
-from problems import assert_right, image_of, random_image, random_weights, run_on_gpu
+from problems import assert_right, image_of, random_image, run_on_gpu
 from selection import drawn_pairs
 
 from edgeconv.core import exactness
 from edgeconv.core.choices import BORDERS, CHANNELS
-from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import method_names, prepare, require
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda import libcudnn
@@ -170,42 +166,10 @@ def test_im2col_keeps_a_limit_by_bands(gemm: Gemm) -> None:
     assert_right(run_on_gpu(plan, image_of(problem), problem))
 
 
-@pytest.mark.parametrize("gemm", GEMMS)
-def test_im2col_refuses_a_limit_below_one_block_and_says_the_bytes_needed(gemm: Gemm) -> None:
-    problem = Case("sobel", "mix", "float32", "abs").problem()
-    with pytest.raises(MemoryLimitError, match=r"needs [\d,]+ bytes"):
-        require("im2col", "cuda").prepare(problem, Options(gemm=gemm, workspace_limit_bytes=1000))
-
-
 @pytest.mark.parametrize("way", [name for name, way in WAYS.items() if way.reduced])
 def test_a_16_bit_picture_is_refused_where_11_bits_are_kept(way: str) -> None:
     with pytest.raises(UnavailableError, match="--math fma"):
         WAYS[way].plan(Case("laplacian8", "mix", "uint16", "abs").problem())
-
-
-WITHIN_2_GIB = """
-import cupy, sys
-from cpu_problems import RANDOM, Case
-from edgeconv.methods import require
-from edgeconv.methods.options import Options
-
-problem = Case(RANDOM, "mix", "float32", "raw", shape=(4096, 4096)).problem()
-image, out = cupy.ones(problem.input_shape, problem.dtype), cupy.empty(problem.output_shape, problem.dtype)
-require("im2col", "cuda").prepare(problem, Options(gemm=sys.argv[1])).run(image, out)
-inner = cupy.asarray(problem.weights.sum(axis=(0, 2, 3, 4), dtype="float64"))
-assert float(abs(out[1:-1, 1:-1] - inner).max()) < 1e-5
-"""
-
-
-@pytest.mark.gpu_alone
-@pytest.mark.parametrize("gemm", GEMMS)
-def test_im2col_of_4096_runs_in_two_gib_of_gpu_memory(gemm: Gemm) -> None:
-    """In a process of its own: CuPy's pool has one limit, which the other tests here share."""
-    paths = os.pathsep.join([str(PROJECT), str(PROJECT / "tests")])
-    environment = {**os.environ, "PYTHONPATH": paths, "CUPY_GPU_MEMORY_LIMIT": str(2 * 2**30)}
-    words = (sys.executable, "-c", WITHIN_2_GIB, gemm)
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
@@ -268,31 +232,6 @@ def test_a_bad_sample_reaches_its_own_windows_and_no_others(
         touched[max(0, y - 1) : y + 2, max(0, x - 1) : x + 2, here] = True
     assert np.isfinite(out[~touched].astype(np.float64)).all()
     assert not np.isfinite(out[149, 199, 1])
-
-
-@pytest.mark.parametrize("share", [1e-3, 1e-7])
-def test_an_output_of_small_weights_is_as_right_as_the_others(share: float) -> None:
-    weights = random_weights().weights.copy()
-    weights[:, 1] *= np.float32(share)
-    image = random_image(*SEVERAL_STRIPS, "float16")
-    check_image(WAYS["sliding"], image, make_problem(image.shape, "float16", WeightSet(weights, groups=1)))
-
-
-WHOLE_SUMS = drawn_pairs(
-    [OWN_METHODS, (("single", 1), ("magnitude", 2), ("maximum", 8)), (1, 2, 4), ("abs", "raw")], lambda *row: True
-)
-
-
-@pytest.mark.parametrize(("method", "joined", "stride", "mode"), WHOLE_SUMS)
-def test_whole_sums_beyond_float32_are_exact(method: str, joined: tuple[Any, int], stride: int, mode: str) -> None:
-    combine, directions = joined
-    kernels = np.random.default_rng(stride).integers(-2000, 2001, (directions, 3, 3, 3, 3)).astype(np.float32)
-    image = random_image(*SEVERAL_STRIPS, "uint16")
-    weights = WeightSet(kernels, 1, combine)
-    problem = make_problem(image.shape, "uint16", weights, stride=stride, output_mode=mode)
-    plan = Way(method).plan(problem)
-    assert exactness.is_exact(problem, plan.arithmetic)
-    assert_right(run_on_gpu(plan, image, problem))
 
 
 SIZES = (*product(["float32"], [1e-42, 1e-30, 1e19, 2e37]), *product(["float64"], [1e-320, 1e-200, 1e160, 1e307]))
