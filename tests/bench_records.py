@@ -80,6 +80,12 @@ class TimedMethod(MethodCandidate):
         return ready
 
 
+class Peer(TimedMethod):
+    """Another library, as far as a bench goes."""
+
+    kind = "peer"
+
+
 Trick = Callable[[Bench, Callable[[], None], int], None]
 """What is done in place of a run: with the bench, the run, and how many there were since the set-up."""
 
@@ -116,10 +122,8 @@ class WrongMethod(Trickster):
         super().__init__(label, seconds, off_by_one)
 
 
-class BrokenPeer(TimedMethod):
+class BrokenPeer(Peer):
     """A library that raises an error of its own."""
-
-    kind = "peer"
 
     def prepare(self, bench: Bench) -> Ready:
         raise np.linalg.LinAlgError("no such\n algorithm")

@@ -9,9 +9,9 @@ import pytest
 from bench_records import TimedMethod, measured_once
 from command import PROJECT
 
-from edgeconv.bench import candidates, goals, record
+from edgeconv.bench import goals, record
 from edgeconv.bench.ab import BY_CONVOLVE
-from edgeconv.bench.candidates import ORACLE, method_candidates, share
+from edgeconv.bench.candidates import ORACLE, method_candidates
 from edgeconv.bench.goals import GOALS, Goal, outcomes
 from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid, parse_rules
 from edgeconv.bench.peers import PEERS, peer_candidates
@@ -19,7 +19,6 @@ from edgeconv.bench.record import Train
 from edgeconv.bench.synthetic import LARGEST_WEIGHTS, bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.choices import DEVICES
 from edgeconv.core.noise import noise_pixels
-from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.export import tables
 from edgeconv.methods import method_names
@@ -80,13 +79,6 @@ def test_method_words_carry_options() -> None:
     assert (found[0].options.cudnn_find, found[0].options.math) == (True, "tf32")
     assert (found[1].options.gemm, found[2].options.threads, found[3].options.block) == ("cublas", 1, 8)
     assert [candidate.label for candidate in method_candidates(words, "cpu")] == ["sliding:threads=1"]
-
-
-def test_a_method_states_a_narrow_arithmetic(monkeypatch) -> None:
-    monkeypatch.setattr(candidates, "is_narrow", lambda arithmetic: True)
-    (found,) = method_candidates(["sliding"], "cpu")
-    ready = found.prepare(share("cpu", make_request(), noise_pixels(9, 8, "uint8")))
-    assert (ready.differs or "").startswith(candidates.NARROW)
 
 
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import FEW, FakeDevice, TimedMethod, Trick, Trickster, grid, measured, row_of, use
+from bench_records import FEW, FakeDevice, Peer, TimedMethod, Trick, Trickster, grid, measured, row_of, use
 
 from edgeconv.bench import runner
 from edgeconv.bench.candidates import Bench, Ready, share
@@ -27,10 +27,9 @@ def bench_of(height: int, width: int, dtype: str = "float32", **words: Any) -> B
     return share("cpu", make_request(**words), pixels)
 
 
-class PeerOfOnePicture(TimedMethod):
+class PeerOfOnePicture(Peer):
     """A peer that is right for the first picture that it was set up with."""
 
-    kind = "peer"
     known: Any = None
 
     def prepare(self, bench: Bench) -> Ready:

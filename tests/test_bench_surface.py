@@ -8,7 +8,7 @@ import json
 import jsonschema
 import numpy as np
 import pytest
-from bench_records import ROOF, TimedMethod, use
+from bench_records import ROOF, Peer, TimedMethod, use
 from command import PROJECT, edgeconv
 
 from edgeconv.bench import runner, surface
@@ -71,9 +71,7 @@ def test_axes_of_the_command_are_what_is_drawn_from() -> None:
 
 def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float) -> BenchRecord:
     """Five small uint8 laplacians; the copy takes a millisecond, the roof is 10^9 FLOPs a second."""
-    peer = TimedMethod("peer", [peer_seconds])
-    peer.kind = "peer"
-    use(monkeypatch, TimedMethod("own", [seconds]), peer)
+    use(monkeypatch, TimedMethod("own", [seconds]), Peer("peer", [peer_seconds]))
     grid = drawn_grid(
         3, 5, sizes=(20, 60), dtypes=("uint8",), filters=("laplacian8",), channels=("each",), strides=(1,),
         devices=("cpu",), peers=(),

@@ -6,7 +6,7 @@ import copy
 from itertools import product
 
 import pytest
-from bench_records import FEW, TimedMethod, WrongMethod, changed, measured, use
+from bench_records import FEW, Peer, TimedMethod, WrongMethod, changed, measured, use
 
 from edgeconv.bench import candidates, runner
 from edgeconv.bench.grid import CaseGrid, GridPart
@@ -16,10 +16,6 @@ from edgeconv.core.exactness import HALF, TWOFOLD_HALF, is_narrow
 from edgeconv.export.console_summary import MOST_ROWS, case_line, lead_text, summary_lines, summary_tables
 from edgeconv.export.rows import every_row
 from edgeconv.export.tables import fastest
-
-
-class Rival(TimedMethod):
-    kind = "peer"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +34,7 @@ def test_a_lead_has_an_interval_or_is_none(ratio: Ratio, text: str) -> None:
 
 def test_no_lead_is_told_of_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of a case, nor in the table."""
-    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]))
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Peer("rival", [8e-3]))
     for row in record.rows:
         if row.case.size == 16 and row.kind == "peer":
             changed(row.lead_series, samples_seconds=[8e-3] * 4, n=4, p10_seconds=None, p90_seconds=None)
@@ -58,7 +54,7 @@ def test_a_call_from_python_is_never_the_fastest_method(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("what", ["border is replicate, not zero", "output is raw, not abs"])
 def test_a_peer_that_does_something_else_is_set_against_nobody(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Rival("rival", [1e-3]))
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), Peer("rival", [1e-3]))
     assert {winner.peer.candidate for group in groups(record) for winner in winners(group)} == {"rival"}
     for row in record.rows:
         row.differs = f"its {what}" if row.kind == "peer" else None
@@ -67,7 +63,7 @@ def test_a_peer_that_does_something_else_is_set_against_nobody(monkeypatch: pyte
 
 def test_each_case_is_told_as_soon_as_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The floor takes 1 ms here; the wrong one is named, and has no time."""
-    use(monkeypatch, TimedMethod("slow", [3e-3]), TimedMethod("quick", [2e-3]), Rival("rival", [8e-3]),
+    use(monkeypatch, TimedMethod("slow", [3e-3]), TimedMethod("quick", [2e-3]), Peer("rival", [8e-3]),
         WrongMethod("hasty", [1e-6]))  # fmt: skip
     grid = CaseGrid("test", "made up", (GridPart((8, 16), (1,), devices=("cpu",)),))
     order: list[str] = []
@@ -89,7 +85,7 @@ def test_a_case_without_a_peer_or_a_time(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_bench_ends_with_a_table_of_who_is_how_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), WrongMethod("hasty", [1e-6]), Rival("rival", [8e-3]))
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), WrongMethod("hasty", [1e-6]), Peer("rival", [8e-3]))
     (table,) = summary_tables(record)
     assert table.header[:6] == ("verdict", "× fastest", "who", "median", "of copy speed", "size")
     of_case = (
@@ -108,7 +104,7 @@ def test_a_bench_ends_with_a_table_of_who_is_how_fast(monkeypatch: pytest.Monkey
 
 def test_the_table_at_the_end_has_24_lines_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many rows it is that of the fastest method of each case beside the fastest peer."""
-    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), TimedMethod("slow", [9e-3]), Rival("rival", [8e-3]))
+    record = measured(monkeypatch, TimedMethod("quick", [2e-3]), TimedMethod("slow", [9e-3]), Peer("rival", [8e-3]))
     rows, record.rows = record.rows, []
     for stride, row in product(range(1, 14), rows):
         record.rows.append(copy.deepcopy(row))

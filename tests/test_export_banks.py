@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench_records import FEW, TimedMethod, use
+from bench_records import FEW, Peer, TimedMethod, use
 
 from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
@@ -16,16 +16,10 @@ from edgeconv.hardware.device import Roof
 SIDE = 4
 
 
-class Library(TimedMethod):
-    """Another library, as far as tables go."""
-
-    kind = "peer"
-
-
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
     """Banks of 1 and 2 filters on RGB and grey pictures of 4×4, under a roof of 1 GB/s and 1 GFLOPS."""
-    device = use(monkeypatch, TimedMethod("ours", [4e-6]), Library("theirs", [10e-6]))
+    device = use(monkeypatch, TimedMethod("ours", [4e-6]), Peer("theirs", [10e-6]))
     device.floor_seconds = 1e-6
     monkeypatch.setattr(device, "roof", lambda: Roof(1e9, 1e9, "made up"))
     names = ("bank-c3-k2", "bank-c3-k1", "bank-c1-k1", "bank-c1-k2")

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured_once
+from bench_records import BrokenPeer, Peer, TimedMethod, WrongMethod, measured_once
 from command import PROJECT, edgeconv, shell
 
 from edgeconv.bench.ab import AbRecord
 from edgeconv.bench.record import BenchRecord
-from edgeconv.bench.summary import fastest, groups, winners
+from edgeconv.bench.summary import groups, winners
 from edgeconv.core.records import as_type, to_json
 from edgeconv.errors import UsageError
 from edgeconv.export import EXPORTERS, find_exporter, parse_formats, terminal
@@ -27,9 +27,8 @@ NASTY = "<script>alert('x')</script> & | pipe"
 
 def made() -> BenchRecord:
     """Four candidates with each result, 8 and 16; the peer is slower, and something nasty stands where a text may."""
-    peer = TimedMethod("peer", [4e-3])
-    peer.kind = "peer"
-    found = measured_once(TimedMethod("honest", [2e-3]), WrongMethod("hasty", [1e-6]), peer, BrokenPeer(NASTY, []))
+    peer, broken = Peer("peer", [4e-3]), BrokenPeer(NASTY, [])
+    found = measured_once(TimedMethod("honest", [2e-3]), WrongMethod("hasty", [1e-6]), peer, broken)
     found.warnings.append(NASTY)
     return found
 
@@ -71,12 +70,6 @@ def test_the_lead_is_over_the_fastest_peer_and_all_stand_in_a_table_the_least_fi
             row.options = replace(row.options, math="tf32")
     assert winners(groups(result)[0]) == []
     assert leads_by_peer(result).rows == ()
-
-
-def test_the_fastest_row_is_that_of_the_least_median_of_those_that_have_one(result) -> None:
-    rows = [row for row in result.rows if row.case.size == 8]
-    assert fastest([row for row in rows[::-1] if row.candidate != "copy"]).candidate == "honest"
-    assert fastest([row for row in rows if not row.timings]) is None
 
 
 def test_formats_are_named_or_all_of_them() -> None:

@@ -13,13 +13,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, changed, measured_once
+from bench_records import Peer, TimedMethod, changed, measured_once
 from command import PROJECT
 from contrast import PAGES, contrast
 from run_reports import all_run_reports
 
 from edgeconv.bench.record import BenchRecord
-from edgeconv.export import find_exporter
 from edgeconv.export.document import documents
 from edgeconv.export.drawing import PALETTE, SERIES, Bars, Curve, Drawing, Lines, colours_of, svg
 from edgeconv.export.figures import MOST_CURVES, of_bench, of_ladder, of_runs
@@ -39,9 +38,7 @@ def scale(size: int, stride: int) -> int:
 
 @pytest.fixture
 def record() -> BenchRecord:
-    peer = TimedMethod("peer", [4e-3])
-    peer.kind = "peer"
-    made = measured_once(TimedMethod("own", [2e-3]), peer)
+    made = measured_once(TimedMethod("own", [2e-3]), Peer("peer", [4e-3]))
     plain, made.rows = made.rows, []
     for stride in STRIDES:
         for row in copy.deepcopy(plain):
@@ -188,14 +185,6 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str, field: str) -
 
 
 # --- files, colours and names ----------------------------------------------------------------------------------------
-
-
-def test_a_record_gives_the_same_files_each_time(record: BenchRecord) -> None:
-    export = find_exporter("plot")
-    once = export([record])
-    assert once == export([record])
-    assert list(once) == [f"_{drawn.name}.svg" for drawn in of_bench(record)]
-    assert set(export([record, record])) == {f"_{number}{name}" for number in (1, 2) for name in once}
 
 
 def test_every_colour_can_be_read_on_light_and_on_dark() -> None:
