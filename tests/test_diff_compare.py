@@ -22,7 +22,6 @@ from edgeconv.difference.figures import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image
-from edgeconv.io.reading import read_image
 from edgeconv.methods import METHODS, all_methods, applicable, find, refuse_inapplicable
 from edgeconv.methods.entry import MethodEntry
 from edgeconv.methods.options import Options
@@ -161,19 +160,6 @@ def test_a_method_that_does_not_do_this_problem_is_left_out_with_its_reason(
     monkeypatch.setattr(methods, "all_methods", lambda: [here[0], here[2]])
     with pytest.raises(UsageError, match=r"No method but the reference runs this here.*no such pictures"):
         methods.run(str(picture), make_request(), Options(), results.Wanted())
-
-
-@pytest.mark.parametrize(
-    ("words", "channels"), [("--filters=sobel-x,sobel-y,laplacian8", "mix"), ("--kernel-file=bank.npy", "each")]
-)
-def test_a_bank_is_compared_filter_below_filter(picture: Path, words: str, channels: str) -> None:
-    np.save(picture.parent / "bank.npy", np.arange(27.0).reshape(3, 1, 3, 3) - 13)
-    done = edgeconv("compare", "in.png", words, "--channels", channels, "--json", cwd=picture.parent)
-    found = json.loads(done.text)
-    height, width = read_image(picture).pixels.shape[:2]
-    assert (done.code, found["same"]) == (0, True)
-    assert found["reference"]["layout"] == f"{width}×{3 * height}×{1 if channels == 'mix' else 3} uint8"
-    assert {method["name"] for method in found["methods"]} >= {"reference", "opencv", "sliding", "im2col"}
 
 
 def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(

@@ -77,16 +77,6 @@ def test_every_relative_name_gets_its_status_and_the_text_lists_what_is_not_the_
     assert "  not compared, as edgeconv does not read such files: " in lines[-1]
 
 
-@pytest.mark.parametrize(
-    ("removed", "code"), [((), 3), (("grown.png",), 1), (("grown.png", "gone.png", "added.png", "deep/changed.png"), 0)]
-)
-def test_the_worst_pair_decides_the_exit_code(folders: Path, removed: tuple[str, ...], code: int) -> None:
-    for name in removed:
-        for side in ("old", "new"):
-            (folders / side / name).unlink(missing_ok=True)
-    assert edgeconv("diff", "old", "new", cwd=folders).code == code
-
-
 def test_a_broken_picture_is_reported_the_rest_compared_and_nothing_updated(folders: Path) -> None:
     (folders / "new/same.png").write_bytes(b"broken")
     done = edgeconv("diff", "old", "new", "--json", cwd=folders)
