@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv, shell
 from problems import random_image
 from selection import few_then_slow
 
 from edgeconv.api import auto
 from edgeconv.cli import COMMANDS
-from edgeconv.core.records import to_json
 from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.options import Options, special_options
@@ -85,11 +82,6 @@ def test_completion_is_installed_for_a_shell(folder: Path, name: str) -> None:
     assert any("edgeconv" in path.read_text(encoding="utf-8") for path in home.rglob("*") if path.is_file())
 
 
-def test_an_option_with_a_dot_in_it_is_no_file_of_that_name(folder: Path) -> None:
-    for word, is_file in (("--nope.png", False), ("-nope.png", True), ("-n", False)):
-        assert ("put -- before it" in edgeconv("run", "photo.png", word, cwd=folder).err) == is_file, word
-
-
 def test_a_file_whose_name_begins_with_a_hyphen_is_read_as_the_line_says(folder: Path) -> None:
     (folder / "photo.png").rename(folder / "-photo.png")
     done = edgeconv("run", "-m", "opencv", "--samples", 0, "--", "-photo.png", cwd=folder)
@@ -115,16 +107,3 @@ def test_standard_output_that_is_full_is_one_line(folder: Path, words: str) -> N
     done = shell(f'"$0" -m edgeconv {words} > /dev/full', folder)
     line = "edgeconv: error: Standard output cannot be written (No space left on device)."
     assert (done.code, done.error_lines) == (2, [line])
-
-
-@pytest.mark.parametrize("output", ["--markdown", "--csv", "--html", None])
-def test_a_damaged_record_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, output: str | None) -> None:
-    good = to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
-    (tmp_path / "good.json").write_bytes(good)
-    damaged = json.loads(good)
-    damaged["rows"][0]["work"] = 7
-    (tmp_path / "bad.json").write_text(json.dumps(damaged), encoding="utf-8")
-    done = edgeconv("report", "good.json", "bad.json", *([] if output is None else [output, "out"]), cwd=tmp_path)
-    assert (done.code, len(done.error_lines), done.out) == (2, 1, b"")
-    assert "Record 'bad.json' is damaged (" in done.err
-    assert not (tmp_path / "out").exists()

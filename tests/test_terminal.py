@@ -93,12 +93,6 @@ def test_quiet_prints_errors_alone(folder: Path) -> None:
     assert (done.code, done.out, len(done.error_lines)) == (2, b"", 1)
 
 
-def test_verbose_prints_the_whole_report(folder: Path) -> None:
-    shown = edgeconv("run", "photo.png", "-v", "-m", "opencv", cwd=folder).text
-    labels = {line.split()[0] for line in shown.splitlines()}
-    assert labels >= {"picture", "output", "filter", "method", "phases", "kernel", "speed", "roofline", "check"}
-
-
 def test_timed_runs_take_no_more_than_half_of_what_the_picture_took() -> None:
     assert sampling_seconds(0.1) == 0.05
     assert sampling_seconds(60.0) == MAX_SAMPLING_SECONDS
@@ -218,8 +212,3 @@ def test_help_has_the_options_under_the_headings_of_their_groups() -> None:
     for heading, option in (("Timing and check:", "--samples"), ("Reading pictures:", "--strict")):
         after = shown[shown.index(heading) + 1 :]
         assert any(line.strip().startswith(option) for line in after[: after.index("")])
-
-
-def test_measuring_is_named_where_something_was_measured(folder: Path) -> None:
-    assert "with measuring" in edgeconv("run", "photo.png", cwd=folder).text
-    assert "with measuring" not in edgeconv("run", "photo.png", "--samples", 0, "--check", "none", cwd=folder).text
