@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kernel_work import large_sliding
 from problems import assert_right, run_on_gpu
 
-from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, custom_filter, named_filter, weight_set
+from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, custom_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.methods.cuda.flat_rows import FlatFilter, Join, flat_filter
@@ -150,9 +150,6 @@ def test_lines_give_the_weights_and_halves_hold_them(taps: list[int], stored_as:
     np.testing.assert_array_equal(*stored)
 
 
-WHITE = 255
-
-
 def compass(first: float, others: float) -> Weights:
     """Eight directions of one weight on three neighbours and another on the rest."""
     kernels = np.zeros((8, 3, 3), np.float32)
@@ -165,47 +162,6 @@ def compass(first: float, others: float) -> Weights:
 def compass_problem(kernels: Weights, dtype: str = "uint8") -> Problem:
     weights = WeightSet(np.tile(kernels[:, np.newaxis, np.newaxis], (1, 3, 1, 1, 1)), 3, "maximum")
     return make_problem((9, 16, 3), dtype, weights, output_mode="abs")
-
-
-def in_halves(form: FlatFilter, rings: np.ndarray) -> np.ndarray:
-    """What flat_rows.cu computes under PAIRS, every step rounded to a half, in units of its least one."""
-    unit = 2.0**-24
-
-    def rounded(values: Any) -> np.ndarray:
-        return np.asarray(values, np.float64).astype(np.float16).astype(np.float64)
-
-    x = [rounded(rings[:, number] * unit) for number in range(8)]
-    if form.form == "ring_of_differences":
-        apart = [rounded(x[i] - x[i + 4]) for i in range(4)]
-        sums = [rounded(apart[i] + apart[i + 1]) for i in range(3)] + [rounded(apart[3] - apart[0])]
-        responses = [rounded(sums[i] + sums[i + 1]) for i in range(3)] + [rounded(sums[3] - sums[0])]
-        largest, total = np.abs(responses).max(axis=0), np.zeros(len(rings))
-    else:
-        pairs = [rounded(x[i] + x[i + 1]) for i in (0, 2, 4, 6)]
-        threes = [rounded(pairs[i // 2] + np.maximum(x[i - 1], x[(i + 2) % 8])) for i in (0, 2, 4, 6)]
-        largest = np.max(threes, axis=0)
-        total = rounded(rounded(pairs[0] + pairs[1]) + rounded(pairs[2] + pairs[3]))
-    near, far = rounded(form.near), rounded(form.far)
-    joined = rounded(far * total + rounded(near * largest))
-    found: np.ndarray = np.minimum(joined, WHITE * unit).astype(np.float16).view(np.uint16)
-    return found
-
-
-CORNERS = np.array(np.meshgrid(*[(0, WHITE)] * 8)).reshape(8, -1).T
-RINGS = np.concatenate([CORNERS, np.random.default_rng(8).integers(0, WHITE + 1, (3000, 8))])
-
-
-@given(first=st.integers(-40, 40), others=st.integers(-40, 40), power=st.integers(0, 5), robinson=st.booleans())
-@settings(max_examples=200, deadline=None)
-def test_halves_give_every_byte_of_what_they_are_taken_for(first: int, others: int, power: int, robinson: bool) -> None:
-    kernels = named_filter("robinson").kernels * (first or 1) if robinson else compass(first * 2**power, others)
-    problem = compass_problem(kernels)
-    form = flat_filter(problem)
-    if form is None or not form.has_pairs:
-        return
-    on_ring = np.stack([kernels[(slice(None), *place)] for place in COMPASS_RING], axis=-1)
-    expected = np.abs((RINGS @ on_ring.T.astype(np.int64)).max(axis=1)).clip(0, WHITE)
-    assert (in_halves(form, RINGS) == expected).all()
 
 
 @pytest.mark.parametrize(
