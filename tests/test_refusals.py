@@ -50,10 +50,7 @@ REFUSED_WITH_2 = (
     ("run photo.png --padding wide", "Padding 'wide' … same"),
     ("run photo.png --kernel '1,2;3,4'", "2×2 … 3×3"),
     ("run photo.png --kernel 'nan,0,0;0,0,0;0,0,0'", "finite"),
-    (
-        "run photo.png --kernel '1,0,0;0,0,0;0,0,0' --filter sobel",
-        "--filter does not go with --kernel … use one or the other",
-    ),
+    ("run photo.png --kernel 1 --filter sobel", "--filter does not go with --kernel: use one or the other."),
     ("run photo.png --kernel-file none.json", "none.json: there is no such file: check the name."),
     ("run photo.png --channels both", "both … mix"),
     ("run photo.png --channels luma --luma bt2020", "bt2020 … bt709"),
