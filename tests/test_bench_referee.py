@@ -108,6 +108,7 @@ def test_what_is_not_right_each_time_gets_no_time(monkeypatch, trick: Trick, fau
     record = runner.run(grid(8, dtypes=(dtype,), filters=("laplacian8",)), FEW)
     row = row_of(record, "cheat")
     assert (row.status, row.fault, row.timings) == ("disqualified" if fault else "wrong", fault, {}), row.reason
+    assert fault or f"{row.check.unexplained_samples} wrong samples, worst at" in row.reason
     assert {row_of(record, name).status for name in ("honest", "last")} == {"measured"}
 
 

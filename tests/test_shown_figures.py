@@ -129,6 +129,9 @@ def test_a_run_without_samples_has_no_figures_in_the_table(one_run: RunReport) -
     }
     assert set(with_samples.header) - set(without.header) == missing
     assert tables.NOTHING not in (*with_samples.rows[0], *without.rows[0])
+    bare.check = None
+    said = [report_text.summary(report)[0].text for report in (one_run, bare)]
+    assert [text.endswith(" with measuring") for text in said] == [True, False]
 
 
 # --- a batch ---------------------------------------------------------------------------------------------------------
