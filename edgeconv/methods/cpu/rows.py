@@ -116,7 +116,7 @@ class _RowCode(Unit):
         start = strip * strip_rows
         together = self.layout.rows_together
         stop = (start + strip_rows).min(self[Argument.OUT_ROWS])
-        last = (stop - together).max(0)
+        last = stop - together
         next_to_stage = self.variable(0)
         next_to_stage.value = start.min(last) * self.lowering.stride
         with self.count(start, stop, together) as turn:
