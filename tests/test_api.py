@@ -10,14 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from problems import random_image
 from selection import pairs_then_slow
 
 import edgeconv
-from edgeconv.core.choices import BORDERS
-from edgeconv.core.filters import filter_names
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find
@@ -51,38 +47,6 @@ def test_a_second_picture_of_a_shape_is_not_prepared_again(method: str, monkeypa
     assert not prepared
     edgeconv.convolve(random_image(41, 40, "uint8", 2), **rules)
     assert len(prepared) == 1
-
-
-sizes = st.integers(1, 24)
-methods = st.sampled_from(CPU_METHODS)
-
-
-@settings(max_examples=60)
-@given(sizes, sizes, st.integers(1, 4), st.sampled_from(filter_names()), st.sampled_from(BORDERS))
-def test_stride_is_subsampling_of_stride_one(height, width, stride, name, border) -> None:
-    """Of the reference, with which test_cpu_methods.py compares the others."""
-    image = random_image(height, width, "uint8")
-    rules = {"filter": name, "border": border, "channels": "each", **RULES}
-    whole = edgeconv.convolve(image, **rules)
-    assert np.array_equal(edgeconv.convolve(image, stride=stride, **rules), whole[::stride, ::stride])
-
-
-@settings(max_examples=60)
-@given(sizes, sizes, methods, st.sampled_from(BORDERS))
-def test_turning_the_picture_turns_a_symmetric_filters_answer(height, width, method, border) -> None:
-    image = random_image(height, width, "uint8")
-    rules = {"filter": "laplacian8", "method": method, "device": "cpu", "border": border}
-    upright = edgeconv.convolve(image, **rules)
-    assert np.array_equal(edgeconv.convolve(image[::-1], **rules), upright[::-1])
-    assert np.array_equal(edgeconv.convolve(image[:, ::-1], **rules), upright[:, ::-1])
-    assert np.array_equal(edgeconv.convolve(image.transpose(1, 0, 2), **rules), upright.transpose(1, 0, 2))
-
-
-@settings(max_examples=40)
-@given(sizes, sizes, methods, st.sampled_from(["uint8", "uint16", "float16", "float32"]))
-def test_identity_gives_the_picture_back(height, width, method, dtype) -> None:
-    image = random_image(height, width, dtype)
-    assert np.array_equal(edgeconv.convolve(image, "identity", method, channels="each", device="cpu"), image)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +163,6 @@ def test_double_precision_stays_double() -> None:
     found = edgeconv.convolve(image, kernel, **RULES)
     assert found.dtype == np.float64
     assert (found == 1 / 3).all()
-
-
-@pytest.mark.parametrize("shape", [(5, 480, 640), (3, 9, 8), (9, 8, 2), (2, 9, 8, 4)])
-def test_three_axes_are_always_height_width_channels(shape: Any) -> None:
-    hint = r"\. .*: image\[\.\.\., None\]\.$" if len(shape) == 3 else r"\.$"
-    with pytest.raises(UsageError, match=rf"pictures, height, width, 3 or 1\){hint}"):
-        edgeconv.convolve(np.zeros(shape, np.uint8), **RULES)
 
 
 SHAPES = ((HEIGHT, WIDTH), (HEIGHT, WIDTH, 1), (HEIGHT, WIDTH, 3))

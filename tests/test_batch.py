@@ -103,19 +103,6 @@ def test_shares_are_disjoint_and_together_complete(photos: Path, out: Path) -> N
             assert taken == [digest % count + 1]
 
 
-def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(photos: Path, out: Path) -> None:
-    for name in ("cat.png", "dog.png"):
-        (photos / name).symlink_to(photos / "deep" / "a.png")
-    given = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
-    for counts in ((4, 0), (0, 4)):
-        summary = json.loads(edgeconv(*given).text)
-        assert (summary["done"], summary["skipped"]) == counts
-    assert set(contents(out)) == {f"{stem}{SUFFIX}.png" for stem in ("a", "b", "cat", "dog")}
-    (out / f"cat{SUFFIX}.png").unlink()
-    summary = json.loads(edgeconv(*given).text)
-    assert (summary["done"], summary["skipped"]) == (1, 3)
-
-
 def test_a_link_to_a_folder_is_not_searched_and_that_is_said(photos: Path, out: Path) -> None:
     (photos / "elsewhere").symlink_to(photos / "deep")
     done = edgeconv("batch", photos, "-r", "-o", out, *RULES, "--json")

@@ -108,19 +108,6 @@ def test_a_cluster_of_ones_own_gives_the_very_files_and_one_row_for_each(tmp_pat
     assert json.loads(again.text)["skipped"] == 3
 
 
-@pytest.mark.slow
-def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: Path) -> None:
-    out = photos.parent / "edges"
-    run_here([photos], photos.parent / "here")
-    with existing_cluster() as address:
-        done = edgeconv("batch", "photos", "-o", "edges", *RULES, "--scheduler", address, cwd=photos.parent)
-    assert (done.code, len(done.error_lines)) == (0, 1)
-    assert f"the Dask scheduler at {address} is reached without TLS" in done.err
-    assert "2 workers" in done.text
-    assert contents(out) == contents(photos.parent / "here")
-    assert inputs_in_ledger(out) == once_each(photos)
-
-
 class Mortal(PictureProcessor):
     """Ends every process that takes one certain picture, and once after the output of another is written."""
 
@@ -456,8 +443,8 @@ def test_a_cluster_with_tls_is_reached_by_dasks_own_configuration(tmp_path: Path
     security = Security.temporary()
     with existing_cluster(n_workers=1, protocol="tls://", security=security) as address:
         with dask.config.set(configuration(tmp_path, security)):
-            done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", address)
-        assert (done.code, done.err) == (0, "")
+            done = edgeconv("batch", "photos", "-o", "out", *RULES, "--scheduler", address, cwd=tmp_path)
+        assert (done.code, done.err, len(contents(tmp_path / "out"))) == (0, "", 2)
         for settings, says in (
             ({}, "distributed.comm.tls"),
             (configuration(tmp_path, Security.temporary()), "does not answer"),

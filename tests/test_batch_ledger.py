@@ -197,19 +197,6 @@ def test_outputs_beside_their_inputs_are_not_filtered_again(photos: Path) -> Non
 # --- the file -------------------------------------------------------------------------------------------------------
 
 
-def test_verify_names_what_is_missing_or_changed(photos: Path, out: Path) -> None:
-    edgeconv("batch", photos, "-r", "-o", out, *RULES)
-    assert edgeconv("verify", out).code == 0
-    (out / A).unlink()
-    with (out / B).open("ab") as stream:
-        stream.write(b"!")
-    found = edgeconv("verify", out)
-    assert found.code == 1
-    assert set(found.text.splitlines()) >= {f"missing: {A}", f"changed: {B}"}
-    assert "1 of 3 outputs" in found.text
-    assert edgeconv("verify", photos).code == 2
-
-
 def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, out: Path) -> None:
     save_image(random_image(9, 9, "uint8"), photos / "c.png")
     for share in ((1, 2), (2, 2)):
@@ -345,28 +332,6 @@ def test_an_output_that_is_not_there_after_it_was_written_is_not_done(
     with pytest.raises(ImageWriteError, match="was moved"):
         run_here([photos / "a.png"], out)
     assert ledger.read(out.with_name("elsewhere")).rows == []
-
-
-def test_a_resumed_batch_reads_its_ledger_once(photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("batch", photos, "-o", out, "--channels", "each", "--resume")
-    assert edgeconv(*words, "--method", "opencv").code == 0
-    read, opened = ledger.open_regular, []
-    monkeypatch.setattr(ledger, "open_regular", lambda path: opened.append(path) or read(path))
-    done = edgeconv(*words)
-    assert "2 unchanged" in done.text
-    assert "opencv on cpu (as in the earlier run" in done.text
-    assert opened == [str(out / ledger.LEDGER_NAME)]
-
-
-def test_a_ledger_can_be_kept_elsewhere(photos: Path, out: Path) -> None:
-    place = out.parent / "records" / "here"
-    done = edgeconv("batch", photos, "-o", out, *RULES, "--ledger", place)
-    assert f"ledger    {place / ledger.LEDGER_NAME}" in done.text
-    assert [path.suffix for path in out.iterdir()] == [".png", ".png"]
-    assert edgeconv("verify", out).code == 2
-    assert "2 of 2 outputs" in edgeconv("verify", out, "--ledger", place).text
-    again = edgeconv("batch", photos, "-o", out, *RULES, "--ledger", place, "--resume", "--json")
-    assert json.loads(again.text)["skipped"] == 2
 
 
 def test_a_share_without_pictures_says_so(photos: Path) -> None:

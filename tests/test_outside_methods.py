@@ -240,13 +240,6 @@ def test_a_method_of_another_package_computes_chains_too(faulty: Installed) -> N
     assert expected.any()
 
 
-def test_a_command_leaves_nothing_behind_where_a_method_fails(faulty: Installed) -> None:
-    done = faulty.edgeconv("run", "photo.png", "-m", "unrun", "-o", "unrun.png")
-    assert (done.code, done.text, len(done.err.splitlines())) == (2, "", 1), done.err
-    assert "(IndexError: ran, in method 'unrun' of package edgeconv-faulty 0.5)" in done.err
-    assert not list(faulty.folder.glob("unrun*"))
-
-
 def test_doctor_names_every_fault_that_is_seen_without_work(faulty: Installed) -> None:
     lines = faulty.edgeconv("doctor").text.splitlines()
     for name, (_, reason) in NEVER_RUNS.items():

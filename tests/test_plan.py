@@ -234,22 +234,6 @@ def test_whichever_allocation_of_a_call_fails_the_memory_is_said_to_be_out(
     edgeconv.plan((9, 8, 3), "uint8", output_mode=mode, **RULES)(image)
 
 
-@pytest.mark.parametrize("method", CPU_METHODS)
-def test_eight_threads_share_one_plan(method: str) -> None:
-    images = [random_image(64, 48, "uint8", seed) for seed in range(8)]
-    plan = edgeconv.plan(images[0].shape, "uint8", method=method, **RULES)
-    expected = [plan(image) for image in images]
-    start = threading.Barrier(8)
-
-    def many(number: int) -> bool:
-        start.wait()
-        out = np.empty_like(expected[number])
-        return all(np.array_equal(plan(images[number], out=out), expected[number]) for _ in range(50))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(many, range(8)))
-
-
 def test_a_plan_says_what_was_chosen_and_what_it_holds() -> None:
     plan = edgeconv.plan((64, 48, 3), "uint8", method="sliding", **RULES)
     text = plan.explain()
@@ -346,13 +330,6 @@ def test_a_measurement_sees_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> N
     assert (check.worst.y, check.worst.x, check.worst.channel) == (3, 4, 1)
 
 
-def test_a_measurement_without_samples_or_check_says_none() -> None:
-    plan = edgeconv.plan((9, 8, 3), "float32", method="sliding", **RULES)
-    found = plan.measure(samples=0, check="none")
-    assert (found.timing.kernel, found.speed, found.check) == (None, None, None)
-    assert found.timing.cold_seconds > 0
-
-
 @pytest.mark.parametrize(
     ("shape", "words", "says"),
     [
@@ -436,15 +413,6 @@ def test_chunked_arrays_overlap_by_a_pixel() -> None:
 def test_a_filter_that_is_none_is_refused(filter: Any) -> None:
     with pytest.raises(UsageError):
         edgeconv.convolve(random_image(9, 8, "uint8"), filter, "reference")
-
-
-def test_weights_as_lists_arrays_and_names_are_the_same_filter() -> None:
-    image, table = random_image(9, 8, "uint8"), [[0, 1, 0], [1, -4, 1], [0, 1, 0]]
-    expected = edgeconv.convolve(image, "laplacian4", "reference")
-    for filter in (table, tuple(map(tuple, table)), [np.array(row) for row in table], np.array(table, np.int8)):
-        assert np.array_equal(edgeconv.convolve(image, filter, "reference"), expected)
-    table[1][1] = 0
-    assert not np.array_equal(edgeconv.convolve(image, table, "reference"), expected)
 
 
 def test_workspaces_of_streams_that_are_gone_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,13 +134,6 @@ def test_weights_of_ones_own_are_numbered(folder: Path) -> None:
             assert np.array_equal(pixels, bank(read_image("photo.png").pixels, weights)[:, :, [number]])
 
 
-def test_numbers_from_rgb_to_rgb_are_one_picture_as_before(folder: Path) -> None:
-    weights = np.random.default_rng(1).integers(-2, 3, (3, 3, 3, 3))
-    Path("mine.json").write_text(json.dumps(weights.tolist()))
-    assert run("photo.png", "--kernel-file", "mine.json", "-o", "out.png").code == 0
-    assert np.array_equal(read_image("out.png").pixels, bank(read_image("photo.png").pixels, weights))
-
-
 def test_standard_output_gets_all_as_npy(folder: Path) -> None:
     done = run("photo.png", "--filters", ",".join(BANK), "-o", "-")
     assert done.code == 0

@@ -77,19 +77,6 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
     assert not Draft202012Validator(schema("run")).is_valid(record)
 
 
-@pytest.mark.parametrize(
-    ("source", "mode", "suffix"),
-    [("deep.png", "clip", "png"), ("photo.png", "raw", "tiff"), ("field.npy", "raw", "tiff")],
-)
-def test_16_bits_stay_16_bits_and_raw_values_floats(folder: Path, source: str, mode: str, suffix: str) -> None:
-    words = ("run", source, "-m", "reference", "--output-mode", mode, "-o", f"o.{suffix}")
-    assert edgeconv(*words, cwd=folder).code == 0
-    expected = oracle(read_image(folder / source).pixels, output_mode=mode)
-    result = read_image(folder / f"o.{suffix}").pixels
-    assert result.dtype == expected.dtype == (np.uint16 if mode == "clip" else np.float32)
-    assert np.array_equal(result, expected)
-
-
 def test_a_plan_is_made_while_its_picture_is_decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, (prepare, decode) = Event(), (picture.prepare_filter, picture.decode_image)
     monkeypatch.setattr(picture, "prepare_filter", lambda *words: begun.set() or prepare(*words))
@@ -103,23 +90,6 @@ def test_the_start_is_processor_time(folder: Path, monkeypatch: pytest.MonkeyPat
     record = json.loads(edgeconv("run", "photo.png", "--json", cwd=folder).text)
     assert record["phases_seconds"]["start"] == 7.5
     assert record["wall_seconds"] > record["whole_run_seconds"] > 7.5
-
-
-def test_normalize_uses_the_full_range(folder: Path) -> None:
-    assert edgeconv("run", "photo.png", "-m", "reference", "--output-mode", "normalize", cwd=folder).code == 0
-    result = read_image(folder / "photo_sobel_normalize_reference_s1.png").pixels
-    raw = oracle(read_image(folder / "photo.png").pixels, output_mode="raw").astype(np.float64)
-    assert (result.min(), result.max()) == (0, 255)
-    assert np.array_equal(result, np.rint((raw - raw.min()) * (255 / (raw.max() - raw.min()))).astype(np.uint8))
-
-
-def test_a_kernel_of_ones_own(folder: Path) -> None:
-    (folder / "k.csv").write_text("0,1,0\n1,-4,1\n0,1,0\n")
-    inline = edgeconv("run", "photo.png", "--kernel", "0,1,0;1,-4,1;0,1,0", "-o", "a.png", cwd=folder)
-    filed = edgeconv("run", "photo.png", "--kernel-file", "k.csv", "-o", "b.png", cwd=folder)
-    named = edgeconv("run", "photo.png", "--filter", "laplacian4", "-o", "c.png", cwd=folder)
-    assert [inline.code, filed.code, named.code] == [0, 0, 0]
-    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes() == (folder / "c.png").read_bytes()
 
 
 def test_standard_input_to_standard_output(folder: Path) -> None:
@@ -141,15 +111,6 @@ def test_a_run_that_is_stopped_while_it_measures_leaves_nothing(folder: Path) ->
         assert child.process.wait() == 130
         assert child.errors() == "edgeconv: error: stopped by SIGINT.\n"
     assert names(folder) == before
-
-
-def test_a_picture_that_holds_nan_is_filtered_and_checked_where_it_can_be(folder: Path) -> None:
-    pixels = random_image(9, 8, "float32")
-    pixels[4, 4, 0] = np.nan
-    np.save(folder / "hole.npy", pixels)
-    record = json.loads(edgeconv("run", "hole.npy", "-f", "laplacian8", "-m", "opencv", "--json", cwd=folder).text)
-    assert record["check"]["passed"]
-    assert record["check"]["checked_samples"] == 9 * 8 * 3 - 3 * 3
 
 
 def test_normalize_says_what_time_and_check_leave_out(folder: Path) -> None:

@@ -18,8 +18,6 @@ from batch_folders import processor_for, settings_for
 from problems import random_image
 
 import edgeconv
-from edgeconv.api import convolve as door
-from edgeconv.api.auto import Choice
 from edgeconv.api.convolve import PLANS
 from edgeconv.batch.engines import cluster_worker
 from edgeconv.batch.process import PictureProcessor
@@ -32,7 +30,6 @@ from edgeconv.io.encoding import encode_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.options import Options
 from edgeconv.options import Workers
-from edgeconv.run.tiles import WindowFilter
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.state import INPUT, OUTPUT, ViewRequest
 
@@ -127,34 +124,12 @@ def test_pictures_of_the_same_bytes_keep_apart(shape: tuple[int, ...]) -> None:
         in_turn(*({"image": each, "filter": "sobel", "device": "cpu"} for each in (picture, other)))
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
-def test_a_plan_has_the_options_that_were_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Options] = []
-    whole = door._make_plan
-    monkeypatch.setattr(door, "_make_plan", lambda *words: asked.append(words[-1]) or whole(*words[:-1], Options()))
-    PLANS.plans.clear()
-    other = Options(**{name: OTHER_OPTIONS[name]})
-    for options in (Options(), other, Options(), other):
-        edgeconv.convolve(PICTURE, "sobel", "reference", options=options)
-    assert asked == [Options(), other], "each is made once, and neither is taken for the other"
-
-
 def test_weights_that_were_changed_in_place_are_new_weights() -> None:
     weights = np.zeros((3, 3), np.float32)
     weights[1, 1] = 1
     assert np.array_equal(edgeconv.convolve(PICTURE, weights, "reference", channels="each"), PICTURE)
     weights[1, 1] = 0
     assert not edgeconv.convolve(PICTURE, weights, "reference", channels="each").any()
-
-
-def test_a_plan_that_could_not_be_made_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    PLANS.plans.clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(door, "choose", lambda *words: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            edgeconv.convolve(PICTURE, "sobel", "opencv")
-    assert edgeconv.convolve(PICTURE, "sobel", "opencv").shape == PICTURE.shape
-    assert len(PLANS.plans) == 1
 
 
 # --- batch, tiles, the window ----------------------------------------------------------------------------------------
@@ -235,14 +210,6 @@ def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_t
     same += [replace(base, **{name: value}) for name, value in OF_NO_CONSEQUENCE.items()]
     same += [replace(base, method="opencv"), replace(base, device="cuda"), replace(base, rules=ReadRules(1, 1, True))]
     assert {settings.parameters_sha256() for settings in same} == {hashes[0]}
-
-
-def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:
-    filtering = WindowFilter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8))
-    for height, width in (*SHAPES, *reversed(SHAPES)):
-        window = random_image(height, width, "uint8")
-        expected = edgeconv.convolve(window, "sobel", "opencv", device="cpu")
-        assert np.array_equal(filtering.run(window), expected)
 
 
 SHOWN = Parameters(device="cpu", method="im2col", filter="sobel", output_mode="raw")

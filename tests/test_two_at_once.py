@@ -22,7 +22,6 @@ from problems import random_image
 
 from edgeconv.batch import ledger
 from edgeconv.batch import verify as verifying
-from edgeconv.batch.stores import LocalStore
 from edgeconv.batch.summary import BatchSummary
 from edgeconv.cli.verify import verify
 from edgeconv.core.records import plain
@@ -170,20 +169,6 @@ def test_where_a_file_system_has_no_locks_no_output_is_replaced(
     assert sum(summary.failed for summary in summaries) == PICTURES
     assert states(out) == {"same"}
     assert len(verifying.verify(out).findings) == PICTURES
-
-
-def test_an_output_that_appears_at_the_last_moment_is_not_replaced(
-    one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put = LocalStore.write_output
-
-    def late(store: LocalStore, folder: str, name: str, data: Any, *, replace: bool) -> None:
-        (Path(folder) / name).write_bytes(b"a person's own")
-        put(store, folder, name, data, replace=replace)
-
-    monkeypatch.setattr(LocalStore, "write_output", late)
-    assert run_here([one], out).failed == PICTURES
-    assert set(contents(out).values()) == {b"a person's own"}
 
 
 def test_verify_tells_that_a_batch_is_at_work_where_something_differs(

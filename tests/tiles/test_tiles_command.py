@@ -223,20 +223,6 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words:
         assert sorted(folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("words", [("--tile", 32), ("--tile", 32, "--output-mode", "normalize"), ("-o", "o.zarr")])
-def test_a_damaged_tile_is_one_line_with_its_place_and_leaves_nothing(folder: Path, words: tuple) -> None:
-    with tifffile.TiffFile(folder / "photo.tif") as file:
-        place, count = file.pages.first.dataoffsets[5], file.pages.first.databytecounts[5]
-    data = bytearray((folder / "photo.tif").read_bytes())
-    data[place : place + count] = bytes(count)
-    (folder / "photo.tif").write_bytes(bytes(data))
-    before = names(folder)
-    done = edgeconv("run", "photo.tif", "--device", "cpu", "--tile", 64, *words, cwd=folder)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "photo.tif: TIFF: the piece at rows 48 to 95, columns 64 to 127 cannot be decoded" in done.err
-    assert names(folder) == before
-
-
 # --- stopped in the middle, or not alone ---------------------------------------------------------------------------
 
 

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from meet import TurnedClock
 from problems import random_image
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, finish, opened, settle, trigger
 
 from edgeconv import convolve
-from edgeconv.api.prepared import PreparedFilter
 from edgeconv.core import progress
 from edgeconv.io.encoding import write_image
 from edgeconv.methods import reference
@@ -186,28 +185,6 @@ def test_the_area_says_what_becomes_of_the_first_picture(
     trigger(qtbot, window, "reload")
     assert window.canvas.note == ""
     assert window.canvas.right is not None
-
-
-def test_the_loop_goes_round_while_the_work_is_on_another_thread(
-    qtbot: QtBot, window: ViewWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads: list[threading.Thread] = []
-    gone_round = threading.Event()
-    run_of = PreparedFilter.run
-
-    def until_it_has_gone_round(*words: Any, **more: Any) -> Any:
-        threads.append(threading.current_thread())
-        assert gone_round.wait(PATIENCE_MILLISECONDS / 1000), "the window stands still as long as the work lasts"
-        return run_of(*words, **more)
-
-    monkeypatch.setattr(PreparedFilter, "run", until_it_has_gone_round)
-    window.set_parameters(window.model.parameters.with_filter("scharr"))
-    qtbot.waitUntil(lambda: bool(threads), timeout=PATIENCE_MILLISECONDS)
-    QTimer.singleShot(0, gone_round.set)
-    settle(qtbot, window)
-    assert threading.main_thread() not in threads
-    assert window.canvas.right is not None
-    assert np.array_equal(window.canvas.right.pixels, convolve(PIXELS, "scharr", device="cpu"))
 
 
 def test_a_task_is_told(qtbot: QtBot, window: ViewWindow) -> None:

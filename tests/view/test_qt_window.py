@@ -311,22 +311,7 @@ def test_a_kernel_file_is_read_anew_when_it_is_loaded_reloaded_or_saved(
     assert "full.npy" in window.message.text()
 
 
-def test_every_list_is_live(qtbot: QtBot, picture: Path) -> None:
-    window, chosen = opened(qtbot, picture), {"device": "cpu"}
-    before = convolve(PIXELS, **chosen)
-    lists = {"filter": "sobel-x", "channels": "mix", "border": "reflect", "output_mode": "clip", "padding": "valid"}
-    for name, word in lists.items():
-        choose(qtbot, window, window.controls.fields.get(name, window.controls.filter), word)
-        chosen[name] = word
-        expected = convolve(PIXELS, **chosen)
-        assert not np.array_equal(expected, before), name
-        assert np.array_equal(shown(window), np.broadcast_to(expected, shown(window).shape)), name
-        before = expected
-    choose(qtbot, window, window.controls.fields["method"], "im2col")
-    assert window.model.runs[-1].parameters.method == "im2col"
-
-
-def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None:
+def test_every_list_and_the_rarer_controls_are_live(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, padding="7")
     fields: dict[str, Any] = window.controls.fields
     assert fields["padding"].currentText() == "7"
@@ -338,13 +323,16 @@ def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None
     fields["threads"].setValue(1)
     fields["cudnn_find"].setChecked(True)
     choose(qtbot, window, fields["block"], "8")
+    for name, word in (("border", "reflect"), ("output_mode", "clip"), ("method", "im2col")):
+        choose(qtbot, window, fields[name], word)
     type_into(qtbot, window, fields["workspace_limit"], "64M")
     assert fields["luma"].isVisible()
-    words = "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find"
+    words = "--channels=luma --luma=bt709 --stride=3 --border=reflect --output-mode=clip --method=im2col --device=cpu"
+    words += " --workspace-limit=64M --threads=1 --cudnn-find"
     assert " ".join(window.model.parameters.arguments()) == f"{words} --block=8"
     fields["cudnn_find"].setChecked(False)  # what concerns only methods of a GPU is refused by the others
     choose(qtbot, window, fields["block"], "16")
-    expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
+    expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, border="reflect", output_mode="clip")
     assert np.array_equal(shown(window), grey(expected))
     trigger(qtbot, window, "reset")
     assert window.model.parameters == Parameters()
@@ -390,18 +378,6 @@ def test_canny_has_controls_of_its_own_and_single_filters_have_theirs(qtbot: QtB
     choose(qtbot, window, controls.filter, "kirsch")
     assert window.model.parameters.arguments() == ["--filter=kirsch", "--device=cpu"]
     assert seen() == ({False}, {True})
-
-
-def test_a_method_that_cannot_run_is_one_line_and_can_be_undone(qtbot: QtBot, picture: Path) -> None:
-    window = opened(qtbot, picture)
-    choose(qtbot, window, window.controls.fields["method"], "implicit")
-    assert "implicit" in window.message.text()
-    trigger(qtbot, window, "undo")
-    assert not window.message.isVisible()
-    assert np.array_equal(shown(window), convolve(PIXELS, device="cpu"))
-    assert window.canvas.left is None  # and an answer to an older request is not shown
-    window.service.layer_ready.emit(window.model.generation - 1, "left", window.canvas.right)
-    assert window.canvas.left is None
 
 
 # --- the threshold ----------------------------------------------------------------------------------------------

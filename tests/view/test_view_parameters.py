@@ -22,14 +22,12 @@ from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import read_image
 from edgeconv.options import Reading, RunOutput, Sampling, Tiling
 from edgeconv.view.parameters import (
-    CHOICES,
     MAX_CELL,
     Parameters,
     from_record,
     kernel_cells,
     kernel_text,
     same_number,
-    value_of,
 )
 
 GROUPS = (RunOutput, Sampling, Reading, Tiling)
@@ -44,14 +42,6 @@ def test_defaults_are_those_of_the_command() -> None:
     for name, value in vars(Parameters()).items():
         assert command.pop(name) == value, name
     assert command.keys() <= NO_FIELDS, "an option of run that is neither a field nor known to be none"
-
-
-def test_choices_stand_for_values() -> None:
-    assert value_of("output_mode", "auto") is None
-    assert value_of("block", "8") == 8
-    assert {"sobel", "canny"} <= set(CHOICES["filter"])
-    assert CHOICES["device"] == ("auto", "cpu", "cuda")
-    assert not CHOICES["kernel"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from problems import random_image
 
 from edgeconv.difference import maps
 from edgeconv.difference.scale import scale_for
-from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
 from edgeconv.view import layers
 from edgeconv.view.parameters import Parameters
@@ -52,16 +51,6 @@ def test_pictures_are_listed_once_and_walked_round() -> None:
     assert [model.step(1), model.picture] == [True, os.path.abspath("b.png")]
     assert [model.step(1), model.picture] == [True, os.path.abspath("a.png")]
     assert not Model().step(1)
-
-
-def test_wrong_words_change_nothing() -> None:
-    model = model_with("a.png")
-    assert model.edit(stride=2)
-    assert not model.edit(stride=2)
-    for wrong in ({"stride": 0}, {"threads": -1}):
-        with pytest.raises(UsageError):
-            model.edit(**wrong)
-    assert model.parameters == Parameters(stride=2)
 
 
 def test_sides_may_be_anything_computed_or_another_file() -> None:
