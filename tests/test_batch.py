@@ -18,7 +18,6 @@ import pytest
 from batch_folders import RULES, SUFFIX, a_row, contents, run_here, settings_for
 from command import edgeconv
 from damaged import BAD_FILES
-from picture_files import noisy, png
 from problems import random_image, save_image
 
 import edgeconv as package
@@ -27,7 +26,7 @@ from edgeconv.batch.names import Names, refuse_device_name
 from edgeconv.batch.stores import Task
 from edgeconv.batch.summary import BatchSummary, PictureResult
 from edgeconv.core.request import make_request
-from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.errors import ImageWriteError
 from edgeconv.io.reading import read_image
 from edgeconv.options import DEFAULT_NAME
 
@@ -135,15 +134,6 @@ def test_names_are_made_of_fields_and_end_in_the_suffix_of_a_format(
     assert all(data.startswith(begins[Path(name).suffix]) for name, data in contents(out).items())
 
 
-def test_names_with_a_size_are_not_overwritten_where_several_processes_write(photos: Path, out: Path) -> None:
-    sized = {"name": "{stem}{width}{ext}", "overwrite": True}
-    with pytest.raises(UsageError, match="would replace each other"):
-        run_here([photos], out, share=(1, 2), **sized)
-    assert not out.exists()
-    assert run_here([photos], out, **sized).done == 2
-    assert run_here([photos], out, share=(1, 2), **sized | {"overwrite": False}).failed == 0
-
-
 @pytest.mark.parametrize(
     ("one", "other", "collide"),
     [
@@ -189,21 +179,6 @@ def test_quality_and_level_trade_bytes_and_count_as_parameters(
         assert run_here([photos], out, overwrite=True, resume=True, **settings).done == 2
         sizes.append((out / A).with_suffix(f".{settings.get('format', 'png')}").stat().st_size)
     assert sizes == sorted(set(sizes), reverse=True)
-
-
-def test_what_decoding_drops_is_said_and_kept(photos: Path, out: Path) -> None:
-    save_image(random_image(9, 9, "uint8")[:, :, 0], photos / "grey.png")
-    save_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
-    (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
-    for seen in ("done", "unchanged since an earlier run"):
-        done = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--rgb")
-        assert done.code == 0
-        assert f"5 {seen}" in done.text
-        assert "grey spread to three channels: 2" in done.text
-        assert "alpha channel dropped: 1" in done.text
-    notes = {Path(row.input).name: row.notes for row in ledger.read(out).rows}
-    assert notes["clear.png"] == ("alpha channel dropped",)
-    assert notes["a.png"] == ()
 
 
 def test_the_stage_that_takes_most_of_the_time_is_said() -> None:

@@ -29,17 +29,6 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def test_grey_and_rgb_go_through_one_batch(photos: Path) -> None:
-    out = photos.parent / "edges"
-    for rgb in (False, True):
-        done = edgeconv("batch", photos, "-o", out, *RULES, *(["--rgb", "--overwrite"] if rgb else []))
-        assert (done.code, done.err) == (0, "")
-        for name, channels in (("rgb", 3), ("grey", 3 if rgb else 1), ("pale", 3 if rgb else 1)):
-            pixels = read_image(out / f"{name}_sobel_reference_s1.png").pixels
-            assert pixels.shape == (20, 30, channels)
-    assert edgeconv("batch", photos, "-o", out, *RULES, "--resume").code == 1, "how grey is read decides an output"
-
-
 @pytest.mark.parametrize(
     ("words", "suffix"), [([], "tiff"), (["--format", "npy"], "npy"), (["--name", "{stem}_{filter}.npy"], "npy")]
 )

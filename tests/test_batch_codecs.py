@@ -205,11 +205,3 @@ def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) 
     check(Terms(maker_here()))
     with pytest.raises(UnavailableError, match="there is none"):
         check(Terms(maker_here("gpu"), jpeg_codec="gpu"))
-
-
-def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:
-    of_gpu, of_host, as_ever = (
-        settings_for(tmp_path, format="jpg", **more).parameters_sha256()
-        for more in ({"jpeg_codec": "gpu"}, {"jpeg_codec": "host"}, {})
-    )
-    assert of_host == as_ever != of_gpu

@@ -82,15 +82,6 @@ def test_a_bucket_gets_the_very_bytes_that_a_folder_gets(photos: Path, store: St
     assert all(path.startswith("bucket/edges/") for method, path in store.requests if method in ("PUT", "DELETE"))
 
 
-def test_a_bucket_is_taken_down_into_a_folder_and_a_folder_up_into_a_bucket(photos: Path, store: Store) -> None:
-    out = photos.parent / "down"
-    assert edgeconv("batch", f"{IN}/a.png", f"{IN}/deep", "-o", out, *RULES).code == 2, "two pictures of one name"
-    assert edgeconv("batch", f"{IN}/b.tiff", f"{IN}/deep", "-o", out, *RULES).code == 0
-    assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
-    assert edgeconv("batch", photos, "-r", "-o", OUT, *RULES).code == 0
-    assert set(outputs(store)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png", f"deep/a{SUFFIX}.png"}
-
-
 def test_what_somebody_changed_in_a_bucket_is_named_and_left(store: Store) -> None:
     assert edgeconv("batch", IN, "-r", "-o", OUT, *RULES).code == 0
     store.objects[f"bucket/edges/a{SUFFIX}.png"] += b"!"

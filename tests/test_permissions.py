@@ -40,18 +40,6 @@ def test_what_is_replaced_keeps_its_permissions(each: FaultJob, tmp_path: Path) 
         assert set(modes(kept).values()) == {0o600}
 
 
-def test_any_permissions_are_kept_and_new_files_have_the_usual_ones(tmp_path: Path) -> None:
-    place = tmp_path / "a"
-    write_bytes_atomically(place, b"1")
-    usual = stat.S_IMODE(place.stat().st_mode)
-    for mode in (0o600, 0o640, 0o666, 0o444):
-        place.chmod(mode)
-        write_bytes_atomically(place, b"2")
-        assert modes(tmp_path) == {"a": mode}
-    write_bytes_atomically(tmp_path / "b", b"1")
-    assert modes(tmp_path)["b"] == usual
-
-
 def test_nobody_else_can_look_into_a_private_file_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

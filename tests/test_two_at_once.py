@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import filelock
-import numpy as np
 import pytest
 from batch_folders import RULES, SUFFIX, contents, run_here
 from command import edgeconv
 from meet import Meeting, wait_until
-from picture_files import resize_file
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -29,10 +27,9 @@ from edgeconv.core.request import make_request
 from edgeconv.difference import folders
 from edgeconv.difference.results import Wanted
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io import folder_lock, resize
+from edgeconv.io import folder_lock
 from edgeconv.io.atomic import NameTakenError, write_bytes_atomically
 from edgeconv.io.encoding import write_image
-from edgeconv.io.reading import read_image
 from edgeconv.options import BatchOutput
 from edgeconv.run import picture
 from edgeconv.run.job import Job
@@ -223,16 +220,6 @@ def meeting(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, parties: in
         return wrapped(*words, **options)
 
     monkeypatch.setattr(module, name, met)
-
-
-def test_two_resizes_into_one_folder(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    meeting(monkeypatch, resize, "encode_image", 2)
-    sources = (one, other)
-    ended = at_once(*(partial(resize_file, photos / "00.png", (3,), folder=out) for photos in sources))
-    assert {type(end) for end in ended} == {resize.Resized, ImageWriteError}
-    winner = sources[0 if isinstance(ended[0], resize.Resized) else 1]
-    expected = resize.resize(read_image(winner / "00.png").pixels, 3)
-    np.testing.assert_array_equal(read_image(out / "00_3.png").pixels, expected)
 
 
 def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

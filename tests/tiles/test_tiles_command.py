@@ -190,13 +190,10 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("photo.tif", "--memory-limit", "50MiB"), 5, "set --memory-limit"),
         (("photo.tif", "--memory-limit", "0"), 2, "leaves no memory at all"),
         (("photo.tif", "--tile", 8192, "--memory-limit", "300MiB"), 0, ""),  # the picture is smaller than the tile
-        (("photo.tif", "--tile", 64, "--max-pixels", "3071"), 2, "a tile of 3,072 pixels"),
-        (("photo.tif", "--tile", 64, "--max-pixels", "3072"), 0, ""),
         (("thin.tif", "--tile", 64, "--max-pixels", 4 * WIDTH - 1), 2, "a strip of 812 pixels"),
         (("thin.tif", "--tile", 64, "--max-pixels", 4 * WIDTH), 0, ""),  # strips are read in groups
         (("field.tif", "--tile", 64, "--method", "opencv"), 2, "use --method sliding"),
         (("none.tif", "--tile", 64), 2, "there is no such file"),
-        (("photo.tif", "--tile", 64, "--filter", "canny"), 2, "'canny' is not filtered by tiles"),
         (("photo.bmp", "--tile", 64), 2, "convert it to TIFF, or leave the tile options out"),
         ((".", "--tile", 64), 2, "is not a picture that can be read by tiles"),
         (("photo.tif", "--tile", 64, "--overwrite", "-o", "photos.zarr"), 2, "photos.zarr' is a folder"),
