@@ -197,21 +197,6 @@ def test_outputs_beside_their_inputs_are_not_filtered_again(photos: Path) -> Non
 # --- the file -------------------------------------------------------------------------------------------------------
 
 
-def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, out: Path) -> None:
-    save_image(random_image(9, 9, "uint8"), photos / "c.png")
-    for share in ((1, 2), (2, 2)):
-        run_here([photos], out, recursive=True, share=share)
-    names = {path.name for path in out.iterdir() if path.suffix == ".jsonl"}
-    assert names == {"edgeconv-ledger.1-of-2.jsonl", "edgeconv-ledger.2-of-2.jsonl"}
-    assert len(ledger.read(out).rows) == 4
-    assert states(out) == {"same"}
-    assert run_here([photos], out, recursive=True, resume=True).skipped == 4
-    (out / "edgeconv-ledger.2-of-2.jsonl").write_bytes(b"no row\n")
-    found = edgeconv("verify", out)
-    assert found.code == 1
-    assert f"unreadable: line 1 of {out / 'edgeconv-ledger.2-of-2.jsonl'}" in found.text
-
-
 def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Path) -> None:
     """A batch counts those before it. A count that somebody drove up does not run over."""
     digests = ["first", "second", "third", "last"]

@@ -243,6 +243,17 @@ def test_whatever_a_method_raises_the_answer_is_one_line(picture: Path, monkeypa
     assert unreadable is None
 
 
+def test_a_picture_that_was_changed_is_read_anew_when_asked(picture: Path) -> None:
+    service = work.RenderService()
+    (before,) = layers(answers(service, request_for(picture)))
+    save_image(random_image(40, 56, np.uint8, seed=5), picture)
+    (kept,) = layers(answers(service, request_for(picture)))
+    assert kept is before
+    service.forget(str(picture))
+    (after,) = layers(answers(service, request_for(picture)))
+    assert np.array_equal(after.pixels, convolve(random_image(40, 56, np.uint8, seed=5), device="cpu"))
+
+
 def test_two_float_sides_are_shown_in_one_range(tmp_path: Path) -> None:
     path = tmp_path / "picture.npy"
     np.save(path, random_image(20, 20, np.float32))
