@@ -148,6 +148,15 @@ def test_weights_of_one_channel_serve_all() -> None:
     assert np.array_equal(found, edgeconv.convolve(image, weights.repeat(3, axis=1), output_mode="raw", **RULES))
 
 
+def test_double_precision_stays_double() -> None:
+    """The weights too: a third is another number in float32."""
+    image = np.ones((4, 4), np.float64)
+    kernel = [[0, 0, 0], [0, 1 / 3, 0], [0, 0, 0]]
+    found = edgeconv.convolve(image, kernel, **RULES)
+    assert found.dtype == np.float64
+    assert (found == 1 / 3).all()
+
+
 SHAPES = ((HEIGHT, WIDTH), (HEIGHT, WIDTH, 1), (HEIGHT, WIDTH, 3))
 
 
