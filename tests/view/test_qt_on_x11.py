@@ -1,4 +1,4 @@
-"""The real command in a real window on a real X server, driven by the keyboard alone."""
+"""The real command in a real window on a real X server, driven by the mouse and the keyboard alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from problems import random_image
 from x11 import PATIENCE_SECONDS, Screen, window_environment, x11_reason
 
+from edgeconv import convolve
 from edgeconv.io.encoding import write_image
 
 pytestmark = pytest.mark.skipif(x11_reason() is not None, reason=str(x11_reason()))
@@ -33,6 +34,40 @@ def a_window(screen: Screen, folder: Path, *words: object, **environment: str) -
     finally:
         window.kill()
         window.wait(PATIENCE_SECONDS)
+
+
+def test_open_part_drag_type_undo_and_quit(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    write_image(PIXELS, path)
+    with Screen() as screen, a_window(screen, tmp_path, path, "--filter", "sobel") as window:
+        sobel = convolve(PIXELS, "sobel", device="cpu")
+        x, y = screen.find(np.ascontiguousarray(sobel[CORNER]))
+        left, top = x - 150, y - 100
+        screen.focus_window()
+
+        screen.press("2")  # split, with the bar in the middle of the picture
+        middle = left + 120
+        screen.find(np.ascontiguousarray(PIXELS[130:, 20:100]))
+        screen.find(np.ascontiguousarray(sobel[130:, 140:]))
+
+        screen.drag((middle, top + 140), (middle + 80, top + 140))
+        screen.find(np.ascontiguousarray(PIXELS[130:, 20:190]))
+        seen = screen.picture()[top + 130 : top + 160, left : left + 240]
+        assert np.array_equal(seen[:, 210:], sobel[130:, 210:]), "right of the bar is the output"
+        assert not np.array_equal(seen[:, 20:190], sobel[130:, 20:190]), "left of it no longer"
+
+        screen.press("1")
+        screen.press("F7")  # the knobs: the filter first, then the kernel's nine cells
+        screen.press("Tab")
+        screen.press("5")  # what the cell held is selected, so it is replaced
+        kernel = [[5, 0, 1], [-2, 0, 2], [-1, 0, 1]]
+        screen.find(np.ascontiguousarray(convolve(PIXELS, kernel, device="cpu")[CORNER]))
+
+        screen.press("Control_L", "z")
+        screen.find(np.ascontiguousarray(sobel[CORNER]))
+        screen.press("Control_L", "q")
+        assert window.wait(PATIENCE_SECONDS) == 0
+    assert "sobel" in (tmp_path / "settings.ini").read_text(), "the window remembered"
 
 
 IDENTITY = ("--filter", "identity", "--channels", "each")

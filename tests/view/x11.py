@@ -1,4 +1,4 @@
-"""A screen of one's own (Xvfb), with real keyboard events through XTEST and pictures of what is seen."""
+"""A screen of one's own (Xvfb), with real mouse and keyboard events through XTEST and pictures of what is seen."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from edgeconv.view.qt.start import plugin_reason
 WIDTH, HEIGHT = 1280, 900
 PATIENCE_SECONDS = 60
 """Far more than anything takes, for machines that are busy."""
+LEFT_BUTTON = 1
 
 
 def x11_reason() -> str | None:
@@ -95,6 +96,26 @@ class Screen:
             geometry = window.get_geometry()
             if window.get_attributes().map_state == X.IsViewable and geometry.width > WIDTH // 2:
                 window.set_input_focus(X.RevertToParent, X.CurrentTime)
+        self._display.sync()
+
+    def move(self, x: int, y: int) -> None:
+        """Move the pointer."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        xtest.fake_input(self._display, X.MotionNotify, x=x, y=y)
+        self._display.sync()
+
+    def drag(self, start: tuple[int, int], end: tuple[int, int], steps: int = 8) -> None:
+        """Press at one place, move, let go at another."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        self.move(*start)
+        xtest.fake_input(self._display, X.ButtonPress, LEFT_BUTTON)
+        for step in range(1, steps + 1):
+            self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
+        xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
         self._display.sync()
 
     def press(self, *keys: str) -> None:
