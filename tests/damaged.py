@@ -88,7 +88,6 @@ JPEG_2000 = saved(noisy(), "JPEG2000")
 AVIF = saved(noisy(), "AVIF")
 
 FORMATS = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000, AVIF"
-SMALLER = "raise --max-pixels if it really is that large"
 CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
 RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
@@ -97,11 +96,8 @@ BAD_FILES = (
     BadFile("one byte", b"\x89", "is not a picture that edgeconv reads", FORMATS),
     BadFile("text called .png", b"Dear diary,\n", "is not a picture that edgeconv reads", FORMATS),
     BadFile("a HEIC", b"\0\0\0\x18ftypheic" + bytes(64), "is HEIC, which edgeconv does not read", FORMATS),
-    BadFile("a PDF", b"%PDF-1.7\n" + bytes(64), "is PDF, which edgeconv does not read", FORMATS),
-    BadFile("a drawing", b"<svg xmlns=''/>", "is SVG, which edgeconv does not read", FORMATS),
     BadFile("GIF cut in its header", GIF[:9], "the file is cut short"),
     BadFile("GIF cut in its pixels", _cut(GIF, 0.8), "the file is cut short"),
-    BadFile("GIF without its trailer", GIF[:-1], "the file is cut short (no trailer"),
     BadFile(
         "GIF without a frame", b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b";", "is damaged or not complete"
     ),
@@ -114,7 +110,6 @@ BAD_FILES = (
     BadFile("PGM of words", b"P2 2 1 9\nnine ten\n", "a sample is not a whole number"),
     BadFile("PPM without a maximum", b"P6 2 1 none\n" + bytes(6), "its header is not a PNM header"),
     BadFile("PPM of text with a sample missing", b"P3 1 1 255 1 2\n", "(1 samples are missing)"),
-    BadFile("JPEG 2000 cut", JPEG_2000[:-1], "the file is cut short"),
     BadFile("JPEG 2000 cut in its boxes", JPEG_2000[:40], "the file is cut short"),
     BadFile(
         "JPEG 2000 of five components",
@@ -122,16 +117,11 @@ BAD_FILES = (
         "5 components"[2:],
         "convert it to PNG or TIFF",
     ),
-    BadFile("AVIF cut", AVIF[:-1], "the file is cut short"),
     BadFile("AVIF cut in its tables", AVIF[:80], "the file is cut short"),
     BadFile("AVIF without sides", AVIF.replace(b"ispe", b"free"), "it holds no picture"),
     BadFile("AVIF whose data is zero", AVIF[:-200] + bytes(200), "its compression (AV1)", "convert it to PNG"),
-    BadFile("PNG signature alone", PNG[:8], "the file is cut short"),
     BadFile("PNG cut in its header", PNG[:30], "the file is cut short"),
-    BadFile("PNG cut in its pixels", _cut(PNG, 0.5), "the file is cut short"),
-    BadFile("PNG without its last chunk", PNG[:-12], "the file is cut short (no IEND"),
     BadFile("PNG with a changed pixel byte", _with_byte(PNG, len(PNG) // 2), "chunk 'IDAT' is damaged"),
-    BadFile("PNG with a changed checksum", _with_byte(PNG, -13), "chunk 'IDAT' is damaged"),
     BadFile(
         "PNG whose checksum is right and whose pixels are not",
         png_head(40, 30) + png_chunk(b"IDAT", b"not what zlib writes") + png_chunk(b"IEND", b""),
@@ -142,21 +132,13 @@ BAD_FILES = (
         png_head(4, 4, colour_type=5) + png_chunk(b"IEND", b""),
         "its header is not a PNG header",
     ),
-    BadFile(
-        "PNG with hardly any pixel data",
-        png_head(10_000, 10_000) + png_chunk(b"IDAT", b"x" * 100) + png_chunk(b"IEND", b""),
-        "100 bytes of pixel data cannot hold 10,000×10,000 pixels",
-    ),
     BadFile("PNG of 0 pixels", png_head(0, 10) + png_chunk(b"IEND", b""), "its header says 0×10 pixels"),
     BadFile("PNG with numbers for a chunk's name", PNG[:33] + bytes(64), "there is no chunk at byte 33"),
     BadFile("JPEG start alone", JPEG[:3], "the file is cut short"),
     BadFile("JPEG cut in its tables", _cut(JPEG, 0.05), "the file is cut short (a segment"),
     BadFile("JPEG cut in its pixels", _cut(JPEG, 0.7), "the file is cut short (no end-of-image"),
-    BadFile("JPEG without its end marker", JPEG[:-2], "the file is cut short (no end-of-image"),
-    BadFile("progressive JPEG cut between scans", _cut(PROGRESSIVE, 0.6), "the file is cut short"),
     BadFile("JPEG with a byte too many", JPEG[:2] + b"\x00" + JPEG[2:], "is not a picture", FORMATS),
     BadFile("JPEG with a wrong length", JPEG[:5] + b"\x11" + JPEG[6:], "there is no marker at byte 21"),
-    BadFile("JPEG with a zero for a marker", JPEG[:20] + b"\xff\0" + JPEG[20:], "there is no marker at byte 20"),
     BadFile("JPEG with no frame", b"\xff\xd8\xff\xd9", "it has no frame header"),
     BadFile(
         "JPEG of 12 bits",
@@ -180,8 +162,6 @@ BAD_FILES = (
         "its restart markers are out of order",
     ),
     BadFile("TIFF header alone", TIFF[:4], "the file is cut short (its directory"),
-    BadFile("TIFF cut in its pixels", _cut(TIFF, 0.5), "the file is cut short"),
-    BadFile("compressed TIFF cut", _cut(DEFLATED, 0.9), "the file is cut short"),
     BadFile(
         "TIFF whose strips are garbage",
         DEFLATED[:8] + b"\xff" * (len(DEFLATED) // 2) + DEFLATED[8 + len(DEFLATED) // 2 :],
@@ -196,32 +176,14 @@ BAD_FILES = (
         "its directory has field 277 twice",
     ),
     BadFile(
-        "TIFF of whole 32-bit numbers",
-        tiff(noisy().astype(np.uint32)),
-        "its layout (3 samples of 32 bits) is not supported",
-        CONVERT,
-    ),
-    BadFile(
         "16-bit TIFF in planes",
         tiff(noisy().astype(np.uint16), planar=2),
         "its layout (3 samples of 16 bits) is not supported",
         f"--tile 1024), or {CONVERT}",
     ),
-    BadFile(
-        "16-bit TIFF where white is zero",
-        tiff(noisy()[:, :, :1].astype(np.uint16), photometric=0),
-        "its layout (1 samples of 16 bits) is not supported",
-        CONVERT,
-    ),
     BadFile("TIFF in Lab", tiff(noisy(), photometric=8), "its colour space (photometric interpretation 8)", CONVERT),
     BadFile("TIFF without strips", tiff(noisy()).replace(b"\x11\x01\x04\x00", b"\x12\x81\x04\x00"), "where its pixels"),
-    BadFile(
-        "BigTIFF whose directory lies past any address",
-        b"II+\x00\x08\x00\x00\x00" + b"\xff" * 8 + bytes(64),
-        "the file is cut short (its directory",
-    ),
     BadFile("WebP start alone", WEBP[:10], "is not a picture", FORMATS),
-    BadFile("WebP cut in its pixels", _cut(WEBP, 0.5), "the file is cut short"),
     BadFile("WebP with a chunk too long", WEBP[:18] + b"\x7f" + WEBP[19:], "chunk 'VP8 ' is not complete"),
     BadFile("WebP without a picture", b"RIFF\x04\x00\x00\x00WEBP", "is cut short"),
     BadFile(
@@ -230,35 +192,16 @@ BAD_FILES = (
         "is cut short",
     ),
     BadFile("BMP start alone", BMP[:10], "is damaged or not complete"),
-    BadFile("BMP cut in its pixels", _cut(BMP, 0.5), "the file is cut short"),
     BadFile("BMP of 7 bits", _bmp_head(4, 4, 7), "is damaged or not complete"),
-    BadFile("NPY cut", _npy((40, 60, 3), "<f4", 100), "the file is cut short"),
     BadFile("NPY header cut", _npy((4, 6, 3), "<f4", 0)[:20], "its NPY header is damaged"),
     BadFile(
         "NPY header without its closing brace",
         _npy((4, 6, 3), "<f4", 288).replace(b"}", b" "),
         "its NPY header is damaged",
     ),
-    BadFile(
-        "NPY header nested deeper than the parser goes",
-        b"\x93NUMPY\x01\x00" + struct.pack("<H", 9_000) + b"(" * 9_000,
-        "its NPY header is damaged",
-    ),
     BadFile("NPY of text", _npy((4,), "<U4", 64), "is not a picture", RESAVE),
     BadFile("NPY of four dimensions", _npy((2, 2, 2, 3), "<f4", 96), "is not a picture", RESAVE),
     BadFile("NPY in CHW", _npy((3, 4, 6), "<f4", 288), "is not a picture", RESAVE),
-    BadFile(
-        "absurd PNG header",
-        png_head(900_000, 900_000) + png_chunk(b"IDAT", bytes(2**20)) + png_chunk(b"IEND", b""),
-        "its header says 900,000×900,000 pixels",
-        "raise --max-pixels",
-    ),
-    BadFile(
-        "absurd BMP header",
-        _bmp_head(2_000_000, 2_000_000, 24) + bytes(64),
-        "no side may be above 1,000,000",
-        "cut it into parts",
-    ),
     BadFile(
         "a side that no decoder takes",
         _npy((1, 2_000_000, 3), "|u1", 6_000_000),

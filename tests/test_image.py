@@ -20,7 +20,7 @@ from edgeconv.io.atomic import write_bytes_atomically
 from edgeconv.io.encoding import encode_image, write_image
 from edgeconv.io.formats import FORMATS
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.io.reading import DEPTH_NOTE, GREY_NOTE, Picture, decode_image, read_image
+from edgeconv.io.reading import GREY_NOTE, Picture, decode_image, read_image
 from edgeconv.options import Reading
 
 HEIGHT, WIDTH = 21, 34
@@ -80,11 +80,14 @@ def test_lossy_formats_keep_colours_in_their_places(tmp_path: Path, suffix: str)
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
 def test_a_palette_becomes_its_colours(tmp_path: Path, format: str) -> None:
-    blocks = np.kron(smooth_image(3, 4), np.ones((5, 5, 1), np.uint8))
-    image = Image.fromarray(blocks).quantize(16)
-    stream = io.BytesIO()
-    image.save(stream, format)
-    assert_same(read(tmp_path, "palette", stream.getvalue()), np.asarray(image.convert("RGB")))
+    """One of greys too, but in BMP, which has no other grey."""
+    images = [Image.fromarray(np.kron(smooth_image(3, 4), np.ones((5, 5, 1), np.uint8))).quantize(16)]
+    if format != "BMP":
+        images.append(Image.fromarray(noisy()[:, :, 0]).convert("P", palette=Image.Palette.ADAPTIVE))
+    for image in images:
+        stream = io.BytesIO()
+        image.save(stream, format)
+        assert_same(read(tmp_path, "palette", stream.getvalue()), np.asarray(image.convert("RGB")))
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
@@ -92,17 +95,6 @@ def test_black_and_white_becomes_grey_of_0_and_255(tmp_path: Path, format: str) 
     picture = read(tmp_path, "bits", saved(noisy(), format, mode="1"))
     expected = np.asarray(Image.fromarray(noisy()).convert("1").convert("L"))[:, :, np.newaxis]
     np.testing.assert_array_equal(picture.pixels, expected)
-
-
-@pytest.mark.parametrize(("format", "channels"), [("PNG", 3), ("TIFF", 3), ("BMP", 1)])
-def test_a_palette_of_greys_is_colour_but_in_bmp_which_has_no_other_grey(
-    tmp_path: Path, format: str, channels: int
-) -> None:
-    image = Image.fromarray(noisy()[:, :, 0]).convert("P", palette=Image.Palette.ADAPTIVE)
-    stream = io.BytesIO()
-    image.save(stream, format)
-    expected = np.asarray(image.convert("RGB"))[:, :, :channels]
-    assert_same(read(tmp_path, "palette", stream.getvalue()), np.ascontiguousarray(expected))
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 255])
@@ -118,18 +110,6 @@ def test_one_entry_that_is_no_grey_makes_a_bmp_colour(tmp_path: Path, place: int
         picture = read(tmp_path, "a.bmp", stream.getvalue())
         assert picture.pixels.shape[2] == (3 if changed else 1)
         assert np.array_equal(picture.pixels, np.asarray(image.convert("RGB"))[:, :, : picture.pixels.shape[2]])
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-@pytest.mark.parametrize("make", [png, tiff], ids=["png", "tiff"])
-def test_grey_of_another_writer_stays_grey(tmp_path: Path, make, dtype: str) -> None:
-    grey = np.ascontiguousarray(random_image(HEIGHT, WIDTH, dtype)[:, :, :1])
-    picture = read(tmp_path, "grey", make(grey))
-    assert_same(picture, grey)
-    assert picture.notes == ((DEPTH_NOTE,) if dtype == "uint16" else ())
-    spread = read_image(tmp_path / "grey", ReadRules(rgb=True))
-    assert_same(spread, np.repeat(grey, 3, axis=2))
-    assert GREY_NOTE in spread.notes
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
@@ -149,24 +129,17 @@ def test_a_colour_profile_is_dropped_and_said(tmp_path: Path, format: str) -> No
     assert said == [(), ("colour profile dropped",)]
 
 
-@pytest.mark.parametrize("extra_samples", [0, 1, 2], ids=["unspecified", "premultiplied", "straight"])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-def test_alpha_of_a_tiff_is_dropped_and_colours_stay_as_stored(tmp_path: Path, dtype: str, extra_samples: int) -> None:
-    rgb = random_image(HEIGHT, WIDTH, dtype)
-    alpha = random_image(HEIGHT, WIDTH, dtype, seed=9)[:, :, :1]
-    picture = read(tmp_path, "alpha.tif", tiff(np.concatenate([rgb, alpha], axis=2), extra_samples=extra_samples))
-    assert_same(picture, rgb)
-    assert "alpha channel dropped" in picture.notes
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-@pytest.mark.parametrize("colours", [1, 3])
+@pytest.mark.parametrize(
+    ("colours", "dtype"), [(1, "uint8"), (1, "uint16"), (3, "uint8"), (3, "uint16"), (3, "float32")]
+)
 def test_alpha_is_dropped_and_said(tmp_path: Path, colours: int, dtype: str) -> None:
     stored = random_image(HEIGHT, WIDTH, dtype)[:, :, :colours]
     pixels = np.concatenate([stored, np.zeros_like(stored[:, :, :1])], axis=2)
-    files = [png(pixels), png(stored, extra=png_chunk(b"tRNS", bytes(2 * colours)))]
+    files = []
+    if dtype != "float32":
+        files += [png(pixels), png(stored, extra=png_chunk(b"tRNS", bytes(2 * colours)))]
     if (colours, dtype) != (1, "uint16"):
-        files += [tiff(pixels), tiff(pixels, extra_samples=2)]
+        files += [tiff(pixels, extra_samples=kind) for kind in (None, 0, 1, 2)]
     for data in files:
         picture = read(tmp_path, "alpha", data)
         assert_same(picture, np.ascontiguousarray(stored))
@@ -181,20 +154,15 @@ def test_alpha_of_a_webp_is_said(tmp_path: Path) -> None:
         assert "alpha channel dropped" in read(tmp_path, "half.webp", saved(half, "WEBP", **options)).notes
 
 
-def test_16_bits_stay_16_bits_and_are_said(tmp_path: Path) -> None:
-    deep = random_image(HEIGHT, WIDTH, "uint16")
-    for name, data in (("deep.png", png(deep)), ("deep.tif", tiff(deep)), ("big.tif", tiff(deep, order=">", big=True))):
-        picture = read(tmp_path, name, data)
-        assert_same(picture, deep)
-        assert picture.notes == ("kept at 16 bits per sample",)
-
-
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_orientation_is_applied_to_lossless_files(tmp_path: Path, orientation: int, dtype: str, channels: int) -> None:
     stored = np.ascontiguousarray(random_image(5, 8, dtype)[:, :, :channels])
-    makers = [lambda pixels: tiff(pixels, orientation=orientation)]
+    makers = [
+        lambda pixels: tiff(pixels, orientation=orientation),
+        lambda pixels: tiff(pixels, orientation=orientation, order=">", big=True),
+    ]
     if (dtype, channels) == ("uint8", 3):  # straight alpha, which Pillow decodes
         makers.append(lambda rgb: tiff(np.dstack([rgb, rgb[:, :, 0]]), extra_samples=2, orientation=orientation))
     if np.dtype(dtype).kind == "u":
@@ -203,16 +171,6 @@ def test_orientation_is_applied_to_lossless_files(tmp_path: Path, orientation: i
         picture = read(tmp_path, "turned", make(stored))
         assert_same(picture, np.ascontiguousarray(ORIENTATIONS[orientation](stored)))
         assert (f"orientation {orientation} applied" in picture.notes) == (orientation != 1)
-
-
-@pytest.mark.parametrize("orientation", ORIENTATIONS)
-@pytest.mark.parametrize("format", ["JPEG", "WEBP"])
-def test_orientation_is_applied_to_lossy_files(tmp_path: Path, orientation: int, format: str) -> None:
-    stored = smooth_image(24, 40)
-    picture = read(tmp_path, "turned", saved(stored, format, exif=exif(orientation), quality=98))
-    upright = ORIENTATIONS[orientation](stored)
-    assert picture.pixels.shape == upright.shape
-    assert np.abs(picture.pixels.astype(int) - upright).max() <= 12
 
 
 def test_an_orientation_that_makes_no_sense_is_ignored(tmp_path: Path) -> None:

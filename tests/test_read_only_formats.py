@@ -16,7 +16,6 @@ from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io.encoding import write_image
 from edgeconv.io.formats import FORMATS, NAMES, SUFFIXES, WRITTEN
 from edgeconv.io.formats.avif import TURNED
-from edgeconv.io.formats.tiff import ORIENTATION
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.reading import decode_image
 from edgeconv.options import FORMAT_HELP, PICTURE_HELP
@@ -129,27 +128,6 @@ def test_avif_is_turned_upright(orientation: int, alpha: bool) -> None:
     data = saved(stored, "AVIF", quality=90, exif=exif(orientation))
     turned = () if orientation == 1 else (f"orientation {orientation} applied",)
     assert_is(data, by_pillow(data), *(["alpha channel dropped"] if alpha else []), *turned)
-
-
-@pytest.mark.parametrize("turns", [None, 0, 1, 2, 3])
-@pytest.mark.parametrize("mirror", [None, 0, 1])
-def test_a_turn_of_avif_is_one_of_exif(turns: int | None, mirror: int | None) -> None:
-    """Quarter turns anticlockwise first, then top and bottom (0) or the sides (1) change places."""
-    stored = np.arange(6, dtype=np.uint8).reshape(2, 3)
-    shown = np.rot90(stored, turns or 0)
-    shown = shown if mirror is None else np.flip(shown, mirror)
-    image = Image.fromarray(stored)
-    image.getexif()[ORIENTATION] = TURNED[turns or 0][mirror]
-    np.testing.assert_array_equal(np.asarray(ImageOps.exif_transpose(image)), shown)
-
-
-def test_avif_says_what_it_drops() -> None:
-    pixels = smooth_image(20, 36)
-    clear = np.dstack([pixels, pixels[:, :, 0]])
-    assert decode_image(saved(clear, "AVIF"), "a").notes == ("alpha channel dropped",)
-    assert decode_image(saved(pixels, "AVIF", mode="L"), "a").pixels.shape == (20, 36, 1)
-    for data in (saved(pixels, "AVIF", quality=95), saved(clear, "AVIF", quality=95)):
-        assert np.abs(decode_image(data, "a").pixels.astype(int) - pixels).max() <= 12
 
 
 def test_avif_of_10_bits_is_not_cut_to_8() -> None:

@@ -313,12 +313,6 @@ def test_what_a_decoder_says_is_a_note_and_under_strict_an_error(name: str, capf
 
 
 @heard
-def test_a_picture_that_nobody_complains_of_passes_under_strict() -> None:
-    for name, data in WHOLE.items():
-        assert not any(note.startswith(SAID_NOTE) for note in decode_image(data, name, ReadRules(strict=True)).notes)
-
-
-@heard
 def test_words_stay_with_their_picture_in_any_number_of_threads() -> None:
     files = [PNG, *(make() for make, _ in SAYING.values()), JPEG, WEBP]
     alone = [decode_image(data, "x").notes for data in files]
@@ -383,20 +377,16 @@ DEEP = 100_000
 KERNELS = {
     "deep.json": ("[" * DEEP, "nested too deeply"),
     "deep-closed.json": ("[" * 900 + "1" + "]" * 900, "is not a 3×3 table"),
-    "deep-object.json": ('{"a":' * DEEP, "nested too deeply"),
     "long-number.json": ("1" * 10_000, "is not JSON"),
     "object.json": ('{"a": 1}', "is not a 3×3 table"),
     "list.json": ("[1]", "is 1: it must be 3×3"),
     "rows.json": ("[[1],[2,3]]", "is not a 3×3 table"),
     "short.csv": ("1,2\n", "Kernel"),
-    "letters.txt": ("1", "Kernel"),
     "large.json": (" " * (SMALL_BYTES + 1), "has more than 1,048,576 bytes"),
     "wide.csv": ('"' + "1" * 200_000 + '"', "is not CSV"),
     "null.csv": ("1,2\0,3", "Kernel"),
     "letter.npy": ("X", "NPY header is damaged"),
     "text.npy": (npy(np.ones((2, 1, 3, 3), "U1")), "not one of numbers"),
-    "objects.npy": (npy(np.array([[{}]], object)), "not one of numbers"),
-    "complex.npy": (npy(np.ones((2, 1, 3, 3), "c8")), "not one of numbers"),
     "two.npy": (npy(np.ones((2, 2, 3, 3))), "it must be 3×3, or K×C×3×3"),
     "nan.npy": (npy(np.full((2, 1, 3, 3), np.nan)), "not a finite"),
     "sum.npy": (npy(np.ones((2, 1, 3, 3))).replace(b"(2, 1, 3, 3)", b"(1<<50, 9, )"), "NPY"),
@@ -414,7 +404,6 @@ GRIDS = {
     "no TOML": ("sizes = ", "is not TOML"),
     "no part": ("part = 3", "under"),
     "deep": ("a = " + "[" * DEEP, "nested too deeply"),
-    "nested list": ("sizes = [[1]]", "Sizes must be a word"),
     "table": ("[dtypes]\na = 1", "Dtypes must be a word"),
     "truth": ("peers = true", "Peers must be a word"),
     "large": ("#" * (SMALL_BYTES + 1), "has more than 1,048,576 bytes"),

@@ -77,21 +77,6 @@ def test_area_averages_blocks() -> None:
     assert np.abs(resize(pixels, 12) - means).max() <= 0.5
 
 
-@pytest.mark.parametrize("size", [20, 90])
-def test_a_flat_picture_stays_flat(size: int) -> None:
-    flat = np.full((30, 40, 3), (3, 128, 65_000), np.uint16)
-    assert (resize(flat, size) == flat[0, 0]).all()
-
-
-def test_a_size_follows_the_stem(tmp_path: Path) -> None:
-    write_image(random_image(20, 30, "uint16"), tmp_path / "holiday_2019.tif")
-    write_image(random_image(20, 30, "float32"), tmp_path / "field.npy")
-    resize_file(tmp_path / "holiday_2019.tif", (10,), folder=tmp_path / "made" / "here")
-    resize_file(tmp_path / "field.npy", (10,), folder=tmp_path / "made" / "here")
-    assert names(tmp_path / "made" / "here") == ["field_10.tiff", "holiday_2019_10.png"]
-    assert read_image(tmp_path / "made" / "here" / "holiday_2019_10.png").pixels.dtype == np.uint16
-
-
 def test_nothing_is_written_where_one_file_exists(tmp_path: Path) -> None:
     write_image(noisy(), tmp_path / "a.png")
     (tmp_path / "a_20.png").write_bytes(b"mine")
@@ -145,20 +130,6 @@ def test_the_command_takes_standard_input(tmp_path: Path) -> None:
     assert (done.code, done.text.split()) == (0, ["stdin_16.png"])
     done = edgeconv("resize", "a.png", "-", "--sizes", "16", "--overwrite", cwd=tmp_path, stdin=data)
     assert (done.code, done.text.split()) == (0, ["a_16.png", "stdin_16.png"])
-
-
-def test_a_folder_goes_on_past_a_bad_picture(tmp_path: Path) -> None:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    write_image(noisy(), folder / "good.png")
-    (folder / "bad.png").write_bytes(b"text")
-    write_image(noisy(), folder / "also.bmp")
-    done = edgeconv("resize", "photos", "--sizes", "8,16", "-o", "out", cwd=tmp_path)
-    assert done.code == 1
-    assert names(tmp_path / "out") == ["also_16.png", "also_8.png", "good_16.png", "good_8.png"]
-    error, count = done.error_lines
-    assert error.startswith("edgeconv: error: photos/bad.png: is not a picture")
-    assert count == "edgeconv: 1 of 3 pictures failed."
 
 
 def test_a_bad_picture_that_is_named_alone_is_an_error_of_the_command(tmp_path: Path) -> None:
