@@ -45,13 +45,6 @@ def _long(width: int) -> object:
     return decode_image(stream.getvalue(), "long.npy")
 
 
-def _encoder(format: str) -> Callable[[tuple[int, int]], object]:
-    def encode(shape: tuple[int, int]) -> object:
-        return encode_image(np.zeros((*shape, 3), np.uint8), "-", format=format)
-
-    return encode
-
-
 def _ignoring(border: int) -> object:
     picture = np.zeros((9, 7, 3), np.uint8)
     return of_pair(picture, picture, Allowance(ignore_border=border))
@@ -97,9 +90,6 @@ BOUNDS = (
     Bound("--ignore-border", _ignoring, (0, 3), (-1, 4)),
     Bound("--max-pixels", lambda most: decode_image(PNG, "a.png", ReadRules(max_pixels=most)), (24,), (23,)),
     Bound("a side that is read", _long, (1_000_000,), (1_000_001,)),
-    Bound("a side that WebP holds", _encoder("webp"), ((1, 16_383), (16_383, 1)), ((1, 16_384), (16_384, 1))),
-    Bound("a side that JPEG holds", _encoder("jpg"), ((1, 65_500), (65_500, 1)), ((1, 65_501), (65_501, 1))),
-    Bound("a side that PNG holds", _encoder("png"), ((1, 1_000_000), (1_000_000, 1)), ((1, 1_000_001), (1_000_001, 1))),
     Bound("--sizes", parse_sizes, ("1", "1000000", "1:1000000"), ("0", "1000001", "1:1000001", "8:4")),
     Bound("--quality", lambda value: parse_quality(value, "jpg"), (1, 100), (0, 101)),
     Bound("--png-level", lambda value: parse_png_level(value, "png"), (0, 9), (-1, 10)),
@@ -110,9 +100,10 @@ BOUNDS = (
 def test_a_side_above_that_of_the_format_is_refused_by_the_table_and_not_by_the_encoder(
     format: str, longest: int
 ) -> None:
-    for shape in ((1, longest + 1), (longest + 1, 1)):
+    for turn in (1, -1):
+        assert encode_image(np.zeros((*(1, longest)[::turn], 3), np.uint8), "-", format=format)
         with pytest.raises(EdgeconvError, match=f"{longest:,}"):
-            encode_image(np.zeros((*shape, 3), np.uint8), "-", format=format)
+            encode_image(np.zeros((*(1, longest + 1)[::turn], 3), np.uint8), "-", format=format)
 
 
 @pytest.mark.parametrize(

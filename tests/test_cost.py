@@ -73,24 +73,6 @@ def test_a_picture_that_is_not_square(
     assert found.intensity_flops_per_byte == found.nominal_flops / found.fewest_bytes
 
 
-def test_the_type_of_a_second_pass_is_what_is_stored() -> None:
-    problem = make_problem((4, 10, 3), "uint8", weight_set(named_filter("sobel"), "each"), output_mode="raw")
-    assert count(problem, np.dtype(np.uint8)).fewest_bytes == 2 * 4 * 10 * 3
-
-
-@pytest.mark.parametrize(
-    ("name", "channels", "useful"),
-    [
-        ("identity", "each", 3 * 2),
-        ("laplacian4", "each", 3 * 2 * 5),
-        ("sobel", "mix", 2 + 2 * 6 + 2 * 6),  # two additions join the channels, for both directions
-    ],
-)
-def test_useful_flops_leave_out_zeros_and_shared_work(name: str, channels: str, useful: int) -> None:
-    weights = weight_set(named_filter(name), channels)
-    assert useful_flops_per_pixel(weights.weights, weights.groups) == useful
-
-
 def test_a_sum_of_channels_that_two_outputs_need_is_made_once() -> None:
     """Each output: nine taps on the sum of the first two channels, nine on the third."""
     first, second, third = (np.full((3, 3), value, np.float32) for value in (1, 2, 3))
@@ -116,14 +98,6 @@ def test_flops_of_banks_and_grey_pictures(
     weights = weight_set(filter_bank(filters), channels, in_channels=in_channels)
     counts = count(make_problem((8, 8, in_channels), "float32", weights))
     assert (counts.nominal_flops // 64, counts.useful_flops // 64) == (nominal, useful)
-
-
-@pytest.mark.parametrize(("dtype", "sample_bytes"), [("uint8", 1), ("float64", 8)])
-def test_bytes_of_grey_pictures_and_banks(dtype: str, sample_bytes: int) -> None:
-    """One channel read and five written at stride 2: 3 × 4 of 5 × 7 pixels, all of which are read."""
-    weights = weight_set(filter_bank(["identity"] * 5), "mix", in_channels=1)
-    problem = make_problem((5, 7, 1), dtype, weights, stride=2, output_mode="abs")
-    assert count(problem).fewest_bytes == (5 * 7 + 3 * 4 * 5) * sample_bytes
 
 
 @given(
@@ -175,10 +149,6 @@ def test_speed_takes_the_longer_floor() -> None:
     assert memory_bound.useful_gflops == pytest.approx(20 * 64 / 1e-3 / 1e9)
     assert memory_bound.gigabytes_per_second == pytest.approx(2 * 8 * 8 * 3 * 4 / 1e-3 / 1e9)
     assert memory_bound.kernel_gflops == pytest.approx(162 * 64 / 1e-3 / 1e9)
-
-
-def test_speed_without_a_roof_claims_no_share() -> None:
-    assert speed(counts_of("sobel", "mix"), 1.0, 1.0, None).roofline_share is None
 
 
 @pytest.mark.parametrize(

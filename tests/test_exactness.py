@@ -18,10 +18,10 @@ from selection import pairs_then_slow
 import edgeconv
 from edgeconv.api import check as verify
 from edgeconv.core import exactness
-from edgeconv.core.exactness import FLOAT32, TF32
+from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
-from edgeconv.core.records import to_json
+from edgeconv.core.records import as_type, to_json
 from edgeconv.errors import MemoryLimitError
 from edgeconv.io.encoding import write_image
 from edgeconv.methods import METHODS, require
@@ -200,19 +200,6 @@ def test_a_wrong_channel_of_small_weights_does_not_hide_behind_a_large_one() -> 
     assert found.worst.channel == 2
 
 
-def test_exact_methods_are_held_to_equality_and_others_to_their_bound() -> None:
-    image = random_image(8, 8, "uint16")
-    problem = make_problem(image.shape, "uint16", weight_set(named_filter("laplacian8"), "each"), output_mode="clip")
-    out = np.empty(problem.output_shape, problem.output_dtype)
-    Reference().prepare(problem, Options()).run(image, out)
-    assert verify.check(image, out, problem, FLOAT32).exact
-    assert not verify.check(image, out, problem, TF32).exact  # 11 bits do not hold 16
-    y, x, channel = np.argwhere((out > 100) & (out < 60_000))[0]
-    out[y, x, channel] += 1
-    assert verify.check(image, out, problem, FLOAT32).unexplained_samples == 1
-    assert verify.check(image, out, problem, TF32).passed
-
-
 def test_an_infinity_is_right_where_the_bound_lets_the_value_leave_the_range() -> None:
     """Large terms that cancel: what is left of them by rounding may be beyond float16, though the oracle says 0."""
     weights = np.zeros((1, 3, 1, 3, 3), np.float32)
@@ -237,7 +224,8 @@ def test_a_report_can_be_written_however_wrong_the_output_is(bad: float) -> None
     out[2, 3, 1] = bad
     found = verify.check(image, out, problem, FLOAT32)
     assert not found.passed
-    assert json.loads(to_json(found))["worst"]["channel"] == 1
+    assert (found.relative_error, found.worst.channel) == (None, 1)
+    assert as_type(json.loads(to_json(found)), verify.Check) == found
 
 
 # --- workspace -------------------------------------------------------------------------------------------------------
@@ -264,13 +252,6 @@ def test_what_a_refusal_of_the_workspace_advises_keeps_to_the_limit(method: str,
         else:
             assert not refusal or refusal.endswith("raise --workspace-limit.")
     assert advised or method in ("reference", "opencv") or shape != (40, 9000, 3)
-
-
-def test_a_small_limit_changes_no_bit_of_opencv() -> None:
-    image = random_image(300, 200, "uint8")
-    usual = edgeconv.convolve(image, "sobel", "opencv", stride=2)
-    small = edgeconv.convolve(image, "sobel", "opencv", stride=2, options=Options(workspace_limit_bytes=2**17))
-    assert np.array_equal(usual, small)
 
 
 # --- normalize -------------------------------------------------------------------------------------------------------

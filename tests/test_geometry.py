@@ -27,14 +27,6 @@ def test_same_padding_gives_the_ceiling(size: int, stride: int) -> None:
     assert output_size(size, stride, parse_padding("same")) == -(-size // stride)
 
 
-@pytest.mark.parametrize(
-    ("size", "stride", "padding", "expected"),
-    [(3, 1, 0, 1), (5, 2, 0, 2), (4096, 2, 0, 2047), (4096, 3, 1, 1366), (1, 1, 2, 3)],
-)
-def test_output_size(size: int, stride: int, padding: int, expected: int) -> None:
-    assert output_size(size, stride, padding) == expected
-
-
 @given(st.integers(1, 12), st.integers(0, 30), st.sampled_from(sorted(NUMPY_MODES)))
 def test_borders_are_those_of_numpy(size: int, padding: int, border) -> None:
     line = np.arange(size)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.core.filters import WeightSet, filter_bank, named_filter, weight_set
-from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import UsageError
 
 
@@ -97,37 +97,3 @@ def test_dense_weights_are_zero_between_channels_that_do_not_meet() -> None:
 def test_what_has_no_meaning_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         problem(**words)
-
-
-# --- grey pictures, filter banks, double precision --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("in_channels", "filters", "channels", "out", "groups", "in_group"),
-    [
-        (1, 1, "mix", 1, 1, 1),
-        (1, 5, "each", 5, 1, 1),
-        (1, 256, "luma", 256, 1, 1),
-        (3, 1, "mix", 1, 1, 3),
-        (3, 5, "mix", 5, 1, 3),
-        (3, 5, "each", 15, 3, 1),
-        (3, 256, "each", 768, 3, 1),
-        (3, 5, "luma", 5, 1, 3),
-    ],
-)
-def test_shapes_and_bytes_of_banks(
-    in_channels: int, filters: int, channels: Any, out: int, groups: int, in_group: int
-) -> None:
-    bank = filter_bank(["sobel"] * filters)
-    found = make_problem((9, 14, in_channels), "uint16", weight_set(bank, channels, in_channels=in_channels))
-    assert found.weights.shape == (2, out, in_group, 3, 3)
-    assert (found.groups, found.in_channels, found.combine) == (groups, in_channels, "magnitude")
-    assert (found.input_shape, found.output_shape) == ((9, 14, in_channels), (9, 14, out))
-    assert (found.input_bytes, found.output_bytes) == (9 * 14 * in_channels * 2, 9 * 14 * out * 4)
-
-
-@pytest.mark.parametrize("dtype", INPUT_DTYPES)
-def test_weights_are_float64_where_pictures_are(dtype: str) -> None:
-    weights = make_problem((9, 14, 3), dtype, WeightSet(np.full((1, 3, 3, 3, 3), 0.1), 1)).weights
-    assert weights.dtype == (np.float64 if dtype == "float64" else np.float32)
-    assert weights[0, 0, 0, 0, 0] == weights.dtype.type(0.1)

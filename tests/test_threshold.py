@@ -22,7 +22,6 @@ from edgeconv.errors import UsageError
 from edgeconv.export.schemas import schema
 from edgeconv.io.encoding import write_image
 from edgeconv.io.reading import read_image
-from edgeconv.methods import METHODS, method_names
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
 
@@ -121,17 +120,6 @@ def test_each_mode_is_masked_after_it_was_stored(dtype: str, mode: str) -> None:
     assert np.array_equal(found, plain_mask(samples, limit))
 
 
-@pytest.mark.parametrize("method", method_names("cpu", METHODS))
-@pytest.mark.parametrize("rules", [{"channels": "luma"}, {"channels": "each", "stride": 2}, {"channels": "mix"}])
-def test_every_method_gives_the_oracles_mask(method: str, rules: dict[str, Any]) -> None:
-    """Of whole numbers with whole weights, where methods are exact; luma's are none, so there of its own output."""
-    picture = random_image(37, 53, "uint8")
-    found = package.convolve(picture, "laplacian8", method, device="cpu", threshold=100, **rules)
-    exact = method if rules["channels"] == "luma" else "reference"
-    samples = package.convolve(picture, "laplacian8", exact, device="cpu", **rules)
-    assert np.array_equal(found, plain_mask(samples, 100))
-
-
 @pytest.mark.parametrize("shape", [(9, 11), (9, 11, 1), (9, 11, 3), (2, 9, 11, 3)])
 def test_arrays_of_every_shape_through_plans(shape: tuple[int, ...]) -> None:
     picture = random_image(int(np.prod(shape[:-1])), shape[-1], "uint8", channels=1).reshape(shape)
@@ -142,24 +130,6 @@ def test_arrays_of_every_shape_through_plans(shape: tuple[int, ...]) -> None:
     assert plan(picture[..., ::1], out=out) is out
     assert np.array_equal(out, plain_mask(samples, 80))
     assert "mask                     where |output| is at least 80\n" in plan.explain()
-
-
-def test_a_bank_and_plans_that_are_remembered() -> None:
-    picture = random_image(12, 15, "uint8")
-    samples = package.convolve(picture, ["sobel-x", "laplacian8"], device="cpu")
-    for limit in (30, 90, None, 30):
-        found = package.convolve(picture, ["sobel-x", "laplacian8"], device="cpu", threshold=limit)
-        assert np.array_equal(found, samples if limit is None else plain_mask(samples, limit)), limit
-
-
-def test_a_plan_says_what_its_figures_leave_out() -> None:
-    plan = package.plan((64, 64, 3), "uint8", method="sliding", device="cpu", threshold=30)
-    figures = plan.measure(samples=2)
-    assert figures.timing.leaves_out == "threshold"
-    assert figures.phases_seconds["threshold"] > 0
-    assert figures.problem.threshold == 30
-    assert figures.check is not None
-    assert figures.check.passed
 
 
 @pytest.fixture

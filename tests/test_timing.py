@@ -10,7 +10,6 @@ from edgeconv.core.timing import (
     Stopwatch,
     collect,
     noise,
-    percentile,
     series_of,
 )
 
@@ -41,20 +40,6 @@ def test_few_samples_have_no_p10_and_p90() -> None:
     few, enough = (series_of([1.0, 2.0, 3.0, 4.0, 5.0][:count], "time limit") for count in (4, 5))
     assert (few.median_seconds, few.min_seconds, few.p10_seconds, few.p90_seconds) == (2.5, 1.0, None, None)
     assert (enough.p10_seconds, enough.p90_seconds) == (pytest.approx(1.4), pytest.approx(4.6))
-
-
-def test_percentile_is_linear_between_ranks() -> None:
-    assert percentile([0.0, 10.0], 0.25) == 2.5
-    assert percentile([7.0], 0.9) == 7.0
-    assert [percentile([0.0, 10.0, 40.0], share) for share in (0.25, 0.5, 0.75, 1.0)] == [5.0, 10.0, 25.0, 40.0]
-
-
-@pytest.mark.parametrize(("limit", "taken"), [(0.65, 7), (0.25, 5), (0.05, 5), (0.009, 1), (0.0, 1)])
-def test_a_limit_below_a_second_is_a_limit(limit: float, taken: int) -> None:
-    """Samples of 0.1 s: past the limit up to five of them, unless one takes ten times the limit."""
-    clock = FakeClock()
-    budget = Budget(min_samples=1, max_samples=50, time_limit_seconds=limit, noise_target=-1)
-    assert len(collect([lambda: clock.run_of(0.1)], budget, clock)[0].samples_seconds) == taken
 
 
 def test_no_samples_have_no_summary() -> None:
