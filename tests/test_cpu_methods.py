@@ -24,7 +24,7 @@ from edgeconv.core.filters import WeightSet
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import INPUT_DTYPES, PictureProblem, Problem, make_problem
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import UsageError
 from edgeconv.hardware.cpu import compiler, jit
 from edgeconv.hardware.cpu.processor import WORK, Processor
 from edgeconv.methods import method_names, require
@@ -287,15 +287,6 @@ def test_refuses_arrays_that_the_plan_was_not_made_for(method: str, problem: Pic
     out.setflags(write=False)
     with pytest.raises(UsageError, match="read-only"):
         plan.run(image, out)
-
-
-@ENGINE
-def test_workspace_stays_under_the_limit_or_the_plan_is_refused(method: str) -> None:
-    problem = Case("laplacian8", "mix", "float32", "raw", shape=(512, 512)).problem()
-    plan = require(method, "cpu").prepare(problem, Options(threads=1))
-    assert plan.workspace_bytes < 16 * 2**20
-    with pytest.raises(MemoryLimitError, match="--workspace-limit"):
-        require(method, "cpu").prepare(problem, Options(threads=1, workspace_limit_bytes=plan.workspace_bytes - 1))
 
 
 @ENGINE

@@ -285,12 +285,8 @@ def test_a_format_that_cannot_hold_it_is_refused(tmp_path: Path, name: str, dtyp
 def test_what_is_no_picture_is_not_written(tmp_path: Path, shape: tuple[int, ...]) -> None:
     with pytest.raises(ImageWriteError, match="is not a picture"):
         write_image(np.zeros(shape, np.uint8), tmp_path / "a.png")
-
-
-@pytest.mark.parametrize("thing", [[[[1, 2, 3]]], None, "pixels"])
-def test_what_is_no_array_is_not_written(tmp_path: Path, thing: object) -> None:
-    with pytest.raises(ImageWriteError, match=rf"a\.png: a {type(thing).__name__} is not a picture: use a NumPy array"):
-        write_image(thing, tmp_path / "a.png")
+    with pytest.raises(ImageWriteError, match=r"a\.png: a tuple is not a picture: use a NumPy array"):
+        write_image(shape, tmp_path / "a.png")
 
 
 def test_what_an_encoder_raises_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,12 +83,3 @@ def test_what_is_too_large_to_be_halved_or_not_finite_is_summed_plainly(largest:
     left, right = reference.values(image, problem, 0, 1).ravel().tolist()
     assert left == 4.5
     assert np.array_equal(right, 0.5 * largest + 4.0, equal_nan=True)
-
-
-def test_magnitudes_of_float64_neither_overflow_nor_vanish() -> None:
-    weights = np.zeros((2, 1, 1, 3, 3))
-    weights[0, ..., 1, 1], weights[1, ..., 1, 1] = 3, 4
-    for size in (1e-300, 1.0, 1e300):
-        image = np.full((3, 3, 1), size)
-        problem = make_problem(image.shape, "float64", WeightSet(weights, 1, "magnitude"), padding=0)
-        assert reference.values(image, problem, 0, 1).item() == pytest.approx(5 * size, rel=1e-15)
