@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import cv2
@@ -50,16 +49,6 @@ def test_every_picture_and_setting_is_as_by_opencv(
         np.testing.assert_array_equal(oracle(picture, wanted), by_opencv(picture, wanted), f"{wanted}")
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 2), (1, 1, 3), (2, 7, 3), (257, 131), (131, 257, 3)])
-@pytest.mark.parametrize("l2", [False, True])
-def test_sizes_at_the_limits(shape: tuple[int, ...], l2: bool) -> None:
-    for kind in KINDS:
-        picture = picture_of(kind, shape, 7)
-        for low, high in ((0, 0), (0, 255), (40.5, 120.25), (300, 100), (5000, 9000)):
-            wanted = canny_chain(low, high, l2)
-            np.testing.assert_array_equal(oracle(picture, wanted), by_opencv(picture, wanted))
-
-
 @settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 20),
@@ -98,31 +87,6 @@ def test_a_threshold_beyond_every_magnitude_leaves_nothing(limit: float) -> None
         assert (np.flatnonzero(edges[2]) == [2]).all(), "of two equal neighbours the left one"
         assert not oracle(picture, canny_chain(limit, limit, l2)).any()
         assert not oracle(picture, canny_chain(0, limit, l2)).any()
-
-
-def plain_hysteresis(edges: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The same from one strong pixel after another, with plain Python's queue."""
-    found = np.zeros(edges.shape, np.uint8)
-    waiting = deque(zip(*np.nonzero(edges == STRONG), strict=True))
-    while waiting:
-        y, x = waiting.popleft()
-        if found[y, x]:
-            continue
-        found[y, x] = 255
-        for row in range(max(0, y - 1), min(edges.shape[0], y + 2)):
-            for column in range(max(0, x - 1), min(edges.shape[1], x + 2)):
-                if edges[row, column] == WEAK:
-                    waiting.append((row, column))
-    return found
-
-
-@pytest.mark.parametrize("weak", [0.2, 0.4, 0.6, 1.0])
-def test_hysteresis_is_that_of_a_plain_search(weak: float) -> None:
-    rng = np.random.default_rng(5)
-    for height, width in ((1, 1), (1, 30), (30, 1), (17, 19), (40, 64)):
-        edges = (rng.random((height, width)) < weak).astype(np.uint8)
-        edges[rng.random((height, width)) < 0.01] = STRONG
-        np.testing.assert_array_equal(canny.hysteresis(edges), plain_hysteresis(edges))
 
 
 def test_a_spiral_is_followed_to_its_end() -> None:
@@ -257,17 +221,6 @@ def between(picture: NDArray[Any], level: float) -> float:
     if not dark.size or not light.size:
         return 0.0
     return float(dark.size * light.size / samples.size**2 * (dark.mean() - light.mean()) ** 2)
-
-
-def test_a_rule_is_settled_by_the_picture() -> None:
-    picture = picture_of("noise", (30, 30), 3)
-    chain = make_chain("canny")
-    assert (chain.rule, chain.low) == ("median", None)
-    settled = chain.settled(picture)
-    assert (settled.low, settled.high) == automatic_thresholds("median", picture)
-    assert isinstance(settled, Chain)
-    with pytest.raises(UsageError, match="depend on the picture"):
-        chain_problem((4, 4, 1), np.uint8, chain, "abs")
 
 
 @pytest.mark.parametrize("method", ["opencv", "sliding"])

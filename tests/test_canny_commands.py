@@ -29,8 +29,6 @@ from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
 
-NATURAL = Path(__file__).parent.parent / "docs" / "pictures" / "coast.jpg"
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -186,16 +184,6 @@ def test_python_gives_what_opencv_gives(shape: tuple[int, ...]) -> None:
     assert "exact" in plan.explain()
 
 
-def test_a_batch_and_what_lies_in_strides() -> None:
-    pictures = np.stack([picture_of("smooth", (20, 30, 3), seed) for seed in range(3)])
-    found = package.canny(pictures, 60, 120)
-    assert found.shape == (3, 20, 30)
-    for picture, edges in zip(pictures, found, strict=True):
-        np.testing.assert_array_equal(edges, cv2.Canny(picture, 60, 120))
-    mirrored = pictures[0][:, ::-1]
-    np.testing.assert_array_equal(package.canny(mirrored, 60, 120), cv2.Canny(np.ascontiguousarray(mirrored), 60, 120))
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(300, 401), (300, 401, 1), (300, 401, 3), (5, 200, 131, 3), (3, 64, 64, 1)])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
@@ -263,19 +251,6 @@ def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
 
 
 # --- every method, and the check ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("blur", [0, 3, 5])
-@pytest.mark.parametrize("l2", [False, True])
-def test_every_method_gives_the_oracle_s_edges_of_a_natural_picture(l2: bool, blur: int) -> None:
-    whole = read_image(NATURAL).pixels
-    for picture in (whole, whole[:, :, :1].copy(), whole[100:301, 50:307].copy()):
-        chain = make_chain("canny", low=60, high=150.5, gradient="l2" if l2 else "l1", blur=blur)
-        problem = chain_problem(picture.shape, picture.dtype, chain, "abs")
-        expected = chains.compute(picture, problem)
-        for name in ("opencv", "sliding"):
-            found = package.convolve(picture, chain, name, device="cpu")
-            np.testing.assert_array_equal(found.reshape(expected.shape), expected)
 
 
 def test_opencv_has_its_threads_again_after_runs_that_overlapped() -> None:

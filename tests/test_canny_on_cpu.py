@@ -140,13 +140,6 @@ def test_edges_through_many_strips(name, turned):
             assert_same(plan.run(picture), expected, threads)
 
 
-def test_weak_edges_everywhere_and_none_strong():
-    faint = 60
-    picture = np.random.default_rng(3).integers(0, 2, (300, 270)).astype(np.uint8) * faint
-    assert np.count_nonzero(cv2.Canny(picture, LOW, LOW)) > picture.size / 5
-    assert not plan_canny(picture.shape, "uint8", canny_chain(LOW, 8 * faint), 2).run(picture).any()
-
-
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("strip_rows", [1, 2, 7])
 def test_low_strips(name, strip_rows, monkeypatch):
