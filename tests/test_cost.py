@@ -21,11 +21,6 @@ from edgeconv.core.problem import INPUT_DTYPES, StoredMode, make_problem
 from edgeconv.hardware.device import Roof
 
 
-def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):
-    problem = make_problem((side, side, 3), dtype, weight_set(named_filter(name), channels), stride=stride)
-    return count(problem)
-
-
 @dataclass(frozen=True)
 class ByHand:
     """A picture that is not square, and what a person counts: rows and columns out, and those under a window."""
@@ -135,20 +130,6 @@ def test_fetched_are_the_lines_that_hold_a_pixel_under_a_window(
             lines |= set(range(start // line_bytes, (start + pixel_bytes - 1) // line_bytes + 1))
         counted.append(len(lines))
     assert fetched_bytes(problem, line_bytes) == min(counted) * line_bytes
-
-
-def test_speed_takes_the_longer_floor() -> None:
-    counts = counts_of("laplacian8", "mix")
-    memory_bound = speed(counts, 1e-3, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test"))
-    assert memory_bound.memory_floor_share == pytest.approx(0.5)
-    assert (memory_bound.roofline_share, memory_bound.bound_by) == (pytest.approx(0.5), "memory")
-    arithmetic_bound = speed(counts, 1e-3, 1e-3, Roof(1e15, counts.useful_flops / 2.5e-4, "test"))
-    assert (arithmetic_bound.roofline_share, arithmetic_bound.bound_by) == (pytest.approx(0.25), "arithmetic")
-    tie = speed(counts, 1e-3, 1e-3, Roof(counts.fewest_bytes * 2.0, counts.useful_flops * 2.0, "test"))
-    assert (tie.memory_floor_share, tie.roofline_share, tie.bound_by) == (None, None, "memory")
-    assert memory_bound.useful_gflops == pytest.approx(20 * 64 / 1e-3 / 1e9)
-    assert memory_bound.gigabytes_per_second == pytest.approx(2 * 8 * 8 * 3 * 4 / 1e-3 / 1e9)
-    assert memory_bound.kernel_gflops == pytest.approx(162 * 64 / 1e-3 / 1e9)
 
 
 @pytest.mark.parametrize(
