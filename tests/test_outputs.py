@@ -97,15 +97,6 @@ def test_files_appear_together_in_the_order_of_their_names(here: Path, monkeypat
     assert sorted({*names(here)} - {*before}) == ["first", "second"]
 
 
-def test_what_is_not_put_is_removed(here: Path) -> None:
-    before = names(here)
-    with Outputs(overwrite=True) as outputs:
-        outputs.add(outputs.reserve("old"), b"new")
-        outputs.begin(outputs.reserve("y.zarr")).mkdir()
-    assert names(here) == before
-    assert Path("old").read_bytes() == b"old"
-
-
 @pytest.mark.parametrize("moment", ["meanwhile", "at the last moment"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_name_that_is_taken(here: Path, overwrite: bool, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,24 +122,6 @@ def test_a_name_that_is_taken(here: Path, overwrite: bool, moment: str, monkeypa
                 outputs.put()
     assert (Path("a").exists(), Path("b").read_bytes()) == ((True, b"ours") if overwrite else (False, b"theirs"))
     assert not [name for name in names(here) if TEMPORARY_NAME.fullmatch(name)]
-
-
-def test_where_one_cannot_be_moved_new_names_are_free_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, replace = names(here), os.replace
-
-    def full(source: Path, target: Path) -> None:
-        if Path(target).name == "old":
-            raise OSError(28, "No space left on device")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full)
-    with Outputs(reason_to_keep=lambda path: None) as outputs:
-        for name in ("a", "b", "old"):
-            outputs.add(outputs.reserve(name), b"ours")
-        with pytest.raises(ImageWriteError, match="old: cannot be written"):
-            outputs.put()
-    assert names(here) == before
-    assert Path("old").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("is_there", [False, True])
@@ -184,14 +157,3 @@ def test_one_picture_after_the_other(here: Path) -> None:
             outputs.reserve("a")
         outputs.add(outputs.reserve("c"), b"3")
         assert outputs.put() == [(Path("c"), 1)]
-
-
-def test_left_overs_are_removed_and_permissions_passed_on(here: Path) -> None:
-    (here / ".edgeconv-00000000-1-0123456789ab.tmp").write_bytes(b"")
-    os.utime(here / ".edgeconv-00000000-1-0123456789ab.tmp", (0, 0))
-    Path("old").chmod(0o640)
-    with Outputs(overwrite=True) as outputs:
-        outputs.add(outputs.reserve("old"), b"new")
-        outputs.put()
-    assert Path("old").stat().st_mode & 0o777 == 0o640
-    assert not [name for name in names(here) if name.startswith(".edgeconv")]
