@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import assert_right, random_image, run_on_host
+from problems import run_on_host
 
 from edgeconv.api.convolve import plan as plan_of
 from edgeconv.bench.surface import ROOT_OPERATIONS, operation_bytes_per_pixel
 from edgeconv.core import exactness, lowering
 from edgeconv.core.choices import CHANNELS
-from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, WeightSet, custom_filter, named_filter, weight_set
+from edgeconv.core.filters import COMPASS_RING, LUMA_WEIGHTS, custom_filter, named_filter, weight_set
 from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
 from edgeconv.methods import require
 from edgeconv.methods.cuda.sliding_choice import choose_strips
 from edgeconv.methods.options import Options
 
-SLIDING, IM2COL = require("sliding", "cpu"), require("im2col", "cpu")
+SLIDING = require("sliding", "cpu")
 KIRSCH, ROBINSON = named_filter("kirsch").kernels, named_filter("robinson").kernels
 
 
@@ -116,12 +116,6 @@ def test_a_weighted_channel_rounds_so_seldom_that_float32_will_do(method: str, s
     assert plan.measure(samples=0, check="full").check.passed
 
 
-def test_im2col_takes_no_form() -> None:
-    problem = make_problem((8, 8, 3), "uint8", weight_set(named_filter("kirsch"), "mix"))
-    assert lower(problem, share=False).forms == ()
-    assert IM2COL.prepare(problem, Options()).choice["forms"] == "plain sums"
-
-
 # --- conditions ---------------------------------------------------------------------------------------------------
 
 
@@ -207,16 +201,6 @@ def test_rings_of_inexact_sums_are_for_methods_that_recompute(
     assert bool(rings) == is_ring
 
 
-def test_the_sum_of_float_channels_is_rounded() -> None:
-    """Twice for three channels; that of whole samples is exact."""
-    weights = weight_set(named_filter("kirsch"), "mix")
-    left = {
-        dtype: lower(make_problem((8, 8, 3), dtype, weights), recomputes=True).roundings_left
-        for dtype in ("uint8", "float32")
-    }
-    assert left == {"uint8": None, "float32": 3 * 8 + 1 - 2}
-
-
 @pytest.mark.parametrize(
     ("kernels", "left"),
     [
@@ -257,18 +241,3 @@ def test_what_is_no_weighted_channel() -> None:
     large = weight_set(custom_filter(np.full((3, 3), 100.0)), "luma").weights.astype(np.float32)
     assert lowering.weighted_channel(large, whole_samples=True) is not None
     assert lowering.weighted_channel(large, whole_samples=False) is None  # tiny samples would lose too much
-
-
-def test_a_bank_of_luma_is_one_plane() -> None:
-    names = ("laplacian8", "sobel-x", "sobel-y", "emboss", "prewitt-x", "prewitt-y", "scharr-x", "scharr-y", "sharpen")
-    bank = WeightSet(
-        np.concatenate([weight_set(named_filter(name), "luma").weights for name in names], axis=1), groups=1
-    )
-    for dtype in ("uint8", "float32"):
-        problem = make_problem((21, 47, 3), dtype, bank, output_mode="abs")
-        plan = SLIDING.prepare(problem, Options())
-        weighted = dtype == "uint8"  # tiny samples would lose too much under scharr
-        assert plan.choice["outputs_side_by_side"]
-        assert ("weighted channel" in plan.choice["forms"]) == weighted
-        assert plan.choice["multiply_adds_per_pixel"] == len(names) * (9 if weighted else 27)
-        assert_right(run_on_host(plan, random_image(21, 47, dtype), problem))

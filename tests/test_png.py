@@ -63,11 +63,6 @@ def test_the_file_does_not_depend_on_the_threads():
     assert files[0] == files[1] == files[2]
 
 
-def test_a_strided_picture_is_written_as_it_looks():
-    picture = next(pictures((20, 40, 3), np.uint8))[::2, ::-1]
-    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
-
-
 @given(st.binary(max_size=200), st.binary(max_size=200))
 def test_joined_checksums(first, second):
     assert png.join_adler32(zlib.adler32(first), zlib.adler32(second), len(second)) == zlib.adler32(first + second)
@@ -115,24 +110,6 @@ def test_packed_bytes_are_a_block_of_deflate_whatever_the_sample_was(sample: str
         given = np.zeros(length, np.uint8) if sample == "none" else np.ascontiguousarray(data, np.uint8)
         stream = huffman.deflated(given, code, False) + huffman.deflated(given, code, True)
         assert zlib.decompress(stream, -15) == 2 * given.tobytes()
-
-
-def test_no_code_is_shorter_than_entropy_allows_or_longer_than_it_must_be() -> None:
-    counts = np.bincount(SAMPLES["few far more often"], minlength=256)
-    shares = counts[counts > 0] / counts.sum()
-    entropy = -float((shares * np.log2(shares)).sum()) / 8
-    assert entropy <= huffman.Code(counts).share < entropy + 0.1 / 8 + 0.01
-
-
-def test_codes_that_would_be_too_long_become_a_complete_set_that_is_not() -> None:
-    counts = [1, 1]
-    while len(counts) < 40:
-        counts.append(sum(counts[-2:]))  # of which each makes the longest code one bit longer
-    for number in range(12, 40):
-        lengths = huffman._lengths(np.array(counts[:number]))
-        assert max(lengths) <= huffman.LONGEST
-        assert sum(2.0**-length for length in lengths) == 1
-        assert max(lengths) == number - 1 or number > huffman.LONGEST + 1
 
 
 def edges(repeats: int = 1) -> np.ndarray:
