@@ -132,3 +132,21 @@ def test_weights_that_operands_do_not_hold_are_not_exact(arithmetic: Arithmetic,
 @pytest.mark.parametrize("arithmetic", [STORED_NARROW, TRANSFORMED])
 def test_what_is_stored_or_transformed_in_between_is_never_exact(arithmetic: Arithmetic) -> None:
     assert not exactness.is_exact(problem_of({(1, 1): 1.0}, "uint8"), arithmetic)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "combine", "weight", "mode", "needs"),
+    [
+        ("uint16", "magnitude", 1.0, "abs", True),
+        ("uint8", "magnitude", 1.0, "abs", False),
+        ("uint16", "single", 1.0, "abs", False),
+        ("uint16", "magnitude", 0.5, "abs", False),
+        ("uint16", "magnitude", 1.0, "raw", False),
+    ],
+)
+def test_which_magnitudes_are_rounded_by_their_square(
+    dtype: str, combine: str, weight: float, mode: str, needs: bool
+) -> None:
+    weights = np.full((2 if combine == "magnitude" else 1, 3, 1, 3, 3), weight, np.float32)
+    problem = make_problem((5, 6, 3), dtype, WeightSet(weights, groups=3, combine=combine), output_mode=mode)
+    assert exactness.needs_exact_root(problem) == needs
