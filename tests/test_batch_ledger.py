@@ -323,3 +323,31 @@ def test_a_share_without_pictures_says_so(photos: Path) -> None:
     done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--shard", "9/9")
     assert done.code == 0
     assert "edgeconv: --shard 9/9 has no picture" in done.err
+
+
+def test_verify_names_what_is_missing_or_changed(photos: Path, out: Path) -> None:
+    edgeconv("batch", photos, "-r", "-o", out, *RULES)
+    assert edgeconv("verify", out).code == 0
+    (out / A).unlink()
+    with (out / B).open("ab") as stream:
+        stream.write(b"!")
+    found = edgeconv("verify", out)
+    assert found.code == 1
+    assert set(found.text.splitlines()) >= {f"missing: {A}", f"changed: {B}"}
+    assert "1 of 3 outputs" in found.text
+    assert edgeconv("verify", photos).code == 2
+
+
+def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path, out: Path) -> None:
+    save_image(random_image(9, 9, "uint8"), photos / "c.png")
+    for share in ((1, 2), (2, 2)):
+        run_here([photos], out, recursive=True, share=share)
+    names = {path.name for path in out.iterdir() if path.suffix == ".jsonl"}
+    assert names == {"edgeconv-ledger.1-of-2.jsonl", "edgeconv-ledger.2-of-2.jsonl"}
+    assert len(ledger.read(out).rows) == 4
+    assert states(out) == {"same"}
+    assert run_here([photos], out, recursive=True, resume=True).skipped == 4
+    (out / "edgeconv-ledger.2-of-2.jsonl").write_bytes(b"no row\n")
+    found = edgeconv("verify", out)
+    assert found.code == 1
+    assert f"unreadable: line 1 of {out / 'edgeconv-ledger.2-of-2.jsonl'}" in found.text

@@ -144,3 +144,12 @@ def test_filters_lists_every_filter() -> None:
     listing = edgeconv("filters").text
     for name in ("sobel (default)", "kirsch", "scharr-y", "emboss"):
         assert name in listing
+
+
+def test_a_kernel_of_ones_own(folder: Path) -> None:
+    (folder / "k.csv").write_text("0,1,0\n1,-4,1\n0,1,0\n")
+    inline = edgeconv("run", "photo.png", "--kernel", "0,1,0;1,-4,1;0,1,0", "-o", "a.png", cwd=folder)
+    filed = edgeconv("run", "photo.png", "--kernel-file", "k.csv", "-o", "b.png", cwd=folder)
+    named = edgeconv("run", "photo.png", "--filter", "laplacian4", "-o", "c.png", cwd=folder)
+    assert [inline.code, filed.code, named.code] == [0, 0, 0]
+    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes() == (folder / "c.png").read_bytes()
