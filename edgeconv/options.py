@@ -65,10 +65,6 @@ def _stages() -> Iterable[str]:
     return (stage.name for stage in STAGES)
 
 
-def _methods() -> Iterable[str]:
-    return (AUTO, *method_names())
-
-
 def _formats() -> Iterable[str]:
     from edgeconv.io.formats import WRITTEN
 
@@ -196,7 +192,7 @@ class MethodChoice:
         AUTO,
         f"{', '.join((AUTO, *method_names(None, METHODS)))} or another package's; see 'edgeconv doctor'.",
         "-m",
-        suggest=_methods,
+        suggest=lambda: (AUTO, *method_names()),
     )
     device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.", suggest=lambda: (AUTO, *DEVICES))
 
@@ -445,6 +441,13 @@ class GridAxes:
     devices: str | None = option(None, f"{listed((*DEVICES, 'all'))}.")
     seed: int | None = option(None, "Of the grid surface, which is drawn at random: the same seed, the same cases.")
     cases: int | None = option(None, "Of the grid surface: how many cases are drawn.")
+
+
+@group
+class BenchFiltering(Filtering):
+    """The rules of a bench: every peer can do zeros around, and not every one another border."""
+
+    border: Border = option("zero", "What lies around the picture: {choices}.")
 
 
 @group

@@ -37,7 +37,7 @@ class Received:
 
 def end_at_once() -> None:
     """From now on each of SIGNALS ends the process with one line and the exit code of the shell's custom."""
-    _listen(lambda number, frame: _end(number, f"error: stopped by {_name(number)}."))
+    _listen(lambda number, frame: _end(number, f"error: stopped by {signal.Signals(number).name}."))
 
 
 def raise_on_signals(abandon: Callable[[], None]) -> Received:
@@ -49,7 +49,7 @@ def raise_on_signals(abandon: Callable[[], None]) -> Received:
             abandon()
             os._exit(received.exit_code)
         received.exit_code = EXIT_SIGNAL_BASE + number
-        _say(f"error: stopped by {_name(number)}.")
+        _say(f"error: stopped by {signal.Signals(number).name}.")
         raise SignalReceived(received.exit_code)
 
     _listen(on_signal)
@@ -68,10 +68,10 @@ def stopping(stop: Callable[[str], None], abandon: Callable[[], None]) -> Iterat
     def on_signal(number: int, frame: FrameType | None) -> None:
         if received.exit_code is not None:
             abandon()
-            _end(number, f"{_name(number)} again: stopped at once; continue with --resume.")
+            _end(number, f"{signal.Signals(number).name} again: stopped at once; continue with --resume.")
         received.exit_code = EXIT_SIGNAL_BASE + number
-        stop(_name(number))
-        _say(f"{_name(number)}: finishing the pictures in hand; once more to stop at once.")
+        stop(signal.Signals(number).name)
+        _say(f"{signal.Signals(number).name}: finishing the pictures in hand; once more to stop at once.")
 
     _listen(on_signal)
     try:
@@ -95,10 +95,6 @@ def note() -> Received:
 def _listen(handler: Callable[[int, FrameType | None], None]) -> None:
     for number in SIGNALS:
         signal.signal(number, handler)
-
-
-def _name(number: int) -> str:
-    return signal.Signals(number).name
 
 
 def _say(text: str) -> None:

@@ -13,7 +13,7 @@ from edgeconv.bench import goals, record
 from edgeconv.bench.ab import BY_CONVOLVE
 from edgeconv.bench.candidates import ORACLE, method_candidates
 from edgeconv.bench.goals import GOALS, Goal, outcomes
-from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, cases, chosen_grid, parse_rules
+from edgeconv.bench.grid import GRIDS, CaseGrid, Draw, GridPart, TimingRules, cases, chosen_grid, parse_rules
 from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.record import Train
 from edgeconv.bench.synthetic import LARGEST_WEIGHTS, bench_channels, bench_filter, is_bench_filter
@@ -22,7 +22,7 @@ from edgeconv.core.noise import noise_pixels
 from edgeconv.errors import UsageError
 from edgeconv.export import tables
 from edgeconv.methods import method_names
-from edgeconv.options import Filtering, GridAxes, Timing
+from edgeconv.options import BenchFiltering, GridAxes, Timing
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
@@ -134,9 +134,10 @@ def test_noise_fills_its_range(dtype, low, high) -> None:
 
 
 def test_rules_come_from_the_options() -> None:
-    rules = parse_rules(Timing("warm", "5%", 0.5, 4, "full"), Filtering())
+    rules = parse_rules(Timing("warm", "5%", 0.5, 4, "full"), BenchFiltering())
     assert (rules.l2_states, rules.budget.noise_target, rules.budget.min_samples) == (("warm",), 0.05, 4)
-    assert parse_rules(Timing(noise="0.5"), Filtering()).budget.noise_target == 0.5
+    assert parse_rules(Timing(noise="0.5"), BenchFiltering()).budget.noise_target == 0.5
+    assert rules.border == TimingRules().border == "zero", "which every peer can do"
 
 
 # --- the project's own bars ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from edgeconv.cli.progress import Progress
 from edgeconv.core.option import Only, Positional
 from edgeconv.core.text import visible
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-from edgeconv.options import BenchOutput, ConvLadder, Filtering, GemmLadder, GridAxes, Pairing, Timing
+from edgeconv.options import BenchFiltering, BenchOutput, ConvLadder, GemmLadder, GridAxes, Pairing, Timing
 
 if TYPE_CHECKING:
     from edgeconv.bench.ladders.base import LadderTable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def grid(
     axes: GridAxes,
-    filtering: Annotated[Filtering, Only(("padding", "border", "output_mode"))],
+    filtering: Annotated[BenchFiltering, Only(("padding", "border", "output_mode"))],
     timing: Timing,
     target: BenchOutput,
 ) -> int:
