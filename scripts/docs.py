@@ -103,7 +103,7 @@ def bench(name: str) -> Any:
     return parsed(kept(name)[0])
 
 
-GPU, CPU = "h200/gpu", "two-core-xeon-avx512/processor"
+GPU, CPU = "h200/gpu", "two-core-epyc/processor"
 CONV, GEMM = partial(bench, "bench_conv_h200"), partial(bench, "bench_gemm_h200")
 Columns = dict[str, Callable[[Any], str]]
 """What a table's cell says of an entry, by its header."""
