@@ -59,8 +59,8 @@ COMMANDS = {
     "run": "edgeconv run, as in scripts/gpu_acceptance.sh",
 }
 """What makes a record of a kind whose records do not say it themselves."""
-OF_ONE_MACHINE = re.compile(r" (?:--resume|(?:-o|--formats|--name|--stop-after) \S+|--grid \S+\.toml)")
-"""Options of a command that change no figure, and the name of a file of cases, which the record holds itself."""
+OF_ONE_MACHINE = re.compile(r" (?:--resume|--no-around|(?:-o|--formats|--name|--stop-after) \S+|--grid \S+\.toml)")
+"""Options that change no figure, one that is gone, and the name of a file of cases, which the record holds itself."""
 SOURCES: dict[str, set[str]] = {}
 """The records that the table in hand was made of, as its marker names them, with their days."""
 
