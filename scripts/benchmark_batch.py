@@ -2,11 +2,10 @@
 
     python3 scripts/benchmark_batch.py [--format png] [--pictures N] [--size 2048] [--repeats 5] [--device auto]
 
-In one run, interleaved, medians: `edgeconv batch`; a pool that only decodes and encodes the same pictures with the same
-codecs; a pool of OpenCV loops, and one of libvips pipelines where that is installed; all of them with a thread for each
-core. For JPEG also a batch whose JPEG is the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec
-pool's pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out. Last, one
-picture is decoded and encoded on one thread, by turns with OpenCV.
+In one run, by turns, medians: `edgeconv batch`; a pool of OpenCV loops, and one of libvips pipelines where that is
+installed, with a thread for each core. For JPEG also a batch whose JPEG is the GPU's, where nvImageCodec is installed.
+Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out. First, a picture is decoded and its
+edges are encoded, by one thread and by one for each core, by turns with OpenCV.
 
 There are eight pictures a worker, so that the first and the last count as little as in a long batch.
 """
@@ -150,22 +149,32 @@ def time_by_turns(calls: dict[str, Call], repeats: int, before: Call = lambda: N
     return samples
 
 
-def codecs_alone(first: Path, output: Any, repeats: int) -> dict[str, float]:
-    """Medians of milliseconds for a picture and its edges, on one thread, by turns with OpenCV."""
+def codecs_alone(first: Path, output: Any, repeats: int) -> dict[str, dict[str, float]]:
+    """Medians of pictures a second by one thread and by one for each core: a picture and its edges, beside OpenCV."""
     import cv2
     import numpy as np
 
-    cv2.setNumThreads(1)
     data = read_picture_bytes(first)
-    calls: dict[str, Call] = {
+    ways: dict[str, Call] = {
         "decode": lambda: decode_image(data, first.name),
         "decode by OpenCV": lambda: cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB),
         "encode": lambda: encode_image(output, first.name, threads=1),
         "encode by OpenCV": lambda: cv2.imencode(first.suffix, output),
     }
-    samples = time_by_turns(calls, 2 + repeats)
+
+    def by(pool: ThreadPoolExecutor, way: Call, count: int) -> None:
+        list(pool.map(lambda _: way(), range(count)))
+
+    rates: dict[str, dict[str, float]] = {}
+    cv2.setNumThreads(1)
+    for threads in sorted({1, usable_threads()}):
+        with ThreadPoolExecutor(threads) as pool:
+            calls: dict[str, Call] = {name: partial(by, pool, way, 4 * threads) for name, way in ways.items()}
+            samples = time_by_turns(calls, 1 + repeats)
+        medians = {name: statistics.median(times[1:]) for name, times in samples.items()}
+        rates[str(threads)] = {name: 4 * threads / median for name, median in medians.items()}
     cv2.setNumThreads(usable_threads())
-    return {name: 1e3 * statistics.median(times[2:]) for name, times in samples.items()}
+    return rates
 
 
 def write_together(path: Path, reports: dict[str, Any]) -> None:
@@ -202,8 +211,9 @@ def main() -> None:
     rates = {name: asked.pictures / statistics.median(times) for name, times in samples.items()}
     for name, rate in rates.items():
         print(f"{name:<32} {rate:7.2f} pictures/s")
-    for name, milliseconds in alone.items():
-        print(f"{name:<32} {milliseconds:7.1f} ms a picture, one thread")
+    for threads, of_codecs in alone.items():
+        for name, rate in of_codecs.items():
+            print(f"{name:<32} {rate:7.2f} pictures/s, {threads} threads")
     record = {
         **header(),
         "kind": "batch benchmark",
@@ -216,7 +226,7 @@ def main() -> None:
         "first_summary": summary,
         "samples_seconds": samples,
         "pictures_per_second": rates,
-        "codecs_alone_ms": alone,
+        "codecs_alone_pictures_per_second": alone,
     }
     asked.output.parent.mkdir(parents=True, exist_ok=True)
     write_together(asked.output, {asked.name: json.loads(to_json(record))})
