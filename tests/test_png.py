@@ -36,7 +36,7 @@ def decoded(data):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_read_back_is_what_was_written(shape, dtype):
     for picture in pictures(shape, dtype):
-        data = b"".join(png.encode_png(picture))
+        data = bytes(png.encode_png(picture))
         assert np.array_equal(decoded(data), picture.squeeze(-1) if shape[2:] == (1,) else picture)
         with Image.open(io.BytesIO(data)) as checked:
             checked.load()  # Pillow checks every chunk's CRC and the stream's Adler-32
@@ -48,7 +48,7 @@ def test_every_filter_is_the_one_that_decoders_undo(code, band_bytes, monkeypatc
     monkeypatch.setattr(png, "_choose", lambda raw, pixel_bytes, level: (code, None))
     monkeypatch.setattr(png, "BAND_BYTES", band_bytes)
     for picture in pictures((41, 30, 3), np.uint8):
-        assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+        assert np.array_equal(decoded(bytes(png.encode_png(picture))), picture)
 
 
 def test_the_filter_follows_the_picture():
@@ -59,7 +59,7 @@ def test_the_filter_follows_the_picture():
 
 def test_the_file_does_not_depend_on_the_threads():
     picture = next(pictures((900, 3000, 3), np.uint8))
-    files = [b"".join(png.encode_png(picture, threads)) for threads in (1, 2, 5)]
+    files = [bytes(png.encode_png(picture, threads)) for threads in (1, 2, 5)]
     assert files[0] == files[1] == files[2]
 
 
@@ -81,7 +81,7 @@ def test_refuses_what_png_cannot_hold(bad):
 def test_every_level_gives_a_file_that_others_read(level, band_bytes, monkeypatch):
     monkeypatch.setattr(png, "BAND_BYTES", band_bytes)
     for picture in pictures((70, 250, 3), np.uint8):
-        assert np.array_equal(decoded(b"".join(png.encode_png(picture, level=level))), picture)
+        assert np.array_equal(decoded(bytes(png.encode_png(picture, level=level))), picture)
 
 
 def test_without_isal_every_level_is_there(monkeypatch):
@@ -89,7 +89,7 @@ def test_without_isal_every_level_is_there(monkeypatch):
     for dtype in (np.uint8, np.uint16):
         picture = next(pictures((40, 50, 3), dtype))
         for level in png.LEVELS:
-            assert np.array_equal(decoded(b"".join(png.encode_png(picture, level=level))), picture)
+            assert np.array_equal(decoded(bytes(png.encode_png(picture, level=level))), picture)
 
 
 SAMPLES = {
@@ -102,14 +102,21 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("length", [0, 1, 3, 4, 5, 1_003])
-def test_packed_bytes_are_a_block_of_deflate_whatever_the_sample_was(sample: str, length: int) -> None:
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 1_003])
+@pytest.mark.parametrize("band_bytes", [1, 6, 2_000])
+def test_packed_bytes_are_blocks_of_deflate_whatever_the_sample_was(sample: str, length: int, band_bytes: int) -> None:
     counts = np.bincount(SAMPLES[sample], minlength=256)
     code = huffman.Code(counts)
     for data in (np.resize(SAMPLES[sample], length), np.random.default_rng(length).integers(0, 256, length)):
         given = np.zeros(length, np.uint8) if sample == "none" else np.ascontiguousarray(data, np.uint8)
-        stream = huffman.deflated(given, code, False) + huffman.deflated(given, code, True)
-        assert zlib.decompress(stream, -15) == 2 * given.tobytes()
+        target, ends = huffman.packed(given, band_bytes, 12, code)
+        starts = [0, *ends[:-1]]
+        blocks = [target[start + 12 : end].tobytes() for start, end in zip(starts, ends, strict=True)]
+        assert len(target) == ends[-1] + 12
+        assert zlib.decompress(b"".join(blocks) + huffman.LAST, -15) == given.tobytes()
+        for number, block in enumerate(blocks):  # each by itself
+            band = given[number * band_bytes : (number + 1) * band_bytes]
+            assert zlib.decompress(block + huffman.LAST, -15) == band.tobytes()
 
 
 def edges(repeats: int = 1) -> np.ndarray:
@@ -124,13 +131,13 @@ def packed(picture: np.ndarray) -> bool:
 
 def test_what_hardly_repeats_is_packed_for_no_larger_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = edges()
-    data = b"".join(png.encode_png(picture))
+    data = bytes(png.encode_png(picture))
     assert packed(picture)
     assert np.array_equal(decoded(data), picture)
     assert not packed(picture[:200])  # less than a MiB
     assert png._choose(picture.reshape(700, -1), 3, 2)[1] is None  # a level that promises more
     monkeypatch.setattr(png, "can_pack", lambda: False)  # as where no machine code is allowed
-    assert len(data) < 1.02 * len(b"".join(png.encode_png(picture)))
+    assert len(data) < 1.02 * len(bytes(png.encode_png(picture)))
 
 
 def test_what_repeats_is_deflated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +145,6 @@ def test_what_repeats_is_deflated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not packed(edges() // 64)
     picture = edges()
     picture[250:600] = np.random.default_rng(2).integers(0, 256, (350, 700, 3))  # bands that the code does not suit
-    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+    assert np.array_equal(decoded(bytes(png.encode_png(picture))), picture)
     monkeypatch.setattr(png, "UNLIKE", 0.0)
-    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+    assert np.array_equal(decoded(bytes(png.encode_png(picture))), picture)

@@ -86,7 +86,7 @@ def encode_image(
         if entry.name == "NPY":
             return npy.encode(pixels)
         if entry.name == "PNG":
-            return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
+            return encode_png(pixels, threads, LEVEL if png_level is None else png_level)
         return _by_opencv(pixels, entry, bank, quality)
     except BadPicture as bad:
         raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None

@@ -1,7 +1,7 @@
 """Deflate by Huffman codes alone, without repetitions: for edges of photographs, in a third of the time and no larger.
 
-    Code        of all bytes, from how often each was seen in a sample
-    deflated    bytes as one block; ends on a byte, so that blocks can be put together
+    Code      of all bytes, from how often each was seen in a sample
+    packed    bytes as blocks that end on a byte, so that others can be put between and behind them
 
 In filtered rows of a photograph or its edges hardly anything repeats, so what looks for repetitions finds little, and
 most of the saving is that frequent bytes get short codes. `Code.share` says what that comes to.
@@ -11,8 +11,6 @@ Source: RFC 1951, sections 3.2.2 and 3.2.7.
 from __future__ import annotations
 
 from functools import cache
-from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +22,17 @@ if TYPE_CHECKING:
 WRITER = "edgeconv.hardware.cpu.huffman_code:write_pack"
 LONGEST = 14
 """Bits of a code: four of them, and those that wait, are a word of the packing code."""
-BYTES, END = 256, 256
+BYTES = 256
 """Symbols: each byte, and behind them the end of the block."""
 DISTANCES = (1, 1)
 """Bits of two distance codes that are never used: some decoders want a complete set."""
-LENGTH_CODES, LENGTH_CODE_BITS, RUN_CODES = 16, 4, 3
+LENGTH_CODE_BITS = 4
 """The lengths of codes are sent as numbers of four bits, which a code of 16 equally long codes gives."""
-EMPTY_STORED = b"\0\0\xff\xff"
+HEAD = np.array([int(bit) for bit in "0 01 00000 10000 1111000 000 000" + " 001" * 16 if bit != " "], np.uint8)
+MOST_AT_ENDS = 16
+"""Bytes that a block has behind its codes, and the packing code touches."""
+LAST = b"\x03\0"
+"""A block without bytes, the last of its stream."""
 
 
 class Code:
@@ -40,35 +42,29 @@ class Code:
         """`counts` of each byte in a sample; those that were not seen get long codes."""
         lengths = _lengths(np.append(counts + 1, 1))
         codes = _codes(lengths)
-        self.table = (np.array(codes) | np.array(lengths) << 16).astype(np.int32)[:BYTES]
-        self.end = codes[END], lengths[END]
+        self.table = (codes | lengths << 16).astype(np.int32)
         self.share = float(counts @ lengths[:BYTES]) / (8 * max(1, counts.sum()))
         """Of the sample's bytes, that its codes take."""
-        bits = [(0, 1), (2, 2), (0, 5), (len(DISTANCES) - 1, 5), (LENGTH_CODES - 1, 4)]
-        bits += [(0, 3)] * RUN_CODES + [(LENGTH_CODE_BITS, 3)] * LENGTH_CODES
-        bits += [(_reversed(length, LENGTH_CODE_BITS), LENGTH_CODE_BITS) for length in (*lengths, *DISTANCES)]
-        self.head, self.head_bits = 0, 0
-        for value, length in bits:
-            self.head |= value << self.head_bits
-            self.head_bits += length
+        sent = np.append(lengths, DISTANCES)[:, np.newaxis] >> np.arange(LENGTH_CODE_BITS)[::-1] & 1
+        self.head_bits = HEAD.size + sent.size
+        self.head = np.packbits(np.append(HEAD, [*sent.ravel(), 0]).astype(np.uint8), bitorder="little")
+        """What a block has before its first byte."""
 
 
-def deflated(data: NDArray[np.uint8], code: Code, is_last: bool) -> bytes:
-    """A block of deflate with `data` (C-contiguous), the last of its stream or not, where `can_pack`."""
-    target = np.empty(data.size * LONGEST // 8 + code.head_bits // 8 + 16, np.uint8)
-    whole, rest = divmod(code.head_bits, 8)
-    head = (code.head | is_last).to_bytes(whole + 1, "little")
-    target[:whole] = np.frombuffer(head, np.uint8, whole)
-    state = np.array([head[whole], rest, whole], np.int64)
-    addresses = (array.ctypes.data for array in (code.table, target, state))
+def packed(data: NDArray[np.uint8], band_bytes: int, gap_bytes: int, code: Code) -> tuple[NDArray[np.uint8], list[int]]:
+    """A block for each `band_bytes` of `data` (C-contiguous), each behind a gap, and where they end; if `can_pack`.
+
+    As many bytes as a gap has follow the last one.
+    """
+    bands = -(-data.size // band_bytes)
+    spare = gap_bytes + code.head.size + MOST_AT_ENDS
+    target = np.empty(data.size * LONGEST // 8 + bands * spare + gap_bytes, np.uint8)
+    ends = np.empty(bands, np.int64)
     pack = _pack()
     assert pack is not None
-    pack(data.ctypes.data, data.size, *addresses)
-    waiting, bits, written = map(int, state)
-    end, length = code.end
-    bits += length + (0 if is_last else 3)  # of a stored block that is empty
-    tail = (waiting | end << int(state[1])).to_bytes(-(-bits // 8), "little")
-    return target[:written].tobytes() + tail + (b"" if is_last else EMPTY_STORED)
+    source, table, head, to, ended = (each.ctypes.data for each in (data, code.table, code.head, target, ends))
+    pack(source, data.size, band_bytes, gap_bytes, table, head, code.head_bits, to, ended)
+    return target[: ends[-1] + gap_bytes], ends.tolist()
 
 
 def can_pack() -> bool:
@@ -81,37 +77,56 @@ def _pack() -> NativeFunction | None:
     from edgeconv.hardware.cpu import jit
 
     try:
-        return jit.compiled(WRITER, "huffman", jit.processor()).function("pack", 5)
+        return jit.compiled(WRITER, "huffman", jit.processor()).function("pack", 9)
     except (OSError, ImportError):
         return None
 
 
-def _lengths(counts: NDArray[Any]) -> list[int]:
+def _lengths(counts: NDArray[Any]) -> NDArray[np.int64]:
     """Bits of each symbol's code. Rare symbols count as more and more frequent until no code is too long."""
-    for doublings in count(1):
-        nodes: list[tuple[int, int, tuple[int, ...]]]
-        nodes = [(int(number), symbol, (symbol,)) for symbol, number in enumerate(counts)]
-        lengths = [0] * len(nodes)
-        heapify(nodes)
-        while len(nodes) > 1:
-            (one, _, left), (other, number, right) = heappop(nodes), heappop(nodes)
-            for symbol in left + right:
-                lengths[symbol] += 1
-            heappush(nodes, (one + other, number, left + right))
-        if max(lengths) <= LONGEST:
+    least = int(counts.sum()) >> LONGEST
+    while True:
+        counts = np.maximum(counts, least)
+        order = np.argsort(counts, kind="stable")
+        lengths = np.empty(counts.size, np.int64)
+        lengths[order] = _depths(counts[order].tolist())
+        if lengths.max() <= LONGEST:
             return lengths
-        counts = np.maximum(counts, 2**doublings)
-    raise AssertionError  # of counts that are all alike no code is too long
+        least = 2 * least + 1
 
 
-def _codes(lengths: list[int]) -> list[int]:
+def _depths(leaves: list[int]) -> list[int]:
+    """Depths of leaves of rising weight in the tree whose two lightest nodes are joined again and again.
+
+    Joined nodes come in rising weight too, so the lightest is the first of one row or of the other.
+    """
+    joined: list[int] = []
+    parents = [0] * (2 * len(leaves) - 1)
+    leaf, inner, nodes = 0, 0, len(leaves)
+    for parent in range(nodes, 2 * nodes - 1):
+        weight = 0
+        for _ in range(2):
+            if inner == len(joined) or (leaf < nodes and leaves[leaf] <= joined[inner]):
+                weight += leaves[leaf]
+                parents[leaf] = parent
+                leaf += 1
+            else:
+                weight += joined[inner]
+                parents[nodes + inner] = parent
+                inner += 1
+        joined.append(weight)
+    depths = [0] * len(parents)
+    for node in range(len(parents) - 2, -1, -1):
+        depths[node] = depths[parents[node]] + 1
+    return depths[:nodes]
+
+
+def _codes(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """The codes in the order that deflate lays down, the first bit lowest."""
-    codes, code, last = [0] * len(lengths), 0, 0
-    for length, symbol in sorted((length, symbol) for symbol, length in enumerate(lengths)):
-        code <<= length - last
-        codes[symbol], code, last = _reversed(code, length), code + 1, length
+    order = np.argsort(lengths, kind="stable")
+    steps = 1 << (LONGEST - lengths[order])
+    forwards, codes = np.empty_like(lengths), np.zeros_like(lengths)
+    forwards[order] = np.cumsum(steps) - steps  # in `LONGEST` bits, the first one highest
+    for bit in range(LONGEST):
+        codes |= (forwards >> (LONGEST - 1 - bit) & 1) << bit
     return codes
-
-
-def _reversed(code: int, bits: int) -> int:
-    return int(f"{code:0{bits}b}"[::-1], 2)
