@@ -28,7 +28,9 @@ DISTANCES = (1, 1)
 """Bits of two distance codes that are never used: some decoders want a complete set."""
 LENGTH_CODE_BITS = 4
 """The lengths of codes are sent as numbers of four bits, which a code of 16 equally long codes gives."""
-HEAD = np.array([int(bit) for bit in "0 01 00000 10000 1111000 000 000" + " 001" * 16 if bit != " "], np.uint8)
+HEAD = np.array([int(bit) for bit in "0 01 00000 10000 1111" + 3 * " 000" + 16 * " 001" if bit != " "], np.uint8)
+"""Bits of a block that is not the last one: that it brings codes, for 257 symbols and two distances, and the lengths of
+the codes for lengths: of three that mean runs none, of the others four bits. Each number has its lowest bit first."""
 MOST_AT_ENDS = 16
 """Bytes that a block has behind its codes, and the packing code touches."""
 LAST = b"\x03\0"
@@ -47,7 +49,7 @@ class Code:
         """Of the sample's bytes, that its codes take."""
         sent = np.append(lengths, DISTANCES)[:, np.newaxis] >> np.arange(LENGTH_CODE_BITS)[::-1] & 1
         self.head_bits = HEAD.size + sent.size
-        self.head = np.packbits(np.append(HEAD, [*sent.ravel(), 0]).astype(np.uint8), bitorder="little")
+        self.head = np.packbits(np.append(HEAD, sent).astype(np.uint8), bitorder="little")
         """What a block has before its first byte."""
 
 
@@ -68,7 +70,7 @@ def packed(data: NDArray[np.uint8], band_bytes: int, gap_bytes: int, code: Code)
 
 
 def can_pack() -> bool:
-    """Whether this system allows the machine code that `deflated` needs."""
+    """Whether this system allows the machine code that `packed` needs."""
     return _pack() is not None
 
 

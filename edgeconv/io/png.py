@@ -2,9 +2,10 @@
 
     uint8 or uint16, HWC with 3 channels in RGB order, or 1; or HW     →     a PNG file
 
-The rows are split into bands that are compressed in parallel, each as a separate IDAT chunk; together they form
-one valid zlib stream (every band ends on a byte, and the Adler-32 sums are combined). Bands depend
-only on the picture's size, so the file does not depend on the number of threads.
+The rows are split into bands that are compressed in parallel, each as a separate IDAT chunk; together they form one
+valid zlib stream (every band ends on a byte, and the Adler-32 sums are combined). Bands depend only on the picture's
+size, so the file does not depend on the number of threads. A thread takes many bands in a few long calls, as each call
+gives back the interpreter lock and waits for it again.
 
 One row filter serves the whole picture: the one whose bytes have the least entropy on a sample of rows. Edge
 pictures mostly take none, photographs a difference. (libpng's rule of thumb, the least sum of absolute
@@ -111,7 +112,6 @@ def _compressed(
     row_bytes = raw.shape[1] + 1
     band_rows = max(1, BAND_BYTES // row_bytes)
     workers = threads_for(threads, raw.nbytes, -(-raw.shape[0] // band_rows))
-    # Each call gives back the interpreter lock and waits for it again, so one is given as many bands as it may.
     bands_each = max(1, min(TOGETHER_BYTES // BAND_BYTES, -(-raw.shape[0] // band_rows // workers)))
     cuts = list(bands(raw.shape[0], bands_each * band_rows))
     pieces: list[bytes | memoryview] = [b""] * len(cuts)
