@@ -56,7 +56,7 @@ class Code:
 def packed(data: NDArray[np.uint8], band_bytes: int, gap_bytes: int, code: Code) -> tuple[NDArray[np.uint8], list[int]]:
     """A block for each `band_bytes` of `data` (C-contiguous), each behind a gap, and where they end; if `can_pack`.
 
-    As many bytes as a gap has follow the last one.
+    There is a byte at least. As many as a gap has follow the last block.
     """
     bands = -(-data.size // band_bytes)
     spare = gap_bytes + code.head.size + MOST_AT_ENDS

@@ -111,8 +111,9 @@ def _compressed(
     """Chunks of all bands, and the Adler-32 of what they hold."""
     row_bytes = raw.shape[1] + 1
     band_rows = max(1, BAND_BYTES // row_bytes)
-    workers = threads_for(threads, raw.nbytes, -(-raw.shape[0] // band_rows))
-    bands_each = max(1, min(TOGETHER_BYTES // BAND_BYTES, -(-raw.shape[0] // band_rows // workers)))
+    count = -(-raw.shape[0] // band_rows)
+    workers = threads_for(threads, raw.nbytes, count)
+    bands_each = max(1, min(TOGETHER_BYTES // BAND_BYTES, -(-count // workers)))
     cuts = list(bands(raw.shape[0], bands_each * band_rows))
     pieces: list[bytes | memoryview] = [b""] * len(cuts)
     sums: list[int] = [1] * len(cuts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from edgeconv.hardware.cpu.emit import I64, LLVM_TYPE, Emitter, Value
+from edgeconv.hardware.cpu.emit import I32, I64, Emitter, Value
 
 NAME = "pack"
 AT_ONCE = 4
 """Codes of at most 14 bits, beside at most 7 bits that wait, fit into 64."""
 LENGTH_SHIFT, CODE_MASK = 16, 0xFFFF
+END = 256
+"""The symbol behind those of all bytes."""
 STORED_BITS, STORED, STORED_BYTES = 3, 0xFFFF0000, 4
 """Of a stored block that is empty: it begins with three bits, and its length and that inverted start on a byte."""
 
@@ -57,9 +59,9 @@ def write_pack(subject: str) -> str:
             put([entry(source[at + place].unsigned("int64")) for place in range(AT_ONCE)])
         with e.count(by_fours, stop) as at:
             put([entry(source[at].unsigned("int64"))])
-        put([entry(1 << LLVM_TYPE["uint8"].width)], STORED_BITS)
+        put([entry(END)], STORED_BITS)
         written.value += (bits.value + 7) >> 3
-        target.at(written.value).of("int32")[0] = Value(e, LLVM_TYPE["int32"](STORED))
+        target.at(written.value).of("int32")[0] = Value(e, I32(STORED))
         written.value += STORED_BYTES
         ends[number.value] = written.value
         number.value += 1
