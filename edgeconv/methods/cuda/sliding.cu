@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(WARP, 1)
         const StagedRows staged = {stage, static_cast<unsigned>(reinterpret_cast<unsigned long long>(out_row)),
                                    static_cast<unsigned>(out_pitch)};
 #pragma unroll
-        for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, staged, lane, part, filter);
+        for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, staged, lane, part, filter, y);
         if (++slot == SLOTS) slot = 0;
         __syncwarp();  // the rows are staged, and their slots are free for the next fetch
 #pragma unroll

@@ -240,7 +240,7 @@ struct Column {
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
     __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int,
-                                         const Filter &filter) {
+                                         const Filter &filter, int) {
         constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
         Lane mark = 0;
 #pragma unroll

@@ -192,13 +192,17 @@ struct Column {
 
     __device__ __forceinline__ void start() { before = Window(); }
 
-    // Take the input rows of a step, put the output rows that end with them into the stage.
+    // Take the input rows of a step, put the output rows that end with them, from `first_row` on, into the stage.
     __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int part,
-                                         const Filter &filter) {
+                                         const Filter &filter, int first_row) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; y += 2) {
             Window two;
             two.read({rows.row(y), rows.row(y + 1)}, lane, part);
+            if (SUMS == 1 && y == 0 && first_row < 0) {  // above the strip's outputs: only read
+                before = two;
+                continue;
+            }
             Responses first, second;
             clear(first), clear(second);
 #pragma unroll

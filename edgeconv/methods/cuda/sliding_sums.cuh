@@ -256,6 +256,13 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int lane, const
     put(staged, lane, word);
 }
 
+// Whether what belongs to no output of the strip is left out: dp4a is done sooner without the branches.
+#ifdef WHOLE_WEIGHTS
+constexpr bool SPARES = false;
+#else
+constexpr bool SPARES = STRIDE == 1;
+#endif
+
 // A thread's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
 struct Column {
     Responses pending[PENDING + 1];
@@ -265,19 +272,21 @@ struct Column {
         for (int i = 0; i <= PENDING; ++i) clear(pending[i]);
     }
 
-    // Take the input rows of a step, put the output rows that end with them into the stage.
+    // Take the input rows of a step, put the output rows that end with them, from `first_row` on, into the stage.
     __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int lane, int,
-                                         const Filter &filter) {
+                                         const Filter &filter, int first_row) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y) {
             Responses done;
+            const bool in_strip = !SPARES || y >= 2 || first_row + y >= 0;
+            const bool next_in_strip = !SPARES || y >= 1 || first_row + y >= -1;
 #pragma unroll
             for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
                 window.read(rows.row(y * ROWS_OF_OUTPUT + i), lane);
                 if (STRIDE == 1) {
-                    move(done, pending[0]), add_row(done, window, filter, 2);
-                    move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
+                    if (in_strip) move(done, pending[0]), add_row(done, window, filter, 2);
+                    if (next_in_strip) move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
                     clear(pending[1]), add_row(pending[1], window, filter, 0);
                 } else if (STRIDE == 2 && i == 0) {
                     move(done, pending[0]), add_row(done, window, filter, 2);
@@ -289,7 +298,7 @@ struct Column {
                     add_row(done, window, filter, i);
                 }
             }
-            stage_row(staged.row(y), lane, done);
+            if (in_strip) stage_row(staged.row(y), lane, done);
         }
     }
 };

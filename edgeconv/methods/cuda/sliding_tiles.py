@@ -57,7 +57,7 @@ TILES = {
 """By the bytes of a sample and the stride, from 3 on the same, for pixels of three channels."""
 WHOLE_PRODUCTS = StripTile(4, 4, 1, 12)
 """On the tensor cores, bytes by bytes."""
-HALF_PRODUCTS = {(1, 1): StripTile(4, 2, 1, 48), (2, 1): StripTile(4, 2, 1, 8), (2, 2): StripTile(4, 4, 1, 16)}
+HALF_PRODUCTS = {(1, 1): StripTile(4, 2, 1, 48), (2, 1): StripTile(4, 2, 1, 32), (2, 2): StripTile(4, 4, 1, 16)}
 """On the tensor cores, halves by halves, by the bytes of a sample and the directions."""
 ANYWHERE = StripTile(8, 2, 1, 48)
 """At stride 1, where rows of bytes, and of what the tensor cores take, start anywhere: more pixels share the words that
