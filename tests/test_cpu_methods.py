@@ -5,8 +5,11 @@ Problems that nobody listed are drawn in fuzz/test_fuzz.py, threads and forks in
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import mmap
 import re
+import sys
 from itertools import islice
 from typing import Any
 
@@ -30,7 +33,7 @@ from edgeconv.hardware.cpu.processor import WORK, Processor
 from edgeconv.methods import method_names, require
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cpu import native, rows
-from edgeconv.methods.cpu.layout import make_layout
+from edgeconv.methods.cpu.layout import Argument, make_layout
 from edgeconv.methods.options import Options
 
 SLIDING = require("sliding", "cpu")
@@ -183,6 +186,31 @@ def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: boo
         assert len(found) == 1, (height, width)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="protects memory by a call of Linux")
+@pytest.mark.parametrize("stride", range(1, 8))
+@pytest.mark.parametrize("channels", CHANNELS)
+@ENGINE
+def test_no_row_is_looked_up_behind_the_table_of_rows(
+    method: str, channels: str, stride: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are asked for ahead of their use: here the table of them ends where nothing can be read."""
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    start = np.frombuffer(memory, np.uint8).ctypes.data
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+
+    def at_the_end(problem: Problem, code: Any, arguments: dict[Any, Any], *others: Any, **named: Any) -> Plan:
+        rows = arguments[Argument.SOURCE_ROWS_ADDRESS]
+        moved = np.frombuffer(memory, rows.dtype, len(rows), mmap.PAGESIZE - rows.nbytes)
+        moved[:] = rows
+        return make(problem, code, {**arguments, Argument.SOURCE_ROWS_ADDRESS: moved}, *others, **named)
+
+    make = native.NativePlan
+    monkeypatch.setattr(native, "NativePlan", at_the_end)
+    for height in (8, 9):
+        problem = Case("laplacian8", channels, "float32", "raw", stride, shape=(height, 192)).problem()
+        assert_right(run_on_host(made_so(method, problem, past_caches=True), image_of(problem), problem))
+
+
 # --- what is exact ---------------------------------------------------------------------------------------------------
 
 
@@ -325,5 +353,5 @@ def test_code_for_other_processors_calls_nothing_outside(target: Processor, case
     """No C library is linked to generated code: a call to one would end the process. It calls itself alone."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    layout = make_layout(lower(case.problem()), target, 2048, columns=False, streaming=True)
+    layout = make_layout(lower(case.problem()), target, 2048, columns=False, streaming=True, fetching=True)
     assert called(compiler.assembly(rows.write(layout), target)) == {WORK}

@@ -57,7 +57,7 @@ def test_strips_are_neither_long_nor_short(rows: int, microseconds: int) -> None
 def test_the_estimate_grows_with_pixels_and_multiply_adds() -> None:
     def estimate(height: int, width: int, name: str = "laplacian8") -> float:
         problem = make_problem((height, width, 3), "uint8", weight_set(named_filter(name), "each"), output_mode="abs")
-        layout = make_layout(lower(problem), AVX2, 16384, columns=False, streaming=False)
+        layout = make_layout(lower(problem), AVX2, 16384, columns=False, streaming=False, fetching=False)
         return division.seconds_alone(problem, layout)
 
     side = 512

@@ -242,9 +242,9 @@ def test_subjects_that_differ_have_texts_that_differ() -> None:
         for stride in (1, 2)
     ]
     layouts = {
-        make_layout(lower(case.problem()), jit.processor(), 1000, columns=False, streaming=streaming)
+        make_layout(lower(case.problem()), jit.processor(), 1000, columns=False, streaming=streaming, fetching=fetching)
         for case in cases
-        for streaming in (False, True)
+        for streaming, fetching in ((False, False), (False, True), (True, True))
     }
     assert len(layouts) == len(set(map(repr, layouts))) > len(cases)
     assert not any("..." in repr(each) for each in layouts)

@@ -117,7 +117,9 @@ class RowLayout:
 
     lowering: Lowering
     streaming: bool
-    """Store past the caches and ask for loads early: for pictures too large to be found there again."""
+    """Store past the caches: for outputs too large to be found there again."""
+    fetching: bool
+    """Ask for rows of the picture early: too large a picture to be found in the caches."""
     vector_bytes: int
     is_x86: bool
     """Whether hardware/cpu/x86.py has instructions for this processor."""
@@ -243,11 +245,12 @@ class RowLayout:
     def fetches_while_computing(self) -> bool:
         """Whether the source rows of the next output row are asked for while this one is computed.
 
-        It hides the memory behind arithmetic where there is enough of it; where there is little, the requests pile
-        up in front of the stores, and it is better to ask a page ahead while staging.
+        Rows that are read where they lie need enough arithmetic for it: else requests pile up in front of stores.
         """
-        if not self.streaming or self.bank is not None:
+        if not self.fetching or self.bank is not None:
             return False
+        if not self.direct:
+            return True
         registers = self.block_pixels * SCALAR_BYTES[self.lowering.sums] / self.vector_bytes
         lines = self.block_pixels * self.source_bytes_per_position * self.phases / CACHE_LINE_BYTES
         return self.lowering.operations_of_a_position * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
@@ -260,6 +263,7 @@ def make_layout(
     *,
     columns: bool,
     streaming: bool,
+    fetching: bool,
     rows_together: int = 1,
 ) -> RowLayout:
     """Choose the lengths: blocks of one register of stored samples or a few of sums, rows padded to cache lines.
@@ -295,6 +299,7 @@ def make_layout(
     return RowLayout(
         lowering=lowering,
         streaming=streaming,
+        fetching=fetching,
         vector_bytes=vector_bytes,
         is_x86=processor.is_x86,
         block_pixels=block,

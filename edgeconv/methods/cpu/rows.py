@@ -37,7 +37,7 @@ from edgeconv.methods.cpu.layout import (
 )
 from edgeconv.methods.cpu.sums import Sums, TapRows
 
-FETCH_AHEAD_BYTES = 4096
+FETCH_AHEAD_BYTES = 8192
 """Distance of prefetches while staging: measured, docs/cpu-engine.md."""
 COPY_CHUNKS_BYTES = (64, 16, 1)
 
@@ -199,7 +199,7 @@ class _RowCode(Unit):
         step = (stop - (start + lanes)).max(1) if layout.direct else lanes
         with self.blocks(start, stop, lanes, step) as group:
             first = row.at((self.tile[TileFields.SOURCE_START] + (group - start) * lowering.stride) * channels)
-            if layout.streaming and not layout.fetches_while_computing:
+            if layout.fetching:
                 for line in range(0, lanes * layout.source_bytes_per_position, CACHE_LINE_BYTES):
                     first.bytes_on(FETCH_AHEAD_BYTES + line).prefetch()
             part = part_lanes(layout.vector_bytes, lowering.source)

@@ -79,6 +79,7 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     # storing smaller ones into the caches was faster.
     moved_bytes = problem.output_bytes + (problem.input_bytes if problem.stride == 1 else 0)
     streaming = moved_bytes > native.STREAMING_BYTES
+    fetching = problem.input_bytes + problem.output_bytes > native.STREAMING_BYTES
     lowering = lower(problem, share=not columns)
     layout = make_layout(
         lowering,
@@ -86,6 +87,7 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         tile_pixels,
         columns=columns,
         streaming=streaming,
+        fetching=fetching,
         rows_together=_rows_together(problem, streaming, processor.vector_bytes),
     )
     tiles, picks = _tables(problem, layout)
@@ -99,8 +101,8 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     check_workspace(name, workspace_bytes, options, f"use --threads {max_threads}" if max_threads else "")
 
     source_rows = border_indices(problem.height, problem.padding, problem.border)
-    # The code looks one output row ahead, and there is none after the last.
-    source_rows = np.pad(source_rows, (0, problem.stride), mode="edge").astype(np.int32)
+    # The code looks ahead by the output rows of a turn, and there are none after the last.
+    source_rows = np.pad(source_rows, (0, problem.stride * layout.rows_together), mode="edge").astype(np.int32)
     passes, weights = _bank_tables(layout)
     arguments = {
         Argument.IMAGE_ADDRESS: 0,
