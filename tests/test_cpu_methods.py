@@ -186,6 +186,22 @@ def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: boo
         assert len(found) == 1, (height, width)
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_a_picture_too_large_for_the_caches_is_asked_for_early(stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small its output is: while rows are staged, and while outputs are computed."""
+    problem = Case(RANDOM, "mix", "float32", "raw", stride, shape=(60, 200)).problem()
+    layouts: list[Any] = []
+    monkeypatch.setattr(
+        "edgeconv.methods.cpu.sliding.make_layout",
+        lambda *of, **named: layouts.append(make_layout(*of, **named)) or layouts[-1],
+    )
+    for limit, early in ((problem.input_bytes, True), (problem.input_bytes + problem.output_bytes, False)):
+        monkeypatch.setattr(native, "STREAMING_BYTES", limit)
+        SLIDING.prepare(problem, Options())
+        assert layouts[-1].fetches_while_computing is early
+        assert ("llvm.prefetch" in rows.write(layouts[-1])) is early
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="protects memory by a call of Linux")
 @pytest.mark.parametrize("stride", range(1, 8))
 @pytest.mark.parametrize("channels", CHANNELS)
