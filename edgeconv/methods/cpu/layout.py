@@ -48,8 +48,6 @@ take eight loads with two (and six pixels), seven with three (and four), thirtee
 
 SPARE_ROW_BYTES = 16 * 2**10
 """Outputs that are put together before they are stored: half of the L1 cache."""
-MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
-"""Vector multiply-adds that take as long as a cache line takes to come at 20 GB/s: measured, docs/cpu-engine.md."""
 
 
 class Argument(IntEnum):
@@ -240,20 +238,6 @@ class RowLayout:
         lowering = self.lowering
         in_bytes = lowering.staged == lowering.stored == "uint8" and lowering.sums == "int16"
         return in_bytes and self.sum_pixels >= self.vector_bytes
-
-    @property
-    def fetches_while_computing(self) -> bool:
-        """Whether the source rows of the next output row are asked for while this one is computed.
-
-        Rows that are read where they lie need enough arithmetic for it: else requests pile up in front of stores.
-        """
-        if not self.fetching or self.bank is not None:
-            return False
-        if not self.direct:
-            return True
-        registers = self.block_pixels * SCALAR_BYTES[self.lowering.sums] / self.vector_bytes
-        lines = self.block_pixels * self.source_bytes_per_position * self.phases / CACHE_LINE_BYTES
-        return self.lowering.operations_of_a_position * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 
 
 def make_layout(

@@ -250,8 +250,6 @@ class _RowCode(Unit):
 
     def _fetch_coming(self, x: Value) -> None:
         """Ask for the part of the coming rows that the block at `x` stands over, while this block computes."""
-        if not self.layout.fetches_while_computing:
-            return
         of_position = self.layout.source_bytes_per_position
         for row in self.coming:
             first = row.bytes_on(x * of_position)
@@ -265,7 +263,7 @@ class _RowCode(Unit):
         layout = self.layout
         first = y * self.lowering.stride
         slots = [self._slot_of(first + u) for u in range(layout.rows_held)]
-        if layout.fetches_while_computing:
+        if layout.fetching:
             self.coming = self._coming_rows(first + layout.rows_held)
         run_start = self.tile[TileFields.OUT_START] * layout.stored_per_pixel
         starts = [(y + row) * self[Argument.OUT_ROW_SAMPLES] + run_start for row in range(layout.rows_together)]
