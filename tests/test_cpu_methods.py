@@ -188,7 +188,7 @@ def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: boo
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_a_picture_too_large_for_the_caches_is_asked_for_early(stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small its output is: while rows are staged, and while outputs are computed."""
+    """However small its output is; where that is large as well, also while outputs are computed."""
     problem = Case(RANDOM, "mix", "float32", "raw", stride, shape=(60, 200)).problem()
     layouts: list[Any] = []
     monkeypatch.setattr(
@@ -199,6 +199,8 @@ def test_a_picture_too_large_for_the_caches_is_asked_for_early(stride: int, monk
         monkeypatch.setattr(native, "STREAMING_BYTES", limit)
         SLIDING.prepare(problem, Options())
         assert ("llvm.prefetch" in rows.write(layouts[-1])) is early
+    staging, both = (dataclasses.replace(layouts[0], fetching=True, streaming=streaming) for streaming in (False, True))
+    assert rows.write(both).count("llvm.prefetch") > rows.write(staging).count("llvm.prefetch")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects memory by a call of Linux")
