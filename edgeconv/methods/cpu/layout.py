@@ -138,12 +138,15 @@ class RowLayout:
     """Of a spare row, in which short runs end, or in which outputs are put together before they are stored."""
     spare_pixels: int
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
+    unshared: bool
+    """No sample has two taps, and the picture is large: staging would gain nothing, but for the borders."""
     rows_together: int
     """Output rows that are computed together; the last of a strip is computed once more where their number is odd."""
     has_short_runs: bool = True
     """Whether a run may be shorter than a block: code for it is written only then."""
     direct: bool = False
-    """Taps read the picture itself, and only its borders are staged: flat rows, long enough, of the staged type."""
+    """Taps read the picture itself, and only its borders are staged, as they lie there: rows that are long enough, flat
+    ones of the staged type or unshared ones."""
 
     # --- scratch of a worker --------------------------------------------------------------------------------------
 
@@ -160,6 +163,8 @@ class RowLayout:
     @property
     def slot_bytes(self) -> int:
         """From one staged row to the next."""
+        if self.apart:
+            return self.pitch * self.source_bytes_per_position
         return len(self.lowering.planes) * self.phases * self.pitch_bytes
 
     @property
@@ -198,7 +203,17 @@ class RowLayout:
     @property
     def reach(self) -> int:
         """Staged positions to the right of a pixel that its taps read."""
-        return (KERNEL_SIZE - 1) * self.tap_step
+        return (KERNEL_SIZE - 1) // self.lowering.stride * self.tap_step
+
+    @property
+    def kept(self) -> Scalar:
+        """The type of samples in staged rows."""
+        return self.lowering.source if self.direct else self.lowering.staged
+
+    @property
+    def apart(self) -> bool:
+        """Whether channels and phases are taken apart in registers, and not in staged rows."""
+        return self.direct and self.unshared
 
     @property
     def read_per_position(self) -> int:
@@ -259,6 +274,11 @@ def make_layout(
     stored_bytes, staged_bytes = SCALAR_BYTES[lowering.stored], SCALAR_BYTES[lowering.staged]
     stored_per_pixel = 1 if lowering.flat else lowering.stored_channels
     bank = None if lowering.bank is None else _cut_bank(lowering.sums, lowering.bank, vector_bytes)
+    # Pixels of an odd number of outputs start on a cache line once in that many, wherever the output lies; those of an
+    # even number may never do so, and go through the spare row past the caches, as banks always do.
+    by_spare_row = bank is not None or (streaming and stored_per_pixel % 2 == 0)
+    in_vectors = KERNEL_SIZE <= lowering.stride <= WIDEST_VECTOR_STRIDE
+    unshared = fetching and in_vectors and not columns and not by_spare_row
     if columns or not _shares_taps(lowering):
         rows_together = 1
     if bank is not None:
@@ -270,13 +290,13 @@ def make_layout(
             rows_together = 1
             per_pass, of_a_response = _cut_results(lowering, vector_bytes, rows_together)
         together = of_a_response * vector_bytes // SCALAR_BYTES[lowering.sums]
+        if unshared:
+            together = vector_bytes // SCALAR_BYTES[lowering.source]
         block = max(vector_bytes // stored_bytes, together)
         if streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
     spare_pixels = 0
-    # Pixels of an odd number of outputs start on a cache line once in that many, wherever the output lies; those of an
-    # even number may never do so, and go through the spare row past the caches, as banks always do.
-    if bank is not None or (streaming and stored_per_pixel % 2 == 0):
+    if by_spare_row:
         spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel * stored_bytes) // block) * block
     reach = (KERNEL_SIZE - 1) * (lowering.channels if lowering.flat else 1)
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach
@@ -295,6 +315,7 @@ def make_layout(
         columns=len(lowering.planes) * KERNEL_SIZE**2 if columns else 0,
         spare_bytes=_odd_lines((spare_pixels or block) * stored_per_pixel * stored_bytes + CACHE_LINE_BYTES),
         spare_pixels=spare_pixels,
+        unshared=unshared,
         rows_together=rows_together,
     )
 

@@ -11,20 +11,22 @@ A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels.
 
     row         a run that stays in the caches; the last block is moved back to end where the run ends
     streaming   whole cache lines go past the caches, the ends of the run through a spare row
-    direct      the same, reading the picture itself wherever all taps lie inside it
+    direct      the same, reading the picture itself wherever all taps lie inside it; where no sample has two, channels and
+                phases are taken apart in registers
     together    some blocks of many outputs are put together in the spare row, which is then copied out: a bank's, in
                 passes of as many outputs as registers hold, and those that start on no cache line
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from llvmlite import ir
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
-from edgeconv.core.lowering import every_tap
+from edgeconv.core.lowering import Tap, every_tap
 from edgeconv.hardware.cpu.caches import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.emit import Array, Unit, Value, pieces, shuffle
 from edgeconv.hardware.cpu.processor import SCALAR_BYTES, Scalar
@@ -35,7 +37,12 @@ from edgeconv.methods.cpu.layout import (
     RowLayout,
     TileFields,
 )
-from edgeconv.methods.cpu.sums import Sums, TapRows
+from edgeconv.methods.cpu.sums import Samples, Sums
+
+TapRows = Callable[[Tap], Array]
+"""Where the samples under a tap lie, from the first pixel on."""
+SamplesAt = Callable[[Value], Samples]
+"""The samples under the taps of the pixels from here on, as many as are summed together."""
 
 FETCH_AHEAD_BYTES = 8192
 """Distance of prefetches while staging: measured, docs/cpu-engine.md."""
@@ -138,14 +145,14 @@ class _RowCode(Unit):
         outside = self._source_row(padded_row).equals(OUTSIDE)
         held = self.layout.rows_held
         slot = outside.select(self.int64(held), padded_row % held)
-        return self.scratch.at(slot * self.layout.slot_bytes).of(self.lowering.staged)
+        return self.scratch.at(slot * self.layout.slot_bytes).of(self.layout.kept)
 
     def _picture_row(self, padded_row: Value) -> Array:
         """What stands in the picture for position 0 of the tile in a padded row, or the zero row."""
         source_row = self._source_row(padded_row)
         outside = source_row.equals(OUTSIDE)
-        begins = self.tile[TileFields.SOURCE_START] - self.tile[TileFields.GROUPS_START]
-        start = source_row.max(0) * self[Argument.IMAGE_ROW_SAMPLES] + begins
+        begins = self.tile[TileFields.SOURCE_START] - self.tile[TileFields.GROUPS_START] * self.lowering.stride
+        start = source_row.max(0) * self[Argument.IMAGE_ROW_SAMPLES] + begins * self.layout.read_per_position
         row = self.at(Argument.IMAGE_ADDRESS, self.lowering.source).at(start)
         return self._either_row(outside, self._slot_of(padded_row), row)
 
@@ -159,6 +166,19 @@ class _RowCode(Unit):
         return lambda tap: rows[tap.u].at(
             (tap.plane * layout.phases + tap.v % stride) * layout.pitch + tap.v // stride * layout.tap_step
         )
+
+    def _loaded(self, rows: TapRows) -> SamplesAt:
+        """Samples that lie in these rows as they are summed."""
+        return lambda x: lambda tap: rows(tap).at(x).load(self.layout.sum_pixels)
+
+    def _taken_apart(self, rows: list[Array]) -> SamplesAt:
+        """Samples of rows that lie as in the picture."""
+
+        def at(x: Value) -> Samples:
+            of_row = cache(lambda u: self._phases(rows[u].at(x * self.lowering.stride * self.layout.read_per_position)))
+            return lambda tap: of_row(tap.u)[tap.v][tap.plane]
+
+        return at
 
     def _columns(self, window: TapRows) -> TapRows:
         """Copy the run's samples of every tap into a separate row, and return where those rows lie."""
@@ -186,7 +206,7 @@ class _RowCode(Unit):
                 image = self.at(Argument.IMAGE_ADDRESS, self.lowering.source)
                 row = image.at(source_row * self[Argument.IMAGE_ROW_SAMPLES])
                 slot = self._slot_of(padded_row)
-                if self.lowering.stride <= WIDEST_VECTOR_STRIDE:
+                if self.lowering.stride <= WIDEST_VECTOR_STRIDE and not self.layout.apart:
                     self._stage_groups(row, slot)
                 self._stage_picks(row, slot)
 
@@ -202,17 +222,24 @@ class _RowCode(Unit):
             if layout.fetching:
                 for line in range(0, lanes * layout.source_bytes_per_position, CACHE_LINE_BYTES):
                     first.bytes_on(FETCH_AHEAD_BYTES + line).prefetch()
-            part = part_lanes(layout.vector_bytes, lowering.source)
-            loaded = loaded_in_parts(first, channels * lowering.stride, lanes, part)
-            by_channel = [every(loaded, channel, channels, part) for channel in range(channels)]
-            for phase in range(layout.phases):
-                picked = [every(vectors, phase, lowering.stride, part)[0] for vectors in by_channel]
-                samples = [vector.convert(lowering.source, lowering.staged) for vector in picked]
-                self._put_planes(slot, group + phase * layout.pitch, samples)
+            for phase, planes in enumerate(self._phases(first)):
+                self._put_planes(slot, group + phase * layout.pitch, planes)
 
-    def _put_planes(self, slot: Array, position: Value, samples: list[Value]) -> None:
-        """Sum the channels of each plane, with their shares if they have any, and store them at `position`."""
-        for number, channels in enumerate(self.lowering.planes):
+    def _phases(self, first: Array) -> list[list[Value]]:
+        """The planes of every phase of a register of positions, from `first` in the picture on."""
+        lowering, channels = self.lowering, self.layout.read_per_position
+        part = part_lanes(self.layout.vector_bytes, lowering.source)
+        loaded = loaded_in_parts(first, channels * lowering.stride, self.layout.source_lanes, part)
+        by_channel = [every(loaded, channel, channels, part) for channel in range(channels)]
+        picked = [
+            [every(of, phase, lowering.stride, part)[0] for of in by_channel] for phase in range(self.layout.phases)
+        ]
+        return [self._planes([vector.convert(lowering.source, lowering.staged) for vector in of]) for of in picked]
+
+    def _planes(self, samples: list[Value]) -> list[Value]:
+        """The channels of each plane, summed, with their shares if they have any."""
+        planes = []
+        for channels in self.lowering.planes:
             total: Value | None = None
             for channel in channels:
                 if self.lowering.shares:
@@ -220,22 +247,32 @@ class _RowCode(Unit):
                 else:
                     total = samples[channel] if total is None else total + samples[channel]
             assert total is not None  # a plane has channels
-            slot.at(position + number * self.layout.phases * self.layout.pitch).store(total)
+            planes.append(total)
+        return planes
+
+    def _put_planes(self, slot: Array, position: Value, planes: list[Value]) -> None:
+        """Store the planes of a phase at `position` of its row."""
+        for number, plane in enumerate(planes):
+            slot.at(position + number * self.layout.phases * self.layout.pitch).store(plane)
 
     def _stage_picks(self, row: Array, slot: Array) -> None:
         """The borders, and all of a row too short for vectors or strided too wide."""
         lowering, channels = self.lowering, self.layout.read_per_position
         table = self.at(Argument.PICKS_ADDRESS, "int32")
-        nothing = self.splat(lowering.staged, 1, 0)
+        nothing = self.splat(self.layout.kept, 1, 0)
         with self.count(self.tile[TileFields.PICKS_START], self.tile[TileFields.PICKS_STOP]) as number:
             position, source = (table.at(number * 2)[field].signed("int64") for field in range(2))
             outside = source.equals(OUTSIDE)
             pixel = outside.select(self.int64(0), source)
             samples = []
             for channel in range(channels):
-                loaded = row.at(pixel * channels + channel).load(1).convert(lowering.source, lowering.staged)
+                loaded = row.at(pixel * channels + channel).load(1).convert(lowering.source, self.layout.kept)
                 samples.append(outside.select(nothing, loaded))
-            self._put_planes(slot, position, samples)
+            if self.layout.apart:
+                for channel, sample in enumerate(samples):
+                    slot.at(position * channels + channel).store(sample)
+            else:
+                self._put_planes(slot, position, self._planes(samples))
 
     def _coming_rows(self, padded_row: Value) -> list[Array]:
         """The source rows that the next output rows stage, from where this tile reads them."""
@@ -276,11 +313,11 @@ class _RowCode(Unit):
         if layout.spare_pixels:
             self._respond_together(rows_of_taps, out[0])
         elif layout.streaming:
-            self._respond_streaming(rows_of_taps, out)
+            self._respond_streaming(self._loaded(rows_of_taps), out)
         else:
-            self._respond_row(rows_of_taps, out)
+            self._respond_row(self._loaded(rows_of_taps), out)
 
-    def _respond_row(self, rows: TapRows, out: list[Array]) -> None:
+    def _respond_row(self, rows: SamplesAt, out: list[Array]) -> None:
         """Compute a run that stays in the caches."""
         block, count = self.layout.block_pixels, self.tile[TileFields.OUT_COUNT]
         with self.blocks(0, count, block) as x:
@@ -289,7 +326,7 @@ class _RowCode(Unit):
             nothing = self.int64(0)
             self._respond_part(rows, nothing, nothing, (count < block).select(count, nothing), out)
 
-    def _respond_streaming(self, rows: TapRows, out: list[Array]) -> None:
+    def _respond_streaming(self, rows: SamplesAt, out: list[Array]) -> None:
         """Compute a run whose whole cache lines go past the caches."""
         nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
         first, last = self._respond_lines(rows, nothing, count, out)
@@ -298,10 +335,12 @@ class _RowCode(Unit):
 
     def _respond_direct(self, picture: list[Array], staged: list[Array], out: list[Array]) -> None:
         """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
+        layout = self.layout
+        samples = self._taken_apart if layout.apart else lambda rows: self._loaded(self._window(rows))
         nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
         start = self.tile[TileFields.GROUPS_START]
         stop = (self.tile[TileFields.GROUPS_STOP] - self.layout.reach).min(count)
-        first, last = self._respond_lines(self._window(picture), start, stop, out)
+        first, last = self._respond_lines(samples(picture), start, stop, out)
         with self.count(0, self.int64(2)) as border, self._either(first - start, stop - last) as (at_start, length):
             in_picture = border.equals(0)
             rows = [self._either_row(in_picture, *pair) for pair in zip(picture, staged, strict=True)]
@@ -309,11 +348,16 @@ class _RowCode(Unit):
             x = in_picture.select(inside, beyond)
             skipped = (in_picture & ~at_start).select(last - x, nothing)
             stored = in_picture.select(length, at_start.select(start, count - stop))
-            self._respond_part(self._window(rows), x, skipped, stored, out)
+            self._respond_part(samples(rows), x, skipped, stored, out)
 
-    def _respond_lines(self, rows: TapRows, start: Value, stop: Value, out: list[Array]) -> tuple[Value, Value]:
+    def _respond_lines(self, rows: SamplesAt, start: Value, stop: Value, out: list[Array]) -> tuple[Value, Value]:
         """Compute the blocks between `start` and `stop` that begin on cache lines; returns where they do."""
         block = self.layout.block_pixels
+        if not self.layout.streaming:
+            with self.blocks(start, stop, block) as x:
+                self._fetch_coming(x)
+                self._respond_block(rows, x, self._each_at(out, x))
+            return start, stop
         first = (start + self._pixels_to_line(self._out_at(out[0], start))).min(stop)
         last = first + (stop - first) // block * block
         with self.count(first, last, block) as x:
@@ -332,7 +376,7 @@ class _RowCode(Unit):
             is_start = end.equals(0)
             yield is_start, is_start.select(at_start, at_end)
 
-    def _respond_part(self, rows: TapRows, x: Value, skipped: Value, count: Value, out: list[Array]) -> None:
+    def _respond_part(self, rows: SamplesAt, x: Value, skipped: Value, count: Value, out: list[Array]) -> None:
         """Of the block at `x`, store `count` pixels after the first `skipped`; `count` may be 0."""
         first = self.scratch.at(self.layout.spare_offset_bytes)
         spare = [first.bytes_on(row * self.layout.spare_bytes).of(self.lowering.stored) for row in range(len(out))]
@@ -341,7 +385,7 @@ class _RowCode(Unit):
             for source, target in zip(self._each_at(spare, skipped), self._each_at(out, x + skipped), strict=True):
                 self._copy_bytes(source, target, count * self.layout.stored_bytes)
 
-    def _respond_block(self, rows: TapRows, x: Value, out: list[Array], aligned_bytes: int | None = None) -> None:
+    def _respond_block(self, rows: SamplesAt, x: Value, out: list[Array], aligned_bytes: int | None = None) -> None:
         """Compute the block of pixels at `x` of the runs and store it at `out`, for each row of them."""
         layout = self.layout
         lanes = min(layout.vector_bytes // SCALAR_BYTES[self.lowering.stored], layout.block_pixels)
@@ -349,7 +393,7 @@ class _RowCode(Unit):
         offset = 0
         for start in range(0, layout.block_pixels, layout.sum_pixels):
             here = x + start if start else x
-            responses = self.sums.responses(lambda tap, here=here: rows(tap).at(here))  # type: ignore[misc]
+            responses = self.sums.responses(rows(here))
             for of_row, found in zip(waiting, responses, strict=True):
                 of_row.append([self.sums.stored(of_result) for of_result in found])
             if len(waiting[0]) * layout.sum_pixels < lanes:
@@ -377,7 +421,7 @@ class _RowCode(Unit):
                 self._fetch_coming(x)
                 place = self._out_at(together, x - start)
                 if layout.bank is None or taps is None:
-                    self._respond_block(rows, x, [place])
+                    self._respond_block(self._loaded(rows), x, [place])
                 else:
                     self._respond_passes(layout.bank, taps, x, place)
             self._copy_lines(together, target, (stop - start) * layout.stored_bytes)

@@ -25,8 +25,8 @@ from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Array, Emitter, Value, is_f
 from edgeconv.hardware.cpu.processor import Scalar
 from edgeconv.methods.cpu.layout import BankPasses, RowLayout
 
-TapRows = Callable[[Tap], Array]
-"""Where the samples under a tap lie, from the first pixel on."""
+Samples = Callable[[Tap], Value]
+"""The staged samples under a tap, of pixels side by side."""
 
 BEYOND_16_BITS = 2**16
 
@@ -58,21 +58,21 @@ class Sums:
 
     # --- responses ------------------------------------------------------------------------------------------------
 
-    def responses(self, rows: TapRows) -> list[list[list[Value]]]:
+    def responses(self, samples: Samples) -> list[list[list[Value]]]:
         """Sums of every row of those computed together, every result and direction, pixels side by side."""
         if rings := self.lowering.rings:
-            return [[[self._three(rows, ring)] for ring in rings]]
+            return [[[self._three(samples, ring)] for ring in rings]]
         numbers, step = range(len(self.lowering.results)), self.layout.results_per_pass
-        passes = [self._pass(rows, numbers[start : start + step]) for start in numbers[::step]]
+        passes = [self._pass(samples, numbers[start : start + step]) for start in numbers[::step]]
         return [[sums for of_rows in passes for sums in of_rows[row]] for row in range(self.layout.rows_together)]
 
-    def _pass(self, rows: TapRows, numbers: range) -> list[list[list[Value]]]:
+    def _pass(self, samples: Samples, numbers: range) -> list[list[list[Value]]]:
         """Sums of these results, by row; each tap is loaded once for all of them."""
         results = [self.lowering.responses[number] for number in numbers]
         terms = terms_of(results, len(self.lowering.planes), together="equal taps" in self.lowering.forms)
         responses = sum(map(len, results))
         sums: list[list[Value | None]] = [[None] * responses for _ in range(self.layout.rows_together)]
-        sample_of = cache(lambda tap: self._widened(rows(tap).load(self.layout.sum_pixels)))
+        sample_of = cache(lambda tap: self._widened(samples(tap)))
         for row, (weights, ((first, _), *others)) in self._turns(terms):
             sample = sample_of(first._replace(u=first.u + row))
             for tap, sign in others:
@@ -101,14 +101,14 @@ class Sums:
             return staged.split_bytes()
         return staged.convert(self.lowering.staged, self.lowering.sums)
 
-    def _three(self, rows: TapRows, ring: Ring) -> Value:
+    def _three(self, of_tap: Samples, ring: Ring) -> Value:
         """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
 
         With pᵢ the sum of the samples at i and i + 1, the sums of three that begin at i - 1 and at i are pᵢ and one of
         its two neighbours: their larger is pᵢ + max(xᵢ₋₁, xᵢ₊₂), and maxima of narrow samples cost least.
         """
         places = len(COMPASS_RING)
-        loaded = [rows(Tap(ring.plane, u, v)).load(self.layout.sum_pixels) for u, v in COMPASS_RING]
+        loaded = [of_tap(Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
         samples = [self._widened(value) for value in loaded]
         largest: Value | None = None
         pairs = []
