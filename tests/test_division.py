@@ -9,7 +9,7 @@ from edgeconv.core.lowering import lower
 from edgeconv.core.problem import make_problem
 from edgeconv.hardware.cpu.processor import Processor
 from edgeconv.methods.cpu import division
-from edgeconv.methods.cpu.division import STRIP_ROWS, STRIPS_PER_THREAD, THREAD_SECONDS, UNIT_SECONDS, divide
+from edgeconv.methods.cpu.division import STRIP_ROWS, STRIPS_PER_THREAD, WORK_SECONDS, divide
 from edgeconv.methods.cpu.layout import make_layout
 
 AVX2 = Processor("x86_64-linux-gnu", "x86-64-v3", "", 32, has_half=True)
@@ -24,8 +24,8 @@ def _sixteen_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     ("seconds", "asked", "threads"),
     [
         (0.0, None, 1),
-        (1.9 * THREAD_SECONDS, None, 1),
-        (7.5 * THREAD_SECONDS, None, 7),
+        (1.9 * WORK_SECONDS, None, 1),
+        (7.5 * WORK_SECONDS, None, 7),
         (1.0, None, 16),
         (1e-9, 3, 3),
         (1.0, 40, 40),
@@ -48,7 +48,7 @@ def test_strips_are_neither_long_nor_short(rows: int, microseconds: int) -> None
         return
     assert 1 <= divided.strip_rows <= STRIP_ROWS
     of_a_thread = -(-strips // divided.threads)
-    is_long = divided.strip_rows * seconds / rows >= min(UNIT_SECONDS, seconds / divided.threads)
+    is_long = divided.strip_rows * seconds / rows >= min(WORK_SECONDS, seconds / divided.threads)
     assert is_long or of_a_thread == -(-rows // (divided.threads * STRIP_ROWS)), "or as few as there can be"
     assert of_a_thread <= max(STRIPS_PER_THREAD, rows / divided.threads / STRIP_ROWS + 1)
     assert of_a_thread * (divided.strip_rows - 1) < rows / divided.threads, "none has more to do than the others"

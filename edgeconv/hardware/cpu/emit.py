@@ -165,7 +165,7 @@ class Value:
         """The larger, neither of which is NaN."""
         return (self > other).select(self, other) if self.is_float else self.call("llvm.smax", other)
 
-    def times(self, factor: Value | float, total: Value | None) -> Value:
+    def times(self, factor: Value | float, total: Value | None = None) -> Value:
         """`self · factor + total`: of floats one instruction where the processor has it."""
         if total is None:
             return self * factor

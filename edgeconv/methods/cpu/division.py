@@ -17,11 +17,8 @@ VECTOR_MULTIPLY_ADDS_PER_SECOND = 3e9
 SAMPLES_PER_SECOND = 10e9
 """Loaded or stored, beside the multiply-adds. Both are of one core, from pictures that its caches hold."""
 
-THREAD_SECONDS = 4e-6
-"""Work that a further thread must have: it costs the others a fraction of a microsecond, and comes some late."""
-
-UNIT_SECONDS = 4e-6
-"""Work between two claims of a thread, which cost some tenths of a microsecond."""
+WORK_SECONDS = 4e-6
+"""Work that a further thread must have, and that a thread claims at a time: both cost some tenths of a microsecond."""
 
 STRIP_ROWS = 64
 """Rows that a thread takes at a time at most: neighbouring strips both stage two rows, which costs 3 % of 64."""
@@ -61,12 +58,12 @@ def divide(rows: int, seconds: float, asked: int | None, rows_together: int = 1)
 
     Strips have multiples of `rows_together`, which are computed at once.
     """
-    worth = max(1, int(seconds / THREAD_SECONDS))
+    worth = max(1, int(seconds / WORK_SECONDS))
     threads = max(1, min(asked or min(worth, usable_threads()), rows))
     if threads == 1:
         return Division(1, rows, 0)
     each = -(-rows // threads)
-    fewest = -(-rows * UNIT_SECONDS // seconds)
+    fewest = -(-rows * WORK_SECONDS // seconds)
     strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)), -(-each // STRIP_ROWS))  # of each thread: as many
     strip_rows = -(-rows // (threads * strips * rows_together)) * rows_together
     saved = seconds * (1 - 1 / threads)

@@ -135,7 +135,7 @@ class RowLayout:
     columns: int
     """Column rows that im2col copies out; 0 for a sliding window."""
     spare_bytes: int
-    """Of a spare row, in which short runs end, or in which outputs are put together before they are stored."""
+    """Of a spare row, in which short runs end, or in which a bank's outputs are put together before they are stored."""
     spare_pixels: int
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
     unshared: bool
@@ -163,7 +163,7 @@ class RowLayout:
     @property
     def slot_bytes(self) -> int:
         """From one staged row to the next."""
-        if self.apart:
+        if self.direct:
             return self.pitch * self.source_bytes_per_position
         return len(self.lowering.planes) * self.phases * self.pitch_bytes
 
@@ -204,16 +204,6 @@ class RowLayout:
     def reach(self) -> int:
         """Staged positions to the right of a pixel that its taps read."""
         return (KERNEL_SIZE - 1) // self.lowering.stride * self.tap_step
-
-    @property
-    def kept(self) -> Scalar:
-        """The type of samples in staged rows."""
-        return self.lowering.source if self.direct else self.lowering.staged
-
-    @property
-    def apart(self) -> bool:
-        """Whether channels and phases are taken apart in registers, and not in staged rows."""
-        return self.direct and self.unshared
 
     @property
     def read_per_position(self) -> int:
@@ -275,10 +265,9 @@ def make_layout(
     stored_per_pixel = 1 if lowering.flat else lowering.stored_channels
     bank = None if lowering.bank is None else _cut_bank(lowering.sums, lowering.bank, vector_bytes)
     # Pixels of an odd number of outputs start on a cache line once in that many, wherever the output lies; those of an
-    # even number may never do so, and go through the spare row past the caches, as banks always do.
-    by_spare_row = bank is not None or (streaming and stored_per_pixel % 2 == 0)
-    in_vectors = KERNEL_SIZE <= lowering.stride <= WIDEST_VECTOR_STRIDE
-    unshared = fetching and in_vectors and not columns and not by_spare_row
+    # even number may never do so.
+    streaming = streaming and (bank is not None or stored_per_pixel % 2 == 1)
+    unshared = fetching and not columns and bank is None and KERNEL_SIZE <= lowering.stride <= WIDEST_VECTOR_STRIDE
     if columns or not _shares_taps(lowering):
         rows_together = 1
     if bank is not None:
@@ -296,7 +285,7 @@ def make_layout(
         if streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
     spare_pixels = 0
-    if by_spare_row:
+    if bank is not None:
         spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel * stored_bytes) // block) * block
     reach = (KERNEL_SIZE - 1) * (lowering.channels if lowering.flat else 1)
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach

@@ -9,19 +9,18 @@ A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels.
                of one length. What is left over at the ends of a run is computed by the same instructions, so that every
                sample is the same wherever tiles, strips and threads end, in one of four ways:
 
-    row         a run that stays in the caches; the last block is moved back to end where the run ends
-    streaming   whole cache lines go past the caches, the ends of the run through a spare row
-    direct      the same, reading the picture itself wherever all taps lie inside it; where no sample has two, channels and
-                phases are taken apart in registers
-    together    some blocks of many outputs are put together in the spare row, which is then copied out: a bank's, in
-                passes of as many outputs as registers hold, and those that start on no cache line
+    run         in the caches: the last block is moved back to end where the run ends. Past them: whole cache lines, and
+                the ends of the run through a spare row
+    direct      the same, reading the picture itself wherever all taps lie inside it. Where no sample has two, channels
+                and phases are taken apart in registers
+    together    some blocks of a bank are put together in the spare row, which is then copied out, in passes of as many
+                outputs as registers hold
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
+from functools import cache, reduce
 
 from llvmlite import ir
 
@@ -105,6 +104,8 @@ class _RowCode(Unit):
         self.tile: dict[TileFields, Value] = {}
         self.scratch = self.at(Argument.SCRATCH_ADDRESS).at(self.worker * layout.scratch_bytes)
         self.sums = Sums(self, layout)
+        self.kept: Scalar = self.lowering.source if layout.direct else self.lowering.staged
+        """The type of samples in staged rows."""
         self.coming: list[Array] = []
         """The rows to ask for while computing, where that is worth it."""
 
@@ -145,7 +146,7 @@ class _RowCode(Unit):
         outside = self._source_row(padded_row).equals(OUTSIDE)
         held = self.layout.rows_held
         slot = outside.select(self.int64(held), padded_row % held)
-        return self.scratch.at(slot * self.layout.slot_bytes).of(self.layout.kept)
+        return self.scratch.at(slot * self.layout.slot_bytes).of(self.kept)
 
     def _picture_row(self, padded_row: Value) -> Array:
         """What stands in the picture for position 0 of the tile in a padded row, or the zero row."""
@@ -161,15 +162,19 @@ class _RowCode(Unit):
         return Array(self, self.block.select(condition.ir, one.address, other.address), one.scalar)
 
     def _window(self, rows: list[Array]) -> TapRows:
-        """Where the samples under a tap begin for pixel 0 of the run, in these rows."""
+        """Where the samples under a tap begin for pixel 0 of the run, in these rows or in columns copied from them."""
         layout, stride = self.layout, self.lowering.stride
-        return lambda tap: rows[tap.u].at(
-            (tap.plane * layout.phases + tap.v % stride) * layout.pitch + tap.v // stride * layout.tap_step
-        )
 
-    def _loaded(self, rows: TapRows) -> SamplesAt:
+        def window(tap: Tap) -> Array:
+            phase = tap.plane * layout.phases + tap.v % stride
+            return rows[tap.u].at(phase * layout.pitch + tap.v // stride * layout.tap_step)
+
+        return self._columns(window) if layout.columns else window
+
+    def _loaded(self, rows: list[Array]) -> SamplesAt:
         """Samples that lie in these rows as they are summed."""
-        return lambda x: lambda tap: rows(tap).at(x).load(self.layout.sum_pixels)
+        window = self._window(rows)
+        return lambda x: lambda tap: window(tap).at(x).load(self.layout.sum_pixels)
 
     def _taken_apart(self, rows: list[Array]) -> SamplesAt:
         """Samples of rows that lie as in the picture."""
@@ -206,7 +211,7 @@ class _RowCode(Unit):
                 image = self.at(Argument.IMAGE_ADDRESS, self.lowering.source)
                 row = image.at(source_row * self[Argument.IMAGE_ROW_SAMPLES])
                 slot = self._slot_of(padded_row)
-                if self.lowering.stride <= WIDEST_VECTOR_STRIDE and not self.layout.apart:
+                if self.lowering.stride <= WIDEST_VECTOR_STRIDE and not (self.layout.direct and self.layout.unshared):
                     self._stage_groups(row, slot)
                 self._stage_picks(row, slot)
 
@@ -223,7 +228,8 @@ class _RowCode(Unit):
                 for line in range(0, lanes * layout.source_bytes_per_position, CACHE_LINE_BYTES):
                     first.bytes_on(FETCH_AHEAD_BYTES + line).prefetch()
             for phase, planes in enumerate(self._phases(first)):
-                self._put_planes(slot, group + phase * layout.pitch, planes)
+                for number, plane in enumerate(planes):
+                    slot.at(group + (number * layout.phases + phase) * layout.pitch).store(plane)
 
     def _phases(self, first: Array) -> list[list[Value]]:
         """The planes of every phase of a register of positions, from `first` in the picture on."""
@@ -238,41 +244,33 @@ class _RowCode(Unit):
 
     def _planes(self, samples: list[Value]) -> list[Value]:
         """The channels of each plane, summed, with their shares if they have any."""
-        planes = []
-        for channels in self.lowering.planes:
-            total: Value | None = None
-            for channel in channels:
-                if self.lowering.shares:
-                    total = samples[channel].times(self.lowering.shares[channel], total)
-                else:
-                    total = samples[channel] if total is None else total + samples[channel]
-            assert total is not None  # a plane has channels
-            planes.append(total)
-        return planes
-
-    def _put_planes(self, slot: Array, position: Value, planes: list[Value]) -> None:
-        """Store the planes of a phase at `position` of its row."""
-        for number, plane in enumerate(planes):
-            slot.at(position + number * self.layout.phases * self.layout.pitch).store(plane)
+        if shares := self.lowering.shares:
+            (plane,) = self.lowering.planes
+            first, *others = plane
+            blended = samples[first].times(shares[first])
+            return [reduce(lambda total, channel: samples[channel].times(shares[channel], total), others, blended)]
+        return [reduce(Value.__add__, [samples[channel] for channel in plane]) for plane in self.lowering.planes]
 
     def _stage_picks(self, row: Array, slot: Array) -> None:
         """The borders, and all of a row too short for vectors or strided too wide."""
-        lowering, channels = self.lowering, self.layout.read_per_position
+        lowering, layout, channels = self.lowering, self.layout, self.layout.read_per_position
         table = self.at(Argument.PICKS_ADDRESS, "int32")
-        nothing = self.splat(self.layout.kept, 1, 0)
+        nothing = self.splat(self.kept, 1, 0)
         with self.count(self.tile[TileFields.PICKS_START], self.tile[TileFields.PICKS_STOP]) as number:
-            position, source = (table.at(number * 2)[field].signed("int64") for field in range(2))
+            index, phase, source = (table.at(number * 3)[field].signed("int64") for field in range(3))
             outside = source.equals(OUTSIDE)
             pixel = outside.select(self.int64(0), source)
             samples = []
             for channel in range(channels):
-                loaded = row.at(pixel * channels + channel).load(1).convert(lowering.source, self.layout.kept)
+                loaded = row.at(pixel * channels + channel).load(1).convert(lowering.source, self.kept)
                 samples.append(outside.select(nothing, loaded))
-            if self.layout.apart:
+            if layout.direct:
+                place = (index * lowering.stride + phase) * channels
                 for channel, sample in enumerate(samples):
-                    slot.at(position * channels + channel).store(sample)
+                    slot.at(place + channel).store(sample)
             else:
-                self._put_planes(slot, position, self._planes(samples))
+                for plane, sample in enumerate(self._planes(samples)):
+                    slot.at(index + (phase + plane * layout.phases) * layout.pitch).store(sample)
 
     def _coming_rows(self, padded_row: Value) -> list[Array]:
         """The source rows that the next output rows stage, from where this tile reads them."""
@@ -300,92 +298,67 @@ class _RowCode(Unit):
         layout = self.layout
         first = y * self.lowering.stride
         slots = [self._slot_of(first + u) for u in range(layout.rows_held)]
-        if layout.fetching:
+        if layout.fetching and (layout.streaming or layout.direct):
             self.coming = self._coming_rows(first + layout.rows_held)
         run_start = self.tile[TileFields.OUT_START] * layout.stored_per_pixel
         starts = [(y + row) * self[Argument.OUT_ROW_SAMPLES] + run_start for row in range(layout.rows_together)]
         out = [self.at(Argument.OUT_ADDRESS, self.lowering.stored).at(start) for start in starts]
-        window = self._window(slots)
-        if layout.direct:
-            self._respond_direct([self._picture_row(first + u) for u in range(layout.rows_held)], slots, out)
-            return
-        rows_of_taps = self._columns(window) if layout.columns else window
-        if layout.spare_pixels:
-            self._respond_together(rows_of_taps, out[0])
-        elif layout.streaming:
-            self._respond_streaming(self._loaded(rows_of_taps), out)
+        if layout.bank is not None:
+            self._respond_together(layout.bank, self._window(slots), out[0])
+        elif layout.direct:
+            picture = [self._picture_row(first + u) for u in range(layout.rows_held)]
+            self._respond_run(self._taken_apart if layout.unshared else self._loaded, picture, slots, out)
         else:
-            self._respond_row(self._loaded(rows_of_taps), out)
+            self._respond_run(self._loaded, slots, slots, out)
 
-    def _respond_row(self, rows: SamplesAt, out: list[Array]) -> None:
-        """Compute a run that stays in the caches."""
-        block, count = self.layout.block_pixels, self.tile[TileFields.OUT_COUNT]
-        with self.blocks(0, count, block) as x:
-            self._respond_block(rows, x, self._each_at(out, x))
-        if self.layout.has_short_runs:
-            nothing = self.int64(0)
-            self._respond_part(rows, nothing, nothing, (count < block).select(count, nothing), out)
+    def _respond_run(
+        self, read: Callable[[list[Array]], SamplesAt], rows: list[Array], staged: list[Array], out: list[Array]
+    ) -> None:
+        """Compute a run from `rows`, and what lies beside them where those are the picture's from what is staged.
 
-    def _respond_streaming(self, rows: SamplesAt, out: list[Array]) -> None:
-        """Compute a run whose whole cache lines go past the caches."""
+        What is left beside whole lines is written sample by sample: a cached store to a line that is also stored past
+        the caches throws the line out of them, which costs hundreds of cycles a row.
+        """
+        layout, block, inside = self.layout, self.layout.block_pixels, read(rows)
         nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
-        first, last = self._respond_lines(rows, nothing, count, out)
-        with self._either(first, count - last) as (at_start, length):
-            self._respond_part(rows, at_start.select(nothing, last), nothing, length, out)
-
-    def _respond_direct(self, picture: list[Array], staged: list[Array], out: list[Array]) -> None:
-        """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
-        layout = self.layout
-        samples = self._taken_apart if layout.apart else lambda rows: self._loaded(self._window(rows))
-        nothing, count = self.int64(0), self.tile[TileFields.OUT_COUNT]
-        start = self.tile[TileFields.GROUPS_START]
-        stop = (self.tile[TileFields.GROUPS_STOP] - self.layout.reach).min(count)
-        first, last = self._respond_lines(samples(picture), start, stop, out)
-        with self.count(0, self.int64(2)) as border, self._either(first - start, stop - last) as (at_start, length):
-            in_picture = border.equals(0)
-            rows = [self._either_row(in_picture, *pair) for pair in zip(picture, staged, strict=True)]
-            inside, beyond = at_start.select(start, stop - self.layout.block_pixels), at_start.select(nothing, stop)
-            x = in_picture.select(inside, beyond)
-            skipped = (in_picture & ~at_start).select(last - x, nothing)
-            stored = in_picture.select(length, at_start.select(start, count - stop))
-            self._respond_part(samples(rows), x, skipped, stored, out)
-
-    def _respond_lines(self, rows: SamplesAt, start: Value, stop: Value, out: list[Array]) -> tuple[Value, Value]:
-        """Compute the blocks between `start` and `stop` that begin on cache lines; returns where they do."""
-        block = self.layout.block_pixels
-        if not self.layout.streaming:
+        start, stop = nothing, count
+        if layout.direct:
+            start = self.tile[TileFields.GROUPS_START]
+            stop = (self.tile[TileFields.GROUPS_STOP] - layout.reach).min(count)
+        if layout.streaming:
+            first = (start + self._pixels_to_line(self._out_at(out[0], start))).min(stop)
+            last = first + (stop - first) // block * block
+            with self.count(first, last, block) as x:
+                self._fetch_coming(x)
+                self._respond_block(inside, x, self._each_at(out, x), aligned_bytes=layout.vector_bytes)
+        else:
+            stop = (stop < block).select(nothing, stop)
+            first, last = start, stop
             with self.blocks(start, stop, block) as x:
                 self._fetch_coming(x)
-                self._respond_block(rows, x, self._each_at(out, x))
-            return start, stop
-        first = (start + self._pixels_to_line(self._out_at(out[0], start))).min(stop)
-        last = first + (stop - first) // block * block
-        with self.count(first, last, block) as x:
-            self._fetch_coming(x)
-            self._respond_block(rows, x, self._each_at(out, x), aligned_bytes=self.layout.vector_bytes)
-        return first, last
+                self._respond_block(inside, x, self._each_at(out, x))
+            if not (layout.direct or layout.has_short_runs):
+                return
+        with self.count(0, self.int64(2)) as border, self.count(0, self.int64(2)) as end:
+            is_inside, at_start = border.equals(0), end.equals(0)
+            in_run = at_start.select(start, last.min((stop - block).max(start)))
+            x = is_inside.select(in_run, at_start.select(nothing, stop))
+            skipped = (is_inside & ~at_start).select(last - x, nothing)
+            left_inside = at_start.select(first - start, stop - last)
+            length = is_inside.select(left_inside, at_start.select(start, count - stop))
+            either = [self._either_row(is_inside, *pair) for pair in zip(rows, staged, strict=True)]
+            self._respond_part(read(either) if layout.direct else inside, x, skipped, length, out)
 
-    @contextmanager
-    def _either(self, at_start: Value, at_end: Value) -> Iterator[tuple[Value, Value]]:
-        """Do the same for both ends of a run: (whether it is the start, the length there).
-
-        The ends are written sample by sample: a cached store to a line that is also stored past the caches throws
-        the line out of them, which costs hundreds of cycles a row.
-        """
-        with self.count(0, self.int64(2)) as end:
-            is_start = end.equals(0)
-            yield is_start, is_start.select(at_start, at_end)
-
-    def _respond_part(self, rows: SamplesAt, x: Value, skipped: Value, count: Value, out: list[Array]) -> None:
+    def _respond_part(self, samples: SamplesAt, x: Value, skipped: Value, count: Value, out: list[Array]) -> None:
         """Of the block at `x`, store `count` pixels after the first `skipped`; `count` may be 0."""
         first = self.scratch.at(self.layout.spare_offset_bytes)
         spare = [first.bytes_on(row * self.layout.spare_bytes).of(self.lowering.stored) for row in range(len(out))]
         with self.where(count > 0):
-            self._respond_block(rows, x, spare)
+            self._respond_block(samples, x, spare)
             for source, target in zip(self._each_at(spare, skipped), self._each_at(out, x + skipped), strict=True):
                 self._copy_bytes(source, target, count * self.layout.stored_bytes)
 
-    def _respond_block(self, rows: SamplesAt, x: Value, out: list[Array], aligned_bytes: int | None = None) -> None:
+    def _respond_block(self, samples: SamplesAt, x: Value, out: list[Array], aligned_bytes: int | None = None) -> None:
         """Compute the block of pixels at `x` of the runs and store it at `out`, for each row of them."""
         layout = self.layout
         lanes = min(layout.vector_bytes // SCALAR_BYTES[self.lowering.stored], layout.block_pixels)
@@ -393,7 +366,7 @@ class _RowCode(Unit):
         offset = 0
         for start in range(0, layout.block_pixels, layout.sum_pixels):
             here = x + start if start else x
-            responses = self.sums.responses(rows(here))
+            responses = self.sums.responses(samples(here))
             for of_row, found in zip(waiting, responses, strict=True):
                 of_row.append([self.sums.stored(of_result) for of_result in found])
             if len(waiting[0]) * layout.sum_pixels < lanes:
@@ -408,22 +381,18 @@ class _RowCode(Unit):
 
     # --- many outputs together ------------------------------------------------------------------------------------
 
-    def _respond_together(self, rows: TapRows, out: Array) -> None:
+    def _respond_together(self, bank: BankPasses, rows: TapRows, out: Array) -> None:
         """Compute a run by way of the spare row; a block may go beyond its end there."""
         layout, count = self.layout, self.tile[TileFields.OUT_COUNT]
         spare = self.scratch.at(layout.spare_offset_bytes).of(self.lowering.stored)
-        taps = self._write_taps(rows) if layout.bank is not None else None
+        taps = self._write_taps(rows)
         with self.count(0, count, layout.spare_pixels) as start:
             stop = (start + layout.spare_pixels).min(count)
             target = self._out_at(out, start)
             together = spare.bytes_on(target.number & (CACHE_LINE_BYTES - 1))  # so that lines of both lie alike
             with self.count(start, stop, layout.block_pixels) as x:
                 self._fetch_coming(x)
-                place = self._out_at(together, x - start)
-                if layout.bank is None or taps is None:
-                    self._respond_block(self._loaded(rows), x, [place])
-                else:
-                    self._respond_passes(layout.bank, taps, x, place)
+                self._respond_passes(bank, taps, x, self._out_at(together, x - start))
             self._copy_lines(together, target, (stop - start) * layout.stored_bytes)
 
     def _write_taps(self, rows: TapRows) -> Array:

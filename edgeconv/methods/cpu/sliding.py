@@ -90,7 +90,7 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         fetching=fetching,
         rows_together=_rows_together(problem, streaming, processor.vector_bytes),
     )
-    tiles = _tiles(problem, layout)
+    tiles, picks = _tables(problem, layout)
     has_short_runs = bool((tiles[:, TileFields.OUT_COUNT] < layout.block_pixels).any())
     layout = replace(layout, direct=_reads_directly(layout, tiles), has_short_runs=has_short_runs)
     seconds = division.seconds_alone(problem, layout)
@@ -103,7 +103,6 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
     source_rows = border_indices(problem.height, problem.padding, problem.border)
     # The code looks ahead by the output rows of a turn, and there are none after the last.
     source_rows = np.pad(source_rows, (0, problem.stride * layout.rows_together), mode="edge").astype(np.int32)
-    picks = _set_picks(problem, layout, tiles)
     passes, weights = _bank_tables(layout)
     arguments = {
         Argument.IMAGE_ADDRESS: 0,
@@ -130,10 +129,9 @@ def _prepare(name: str, problem: Problem, options: Options, tile_pixels: int, *,
         "outputs_side_by_side": layout.bank is not None,
         "multiply_adds_per_pixel": lowering.multiply_adds,
         "arithmetic": lowering.sums,
-        "tile_pixels": layout.tile_pixels,
         "rows_together": layout.rows_together,
         "reads_picture_directly": layout.direct,
-        "streaming_stores": streaming,
+        "streaming_stores": layout.streaming,
     }
     return native.NativePlan(
         problem,
@@ -158,34 +156,31 @@ def _rows_together(problem: Problem, streaming: bool, vector_bytes: int) -> int:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _tiles(problem: Problem, layout: RowLayout) -> NDArray[np.int64]:
-    """Tiles of an output row, in the order of TileFields, still without picks.
+def _tables(problem: Problem, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Tiles of an output row and the picks of each.
 
     Where the lowering is flat, positions are samples: three for a pixel, or one of a grey picture.
     """
-    width, padding, outputs = (
-        side * layout.tap_step for side in (problem.width, problem.padding, problem.output_width)
-    )
-    tiles = []
+    step = layout.tap_step
+    columns = border_indices(problem.width, problem.padding, problem.border)
+    columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * step + np.arange(step)).ravel()
+    width, padding, outputs = (side * step for side in (problem.width, problem.padding, problem.output_width))
+    tiles: list[tuple[int, ...]] = []
+    picks: list[NDArray[np.int64]] = []
+    picked = 0
     longest = -(-outputs // -(-outputs // layout.tile_pixels))
     if longest < outputs:  # else the last block of every tile is computed in part by the one before it too
         longest = min(layout.tile_pixels, -(-longest // layout.block_pixels) * layout.block_pixels)
     for start, stop in bands(outputs, longest):
         count = stop - start
         groups, source_start = _whole_groups(start, count, width, padding, layout)
-        tiles.append((start, count, groups.start, groups.stop, source_start, 0, 0))
-    return np.array(tiles, np.int64)
-
-
-def _set_picks(problem: Problem, layout: RowLayout, tiles: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The picks of all tiles, after telling each tile where its own are."""
-    step = layout.tap_step
-    columns = border_indices(problem.width, problem.padding, problem.border)
-    columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * step + np.arange(step)).ravel()
-    picks = [_picks(start, count, columns, range(*groups), layout) for start, count, *groups in tiles[:, :4].tolist()]
-    tiles[:, TileFields.PICKS_STOP] = np.cumsum([len(of_tile) for of_tile in picks])
-    tiles[1:, TileFields.PICKS_START] = tiles[:-1, TileFields.PICKS_STOP]
-    return np.ascontiguousarray(np.concatenate(picks), np.int32)
+        tile_picks = _picks(start, count, columns, groups, layout)
+        stop_picks = picked + len(tile_picks)
+        # In the order of TileFields.
+        tiles.append((start, count, groups.start, groups.stop, source_start, picked, stop_picks))
+        picks.append(tile_picks)
+        picked = stop_picks
+    return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
 
 
 def _reads_directly(layout: RowLayout, tiles: NDArray[np.int64]) -> bool:
@@ -198,8 +193,8 @@ def _reads_directly(layout: RowLayout, tiles: NDArray[np.int64]) -> bool:
     start, stop = tiles[:, TileFields.GROUPS_START], tiles[:, TileFields.GROUPS_STOP] - layout.reach
     long_enough = bool((stop - start >= layout.block_pixels).all())
     narrow = bool((np.maximum(start, tiles[:, TileFields.OUT_COUNT] - stop) <= layout.block_pixels).all())
-    in_place = layout.streaming and lowering.staged == lowering.source if lowering.flat else layout.unshared
-    return in_place and long_enough and narrow and layout.source_lanes >= layout.reach
+    of_flat = lowering.flat and layout.streaming and lowering.staged == lowering.source and not layout.columns
+    return (of_flat or layout.unshared) and long_enough and narrow and layout.source_lanes >= layout.reach
 
 
 def _whole_groups(start: int, count: int, width: int, padding: int, layout: RowLayout) -> tuple[range, int]:
@@ -213,14 +208,13 @@ def _whole_groups(start: int, count: int, width: int, padding: int, layout: RowL
 
 
 def _picks(start: int, count: int, columns: NDArray[np.intp], groups: range, layout: RowLayout) -> NDArray[np.int64]:
-    """(picks, 2): every staged position that the whole groups leave out, of every phase."""
+    """(picks, 3): every staged position that the whole groups leave out, its phase, and the pixel that it is."""
     found = []
     for phase in range(layout.phases):
         index = np.arange(_staged_count(phase, count, layout))
         index = index[(index < groups.start) | (index >= groups.stop)]
         source = columns[(start + index) * layout.lowering.stride + phase]
-        position = index * layout.lowering.stride + phase if layout.apart else phase * layout.pitch + index
-        found.append(np.stack((position, source), axis=1))
+        found.append(np.stack((index, np.full_like(index, phase), source), axis=1))
     return np.concatenate(found)
 
 
