@@ -67,7 +67,7 @@ PROPERTIES = {
     "dtype": INPUT_DTYPES,
     "output_mode": ("abs", "clip", "raw"),
     "stride": (1, 2, 3, 4, 7),
-    "past_caches": (False, True),
+    "past_caches": ("nothing", "picture", "output"),
     "cut_up": (False, True),
     "samples": ("any", "black and white", "not finite"),
 }
@@ -113,13 +113,14 @@ def samples_of(problem: Problem, samples: str) -> np.ndarray:
 
 
 def made_so(
-    way: str, problem: Problem, threads: int | None = None, past_caches: bool = False, cut_up: bool = False
+    way: str, problem: Problem, threads: int | None = None, past_caches: str = "nothing", cut_up: bool = False
 ) -> Plan:
-    """A plan that stores past the caches; cut up, in many small tiles and bands."""
+    """A plan for a picture, or an output too, that the caches do not hold; cut up, in many small tiles and bands."""
+    limit = {"nothing": 2**40, "picture": problem.output_bytes, "output": 0}[past_caches]
     method, processor = WAYS[way]
     here = dataclasses.replace(processor, triple=jit.processor().triple)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "STREAMING_BYTES", 0 if past_caches else 2**40)
+        patch.setattr(native, "STREAMING_BYTES", limit)
         if cut_up:
             patch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
             patch.setattr("edgeconv.methods.cpu.sliding.IM2COL_TILE_PIXELS", 300)
@@ -159,15 +160,15 @@ def test_tiles_bands_and_stores_past_the_caches_change_no_bit(method: str, case:
     image = image_of(problem)
     whole = run_on_host(made_so(method, problem, 1), image, problem)
     assert_right(whole)
-    for past_caches in (False, True):
+    for past_caches in PROPERTIES["past_caches"]:
         cut = run_on_host(made_so(method, problem, 5, past_caches, cut_up=True), image, problem)
         assert cut.out.tobytes() == whole.out.tobytes(), f"past the caches: {past_caches}"
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("name", ["laplacian8", "sobel", RANDOM])
-@pytest.mark.parametrize("past_caches", [False, True])
-def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: bool) -> None:
+@pytest.mark.parametrize("past_caches", ["nothing", "output"])
+def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: str) -> None:
     """Of one row, of an odd number, of strips that end on one; shorter than a block, and longer."""
     for height, width in ((1, 200), (2, 64), (3, 5), (9, 192), (65, 320)):
         problem = Case(name, "each", dtype, "raw", shape=(height, width), in_channels=1).problem()
@@ -181,7 +182,7 @@ def test_two_rows_together_change_no_bit(dtype: str, name: str, past_caches: boo
                     ran = run_on_host(plan, image, problem)
                     assert_right(ran)
                     found.add(ran.out.tobytes())
-            if height > 1 and not past_caches and name == "laplacian8":
+            if height > 1 and past_caches == "nothing" and name == "laplacian8":
                 assert plan.choice["rows_together"] == together
         assert len(found) == 1, (height, width)
 
@@ -225,7 +226,7 @@ def test_no_row_is_looked_up_behind_the_table_of_rows(
     monkeypatch.setattr(native, "NativePlan", at_the_end)
     for height in (8, 9):
         problem = Case("laplacian8", channels, "float32", "raw", stride, shape=(height, 192)).problem()
-        assert_right(run_on_host(made_so(method, problem, past_caches=True), image_of(problem), problem))
+        assert_right(run_on_host(made_so(method, problem, past_caches="output"), image_of(problem), problem))
 
 
 # --- what is exact ---------------------------------------------------------------------------------------------------
@@ -302,7 +303,7 @@ def test_wide_sums_of_luma_keep_the_bound_of_float64(method: str) -> None:
 def test_flat_rows_are_read_where_they_lie_whatever_the_padding(padding: int) -> None:
     """Round a third of 32, 64, 128, 256 and 512 samples, wherever a processor's blocks end; wide ones are staged."""
     problem = Case("prewitt", "each", "uint8", "abs", shape=(4, 1000), padding=padding, border="reflect101").problem()
-    plan = made_so("sliding", problem, past_caches=True)
+    plan = made_so("sliding", problem, past_caches="output")
     if padding in (1, 171):
         assert plan.choice["reads_picture_directly"] == (padding == 1)
     assert_right(run_on_host(plan, random_image(4, 1000, "uint8"), problem))

@@ -139,7 +139,7 @@ class RowLayout:
     spare_pixels: int
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
     unshared: bool
-    """No sample has two taps, and the picture is large: staging would gain nothing, but for the borders."""
+    """Every sample has one tap, and the picture is large: staging would gain nothing, but for the borders."""
     rows_together: int
     """Output rows that are computed together; the last of a strip is computed once more where their number is odd."""
     has_short_runs: bool = True
@@ -267,7 +267,7 @@ def make_layout(
     # Pixels of an odd number of outputs start on a cache line once in that many, wherever the output lies; those of an
     # even number may never do so.
     streaming = streaming and (bank is not None or stored_per_pixel % 2 == 1)
-    unshared = fetching and not columns and bank is None and KERNEL_SIZE <= lowering.stride <= WIDEST_VECTOR_STRIDE
+    unshared = fetching and not columns and bank is None and lowering.stride == KERNEL_SIZE
     if columns or not _shares_taps(lowering):
         rows_together = 1
     if bank is not None:

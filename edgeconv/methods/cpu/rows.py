@@ -7,12 +7,12 @@ A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels.
     columns    im2col alone: the staged samples are copied out, one column row for each tap
     respond    vectors of pixels, or of a bank's outputs: load taps, multiply, add, and store them (sums.py), in blocks
                of one length. What is left over at the ends of a run is computed by the same instructions, so that every
-               sample is the same wherever tiles, strips and threads end, in one of four ways:
+               sample is the same wherever tiles, strips and threads end, in one of three ways:
 
     run         in the caches: the last block is moved back to end where the run ends. Past them: whole cache lines, and
                 the ends of the run through a spare row
-    direct      the same, reading the picture itself wherever all taps lie inside it. Where no sample has two, channels
-                and phases are taken apart in registers
+    direct      the same, reading the picture itself wherever all taps lie inside it. Where every sample has one,
+                channels and phases are taken apart in registers
     together    some blocks of a bank are put together in the spare row, which is then copied out, in passes of as many
                 outputs as registers hold
 """
