@@ -139,7 +139,7 @@ class RowLayout:
     spare_pixels: int
     """Whole blocks that the spare row holds; 0 where it is for short runs."""
     unshared: bool
-    """Every sample has one tap, and the picture is large: staging would gain nothing, but for the borders."""
+    """Every sample has one tap, none is summed before, and the picture is large: staging gains nothing inside it."""
     rows_together: int
     """Output rows that are computed together; the last of a strip is computed once more where their number is odd."""
     has_short_runs: bool = True
@@ -267,7 +267,8 @@ def make_layout(
     # Pixels of an odd number of outputs start on a cache line once in that many, wherever the output lies; those of an
     # even number may never do so.
     streaming = streaming and (bank is not None or stored_per_pixel % 2 == 1)
-    unshared = fetching and not columns and bank is None and lowering.stride == KERNEL_SIZE
+    one_tap = lowering.stride == KERNEL_SIZE and len(lowering.planes) > 1
+    unshared = one_tap and fetching and not columns and bank is None
     if columns or not _shares_taps(lowering):
         rows_together = 1
     if bank is not None:
@@ -284,9 +285,7 @@ def make_layout(
         block = max(vector_bytes // stored_bytes, together)
         if streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
-    spare_pixels = 0
-    if bank is not None:
-        spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel * stored_bytes) // block) * block
+    spare_pixels = 0 if bank is None else max(1, SPARE_ROW_BYTES // (stored_per_pixel * stored_bytes) // block) * block
     reach = (KERNEL_SIZE - 1) * (lowering.channels if lowering.flat else 1)
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach
     return RowLayout(
