@@ -202,6 +202,33 @@ def test_a_picture_too_large_for_the_caches_is_asked_for_early(stride: int, monk
         assert ("llvm.prefetch" in rows.write(layouts[-1])) is early
     staging, both = (dataclasses.replace(layouts[0], fetching=True, streaming=streaming) for streaming in (False, True))
     assert rows.write(both).count("llvm.prefetch") > rows.write(staging).count("llvm.prefetch")
+    if stride == KERNEL_SIZE:
+        assert "llvm.prefetch" in rows.write(dataclasses.replace(layouts[0], direct=True))
+
+
+def before_unreadable(array: np.ndarray) -> np.ndarray:
+    """A copy that ends where memory begins that cannot be read."""
+    size_bytes = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size_bytes + mmap.PAGESIZE)
+    start = np.frombuffer(memory, np.uint8).ctypes.data
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size_bytes), mmap.PAGESIZE, 0) == 0
+    moved = np.frombuffer(memory, array.dtype, array.size, size_bytes - array.nbytes).reshape(array.shape)
+    moved[:] = array
+    return moved
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="protects memory by a call of Linux")
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("channels", ["each", "mix"])
+@pytest.mark.parametrize("past_caches", PROPERTIES["past_caches"])
+def test_nothing_is_read_behind_the_picture(past_caches: str, channels: str, stride: int) -> None:
+    """The last row ends with the picture, or is cut before its end by the stride."""
+    for dtype, width in (("uint8", 600), ("float32", 579), ("float32", 580)):
+        problem = Case(RANDOM, channels, dtype, "raw", stride, shape=(8, width), padding=0).problem()
+        plan, image = made_so("sliding", problem, 1, past_caches), image_of(problem)
+        moved, out = before_unreadable(image), np.empty(problem.output_shape, problem.output_dtype)
+        plan.run(moved, out)
+        assert out.tobytes() == run_on_host(plan, image, problem).out.tobytes(), (dtype, width)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects memory by a call of Linux")
@@ -212,14 +239,9 @@ def test_no_row_is_looked_up_behind_the_table_of_rows(
     method: str, channels: str, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are asked for ahead of their use: here the table of them ends where nothing can be read."""
-    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
-    start = np.frombuffer(memory, np.uint8).ctypes.data
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
 
     def at_the_end(problem: Problem, code: Any, arguments: dict[Any, Any], *others: Any, **named: Any) -> Plan:
-        rows = arguments[Argument.SOURCE_ROWS_ADDRESS]
-        moved = np.frombuffer(memory, rows.dtype, len(rows), mmap.PAGESIZE - rows.nbytes)
-        moved[:] = rows
+        moved = before_unreadable(arguments[Argument.SOURCE_ROWS_ADDRESS])
         return make(problem, code, {**arguments, Argument.SOURCE_ROWS_ADDRESS: moved}, *others, **named)
 
     make = native.NativePlan

@@ -163,8 +163,6 @@ class RowLayout:
     @property
     def slot_bytes(self) -> int:
         """From one staged row to the next."""
-        if self.direct:
-            return self.pitch * self.source_bytes_per_position
         return len(self.lowering.planes) * self.phases * self.pitch_bytes
 
     @property
