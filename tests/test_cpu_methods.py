@@ -222,9 +222,9 @@ def before_unreadable(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("channels", ["each", "mix"])
 @pytest.mark.parametrize("past_caches", PROPERTIES["past_caches"])
 def test_nothing_is_read_behind_the_picture(past_caches: str, channels: str, stride: int) -> None:
-    """The last row ends with the picture, or is cut before its end by the stride."""
+    """The last windows end where the picture does, or a pixel before."""
     for dtype, width in (("uint8", 600), ("float32", 579), ("float32", 580)):
-        problem = Case(RANDOM, channels, dtype, "raw", stride, shape=(8, width), padding=0).problem()
+        problem = Case(RANDOM, channels, dtype, "raw", stride, shape=(9, width), padding=0).problem()
         plan, image = made_so("sliding", problem, 1, past_caches), image_of(problem)
         moved, out = before_unreadable(image), np.empty(problem.output_shape, problem.output_dtype)
         plan.run(moved, out)
